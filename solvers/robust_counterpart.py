@@ -13,8 +13,8 @@ and t. Every inequality grows with h_s and falls with g_s. Hence it holds for al
 exactly if it holds for some such H and G (docs/explanation/population.md, 'Boxes by one linear
 program', has the proof).
 
-The mean over the box of pi is a knapsack as well. For two secrets pi_s is a number between two
-ends, and each end gives one row. For more secrets this knapsack is dualised, too.
+The mean over the box of pi is a knapsack as well. For two secrets pi_s is a number, and its least
+value is always the worst. For more secrets this knapsack is dualised, too.
 
 For example, let p_s be between (0.6, 0.3) and (0.7, 0.4), and w = (1.2, 0.8). Then lo.w = 0.96, the
 free mass 0.1 goes to the larger entry, and h_s = 0.96 + 0.1 * 1.2 = 1.08: lam = 1.2 and r = 0.
@@ -237,7 +237,7 @@ class RobustCounterpart:
         self.inequalities: list[Inequality] = []
         self._add_ratios()
         if len(uncertain.lower) == 2:
-            self._add_ends()
+            self._add_pairs()
         else:
             self._add_means()
 
@@ -293,27 +293,30 @@ class RobustCounterpart:
                 if s != t:
                     self._add(units[s], -ratio * units[t])
 
-    def _add_ends(self) -> None:
-        """Both sides of the lift for two secrets, at both ends of pi_s."""
+    def _add_pairs(self) -> None:
+        """Both sides of the lift for two secrets, at the least share of each.
+
+        The mean of h_s and g_t matters only where h_s > g_t, for else h_s <= most mean(h_s, g_t)
+        holds anyway. There it grows with pi_s, so the least pi_s is the worst; on the lower side,
+        too.
+        """
         uncertain = self.uncertain
         units = np.eye(2)
         for s in range(2):
             t = 1 - s
-            least = max(uncertain.share_lower[s], 1.0 - uncertain.share_upper[t])
-            most = min(uncertain.share_upper[s], 1.0 - uncertain.share_lower[t])
-            for share in sorted({float(least), float(most)}):
-                factor = 1.0 - uncertain.most * share
-                # h_s <= most (share h_s + (1 - share) g_t), which holds for any w >= 0 where the
-                # factor of h_s is not positive.
-                if np.isfinite(uncertain.most) and factor > 0.0:
-                    self._add(
-                        factor * units[s], -uncertain.most * (1.0 - share) * units[t]
-                    )
-                if uncertain.least > 0.0:
-                    self._add(
-                        uncertain.least * (1.0 - share) * units[t],
-                        (uncertain.least * share - 1.0) * units[s],
-                    )
+            share = max(uncertain.share_lower[s], 1.0 - uncertain.share_upper[t])
+            if np.isfinite(uncertain.most) and uncertain.most * share < 1.0:
+                # h_s <= most (share h_s + (1 - share) g_t). Where the factor of h_s is not
+                # positive, this holds for any w >= 0.
+                self._add(
+                    (1.0 - uncertain.most * share) * units[s],
+                    -uncertain.most * (1.0 - share) * units[t],
+                )
+            if uncertain.least > 0.0:
+                self._add(
+                    uncertain.least * (1.0 - share) * units[t],
+                    (uncertain.least * share - 1.0) * units[s],
+                )
 
     def _add_means(self) -> None:
         """Both sides of the lift for any number of secrets."""

@@ -99,6 +99,7 @@ def _facts_of(
         missing=column.missing,
         normalise=column.normalise,
         trim=column.trim,
+        missing_codes=column.missing_codes,
     )
     facts = ReleaseFacts(os.fspath(path), policy, shuffled=found.shuffled)
     if isinstance(column, InternalColumn) and found.records:

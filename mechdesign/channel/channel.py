@@ -581,8 +581,17 @@ class Channel(Displayed):
         if self.published is not None:
             return _rebuilt_rows(column, drawn, release, self.useful.columns)
         return rebuild(
-            column, drawn[0].astype(np.int64), self.outputs, release.names[0]
+            column,
+            drawn[0].astype(np.int64),
+            self.outputs,
+            release.names[0],
+            own=self.releases_own_symbols,
         )
+
+    @property
+    def releases_own_symbols(self) -> bool:
+        """Whether the outputs are symbols of the one useful column, made to stand in its place."""
+        return self.record.objective is not None and len(self.useful.columns) == 1
 
     def public(self) -> Channel:
         """The channel without the joint table and whatever is computed from it.

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import options, parsing, table_options
 from mechdesign.cli.console import Reporter
-from mechdesign.cli.line import argument, command_line, option
+from mechdesign.cli.line import argument, command_line, flag, option
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,6 +45,20 @@ class AssessOptions:
     columns: str | None = option(
         "COL[,COL..]", "Columns to look at; default: all others."
     )
+    missing: str = option(
+        "WHAT",
+        "Treatment of empty cells: symbol (one more value), drop (leave the record out) or refuse.",
+        "symbol",
+    )
+    normalise: str | None = option(
+        "FORM",
+        "Unicode form in which cells are compared: none, NFC, NFD, NFKC or NFKD.",
+    )
+    trim: bool = flag("Compare cells without blanks at their ends.")
+    missing_codes: str | None = option(
+        "TEXT[,TEXT..]",
+        "Cells with these texts, such as ?, NA or -9, are empty ones.",
+    )
     report: str | None = option(
         "FILE",
         "The same as a report for those who may see the data: .html, .md or .json.",
@@ -62,9 +76,11 @@ def assess(
     """Measure what each column, each pair and whole rows say about a sensitive column, worst first.
 
     For every column: exact lifts, the share of the records that it pins down, rare values, and
-    whether it identifies records. For all columns together: a cross-validated guess of the
+    whether it identifies records. First what to settle: how the file is read, look-alikes, codes of
+    missing values, empty cells. For all columns together: a cross-validated guess of the
     sensitive column.
     """
+    from mechdesign.formats.cell_forms import CellForm
     from mechdesign.leaks.assessment import assess as measure
     from mechdesign.report.writing import check_report
 
@@ -81,6 +97,12 @@ def assess(
             sensitive=sensitive,
             columns=parsing.columns("--columns", asked.columns),
             text=text.text(),
+            missing=asked.missing,
+            form=CellForm(
+                normalise=asked.normalise or "none",
+                trim=asked.trim,
+                missing_codes=parsing.codes(asked.missing_codes),
+            ),
         )
     if asked.report is not None:
         again = command_line("assess", asked, text)

@@ -324,7 +324,8 @@ class KeptOptions:
     """What is kept"""
 
     distance: str | None = option(
-        "KIND", "With distance: absolute (default) or squared; with --release ranks (default) or absolute."
+        "KIND",
+        "With distance: absolute (default) or squared; with --release ranks (default) or absolute.",
     )
     keep_frequencies: bool = flag(
         "With truth, distance, costs: expected shares of symbols stay as they are (default with "

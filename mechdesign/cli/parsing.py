@@ -96,6 +96,19 @@ def columns(option: str, text: str | None) -> str | tuple[str, ...] | None:
     return tuple(names)
 
 
+def codes(text: str | None) -> tuple[str, ...]:
+    """The texts of --missing-codes; double quotes hold one with a comma."""
+    if text is None:
+        return ()
+    try:
+        found = next(csv.reader([text], strict=True))
+    except (csv.Error, StopIteration):
+        raise InputError(
+            f"--missing-codes {text!r} cannot be read; write TEXT, or TEXT,TEXT"
+        ) from None
+    return tuple(code for code in found if code)
+
+
 def names(option: str, texts: Sequence[str] | None) -> tuple[str, ...]:
     """Columns from all values of an option COL[,COL..]."""
     # There may be no table yet that has a column "a,b", so an unquoted comma always separates.

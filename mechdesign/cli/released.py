@@ -105,6 +105,9 @@ class PolicyOptions(PublishedForm):
         "was designed.",
     )
     trim: bool = flag("Compare symbols without blanks at their ends.")
+    missing_codes: str | None = option(
+        "TEXT[,TEXT..]", "Cells with these texts are empty ones."
+    )
 
     def policy(self, channels: Sequence[object] = ()) -> md.Policy | None:
         """The policy of the options; what they leave open is that of the channels.
@@ -120,6 +123,8 @@ class PolicyOptions(PublishedForm):
                 given[name] = value
         if self.trim:
             given["trim"] = True
+        if self.missing_codes is not None:
+            given["missing_codes"] = parsing.codes(self.missing_codes)
         if not given:
             return None
         return replace(Policy.recorded(recorded_rules(channels)), **given)

@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from mechdesign.mechanisms.box_result import BoxDesign
     from mechdesign.tables.joint import Joint
 
-INFORMATION = "information"
-"""The objective of merged symbols."""
+OF_BOXES = (None, "truth", "information")
+"""The objectives of boxes of rows."""
+
+OF_MERGED = (None, "information")
+"""The objectives of a column with merged symbols."""
 
 
 def design_boxed(
@@ -36,12 +39,16 @@ def design_boxed(
     population: options.PopulationRequest,
 ) -> int:
     """Design a channel for boxes of rows, write it and its report, print its promise."""
+    from mechdesign.channel.box_channel import NOT_PUBLIC
     from mechdesign.mechanisms.designing import design_requested
     from mechdesign.mechanisms.request import DesignRequest
 
-    _refuse_other_options(arguments)
+    _refuse_other_options(arguments, OF_BOXES)
     table = arguments.table
     rows = arguments.rows
+    # Before the search, at whose end the file would be refused.
+    if rows.fill and arguments.output.public:
+        raise InputError(NOT_PUBLIC)
     rows.check_table(table)
     released = rows.released_columns(table)
     given = rows.given_columns()
@@ -83,7 +90,7 @@ def design_merged(
         raise InputError(
             "--merge-rare needs --confidence: without it no symbol is too rare"
         )
-    _refuse_other_options(arguments)
+    _refuse_other_options(arguments, OF_MERGED)
     rows = arguments.rows
     search = arguments.search
     with reporter.work("reading the table"):
@@ -109,8 +116,10 @@ def design_merged(
     return _answer_boxes(reporter, arguments, design, _row_groups(arguments, level))
 
 
-def _refuse_other_options(arguments: DesignArguments) -> None:
-    """Refuse options that a release of rows or boxes does not have."""
+def _refuse_other_options(
+    arguments: DesignArguments, objectives: tuple[str | None, ...]
+) -> None:
+    """Refuse options that a release of rows or boxes does not have, and other objectives."""
     # First those with a reason or another way, then those that are only not built.
     if arguments.confidence.symbols is not None:
         raise InputError(
@@ -123,7 +132,7 @@ def _refuse_other_options(arguments: DesignArguments) -> None:
             "out; "
             "`mechdesign compose` says what the releases tell together"
         )
-    unbuilt = _unbuilt_options(arguments)
+    unbuilt = _unbuilt_options(arguments, objectives)
     if unbuilt:
         raise InputError(
             f"{unbuilt[0]} is not built for boxes (--release with --confidence, --merge-rare): "
@@ -131,24 +140,27 @@ def _refuse_other_options(arguments: DesignArguments) -> None:
         )
 
 
-def _unbuilt_options(arguments: DesignArguments) -> list[str]:
+def _unbuilt_options(
+    arguments: DesignArguments, objectives: tuple[str | None, ...]
+) -> list[str]:
     """The options on the command line that no release of rows has."""
     budget = arguments.budget
     confidence = arguments.confidence
     search = arguments.search
     objective = arguments.objective
     default = DesignOptions()
-    merges = arguments.rows.merging
+    # Boxes of rows have a law to keep, merged symbols have free labels.
+    has_boxes = objectives == OF_BOXES
     # By name what neither a release of rows with a confidence level nor merged symbols have, and
     # whether it is given.
     refused = {
         "--average": budget.average is not None,
         "--budget": bool(budget.budget),
-        "--objective": merges and objective.objective not in (None, INFORMATION),
+        "--objective": objective.objective not in objectives,
         "--task": objective.task is not None,
         "--distance": objective.distance is not None,
-        "--keep-frequencies": merges and objective.keep_frequencies,
-        "--free-frequencies": merges and objective.free_frequencies,
+        "--keep-frequencies": objective.keep_frequencies and not has_boxes,
+        "--free-frequencies": objective.free_frequencies and not has_boxes,
         "--stay": bool(objective.stay),
         "--forbid": bool(objective.forbid),
         "--method": search.method != default.method,

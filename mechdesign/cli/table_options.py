@@ -104,6 +104,10 @@ class TableOptions:
     trim: bool = flag(
         "Compare cells without blanks at their ends, here and in `apply`."
     )
+    missing_codes: str | None = option(
+        "TEXT[,TEXT..]",
+        "Cells with these texts, such as ?, NA or -9, are empty ones, here and in `apply`.",
+    )
     bins: list[str] | None = option(
         "[COL=]BINS",
         "Sort numbers, dates or times into bins: a width (10, 0.5, 7d, "
@@ -137,8 +141,12 @@ class TableOptions:
         from mechdesign.formats.cell_forms import CellForm
         from mechdesign.tables.reading import read_joint
 
-        if self.normalise is not None or self.trim:
-            form = CellForm(normalise=self.normalise or "none", trim=self.trim)
+        if self.normalise is not None or self.trim or self.missing_codes is not None:
+            form = CellForm(
+                normalise=self.normalise or "none",
+                trim=self.trim,
+                missing_codes=parsing.codes(self.missing_codes),
+            )
 
         sensitive_columns = parsing.columns("--sensitive", self.sensitive)
         useful_columns = parsing.columns("--useful", self.useful)

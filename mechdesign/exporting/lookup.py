@@ -1,13 +1,13 @@
 """The lookup table of a channel: for every input the intervals of integers of its outputs.
 
 An output y of an input x has the interval [low, high) of length W(y|x) * 2^53, the integer of the
-channel file. The intervals of an input are disjoint and cover [0, 2^53), so a uniform integer below
-2^53 falls into that of y with the probability W(y|x), exactly. An x with W(a|x) = 3/4 and
-W(b|x) = 1/4 has the intervals [0, 3 * 2^51) for a and [3 * 2^51, 2^53) for b.
+channel file; where its rows have other sums they are rounded first (`common_denominator`). The
+intervals of an input are disjoint and cover [0, 2^53), so a uniform integer below 2^53 falls into
+that of y with the probability W(y|x), exactly. An x with W(a|x) = 3/4 and W(b|x) = 1/4 has the
+intervals [0, 3 * 2^51) for a and [3 * 2^51, 2^53) for b.
 
-A channel of rows has one such table for each level. Its inputs are looked up at the node of the
-tree that the record has reached, which is the path released so far, and every output leads to a
-node of the next level. A channel of one variable is the same with a single node.
+The table is in levels and nodes, for tools that were written for channels of several steps: this
+one has the level 1 and the node 0.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
+from mechdesign.exporting.common_denominator import over_one_denominator
 from mechdesign.release.drawing import channel_digest
 from mechdesign.tables.variable import Symbol, Variable
 
@@ -141,8 +142,10 @@ def lookup_of(channel: Channel) -> Lookup:
     Raises
     ------
     InputError
-        If the denominator is not that of designed channels, 2^53, or the argument is no channel
-        of one variable or of rows.
+        If the denominator is not that of designed channels, 2^53, a channel that keeps the law of
+        its table comes without it, or the argument is no channel.
+    NotPrivate
+        If the integers over 2^53 of a channel that keeps the law break its promise.
     """
     # Callers without a type checker may pass anything, most likely a channel for boxes of rows.
     if not isinstance(channel, Channel):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -150,21 +153,11 @@ def lookup_of(channel: Channel) -> Lookup:
             "export needs a channel of one column or of rows, not an object of type "
             f"{type(channel).__name__}"
         )
-    if channel.totals is not None:
-        raise InputError(
-            "export needs rows with the sum 2^53, and this channel keeps the law of its table with "
-            "other sums: design it with free frequencies (--free-frequencies)"
-        )
-    if channel.denominator != DENOMINATOR:
-        raise InputError(
-            "export needs a channel with the denominator 2^53, as `design` makes them; this one "
-            f"has {channel.denominator}"
-        )
     level = Level(
         number=1,
         inputs=channel.useful,
         outputs=channel.output_columns,
-        entries=tuple(_entries_of_matrix(channel)),
+        entries=tuple(_entries_of_matrix(over_one_denominator(channel))),
     )
     return Lookup(digest=channel_digest(channel), start=0, levels=(level,))
 

@@ -32,6 +32,8 @@ class CellForm:
         The Unicode form.
     trim : bool
         Whether blanks at both ends are taken off.
+    missing_codes : tuple of str
+        Texts that stand for an empty cell, such as ``?`` or ``-9``.
 
     Raises
     ------
@@ -41,6 +43,7 @@ class CellForm:
 
     normalise: str = "none"
     trim: bool = False
+    missing_codes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.normalise not in NORMALISATIONS:
@@ -51,17 +54,19 @@ class CellForm:
     @property
     def changes_nothing(self) -> bool:
         """Whether texts stay as they are."""
-        return self.normalise == "none" and not self.trim
+        return self == CellForm()
 
     def text(self, text: str) -> str:
         """A text in this form."""
         if self.normalise != "none":
             text = unicodedata.normalize(cast("Literal['NFC']", self.normalise), text)
         # Last, because a compatibility form can make a blank of another character.
-        return text.strip() if self.trim else text
+        if self.trim:
+            text = text.strip()
+        return "" if text in self.missing_codes else text
 
     def cells(self, column: Encoded) -> Encoded:
-        """A column in this form; a cell of nothing but blanks is then a missing one.
+        """A column in this form; a cell of nothing but blanks, or of a missing code, is missing.
 
         Several codes may have the same text.
         """
@@ -77,8 +82,11 @@ class CellForm:
         return Encoded(codes, texts, column.is_float)
 
     def __str__(self) -> str:
-        if not self.trim:
-            return self.normalise
-        if self.normalise == "none":
-            return "trim"
-        return f"{self.normalise} and trim"
+        parts: list[str] = []
+        if self.normalise != "none":
+            parts.append(self.normalise)
+        if self.trim:
+            parts.append("trim")
+        if self.missing_codes:
+            parts.append(f"the missing codes {listed(self.missing_codes)}")
+        return " and ".join(parts) or "none"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from mechdesign.core.errors import InputError
-from mechdesign.formats.arrow_arrays import combined
+from mechdesign.formats.arrow_arrays import combined, taken
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,15 @@ def values_of(column: Any, kind: Any = None) -> Any:
     import pyarrow as pa
 
     column = combined(column)
+    if kind is not None and pa.types.is_dictionary(kind):
+        coded = column
+        if not pa.types.is_dictionary(column.type):
+            coded = column.dictionary_encode()
+        return pa.DictionaryArray.from_arrays(
+            coded.indices.cast(kind.index_type),
+            coded.dictionary.cast(kind.value_type),
+            ordered=kind.ordered,
+        )
     if not pa.types.is_dictionary(column.type):
         if kind is not None:
             return column.cast(kind)
@@ -72,8 +81,9 @@ def values_of(column: Any, kind: Any = None) -> Any:
     # Few labels are cast, however many records have them.
     indices = column.indices.cast(pa.int32())
     values = column.dictionary.cast(kind or pa.string())
-    coded = pa.DictionaryArray.from_arrays(indices, values)
-    return coded if kind is None else coded.dictionary_decode()
+    if kind is None:
+        return pa.DictionaryArray.from_arrays(indices, values)
+    return taken(values, indices)
 
 
 def field_of(output: Output, schema: Any) -> Any:

@@ -45,14 +45,14 @@ def as_parquet(raw: RawInput) -> RawInput:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kind = raw.statistics
+    kind = raw.statistics or "SPSS"
     if find_spec("pyreadstat") is None:
         raise FileError(
             raw.name,
             f"{raw.name} is a file of {kind}, which needs more: pip install 'mechdesign[stats]'; "
             "or export the table as CSV from where it was made",
         )
-    import pyreadstat
+    import pyreadstat  # pyright: ignore[reportMissingImports]
 
     with closing(NamelessFile()) as copy:
         # A file object has no path, and pyreadstat reads from nothing else.

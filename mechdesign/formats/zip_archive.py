@@ -41,13 +41,13 @@ class Unzipped:
         member = _only_member(self._archive, name)
         try:
             self._content: Any = self._archive.open(member)
-        except RuntimeError:
-            raise FileError(
-                name, f"{name} is locked with a password; unpack it first"
-            ) from None
         except NotImplementedError:
             raise FileError(
                 name, f"{name} is packed in a way that is not known; unpack it first"
+            ) from None
+        except RuntimeError:
+            raise FileError(
+                name, f"{name} is locked with a password; unpack it first"
             ) from None
 
     def read(self, size: int, /) -> bytes:

@@ -18,7 +18,11 @@ from typing import Any
 import numpy as np
 
 from mechdesign.core.integers import Integers
-from mechdesign.formats.arrow_arrays import arrow_integers, integers_of
+from mechdesign.formats.arrow_arrays import (
+    arrow_integers,
+    integers_of,
+    taken_records,
+)
 from mechdesign.formats.file_notes import PANDAS, metadata_of
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, field_of
 from mechdesign.jobs.recipe import Drawer
@@ -78,7 +82,7 @@ class ArrowFrame:
 
     def taken(self, places: Integers) -> ArrowFrame:
         """The records at these places."""
-        return ArrowFrame(self.native.take(arrow_integers(places)))
+        return ArrowFrame(taken_records(self.native, arrow_integers(places)))
 
     def selected(self, names: Sequence[Any]) -> Any:
         """The native frame with these columns alone."""

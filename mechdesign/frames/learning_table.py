@@ -88,7 +88,15 @@ def _released_array(array: Any, drawer: Drawer) -> Any:
             columns.append(_numbers(column, array.dtype))
         else:
             # An array has one type, so any of its columns gives it.
-            columns.append(rebuild(array[:, 0], column.codes, column.labels, part.name))
+            columns.append(
+                rebuild(
+                    array[:, 0],
+                    column.codes,
+                    column.labels,
+                    part.name,
+                    own=column.own,
+                )
+            )
     kinds = {column.dtype.kind for column in columns}
     if len(kinds) > 1:
         # numpy would turn numbers beside texts into texts.

@@ -28,7 +28,7 @@ from mechdesign.release.box_drawing import BoxRelease
 from mechdesign.release.draws import Key
 from mechdesign.release.row_draws import RowDraws
 from mechdesign.tables.columns import RecordFault, encode_for
-from mechdesign.tables.rebuilding import own_values, rebuild
+from mechdesign.tables.rebuilding import own_type_of, own_values, rebuild
 
 
 class BoxDrawer(Drawer):
@@ -82,7 +82,7 @@ class BoxDrawer(Drawer):
         """The arrow type of the column that is replaced where the released one can have it, else
         None for text.
         """
-        arrow_type = type_of(self.plan.origin(column))
+        arrow_type = own_type_of(type_of(self.plan.origin(column)))
         if own_values(self.labels[column.release or (0, 0)], arrow_type) is None:
             return None
         return arrow_type

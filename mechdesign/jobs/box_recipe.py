@@ -120,6 +120,7 @@ class BoxRecipe(KeyedRecipe):
             missing=rules.missing,
             normalise=rules.normalise,
             trim=rules.trim,
+            missing_codes=rules.missing_codes,
             changed=self.options.changed,
         )
         return [use]

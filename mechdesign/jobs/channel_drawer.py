@@ -39,7 +39,7 @@ from mechdesign.leaks.order import Order
 from mechdesign.release.drawing import Release
 from mechdesign.release.released_values import LABEL
 from mechdesign.tables.columns import RecordFault, encode_for
-from mechdesign.tables.rebuilding import own_values, rebuild
+from mechdesign.tables.rebuilding import own_type_of, own_values, rebuild
 
 
 class ChannelDrawer(Drawer):
@@ -50,6 +50,7 @@ class ChannelDrawer(Drawer):
     ) -> None:
         plan = recipe.plan(header)
         options = recipe.options
+        self._channels = channels
         self._releases: list[Release] = []
         for channel, key in zip(channels, recipe.keys, strict=True):
             release = Release(
@@ -111,17 +112,18 @@ class ChannelDrawer(Drawer):
         release, part = place
         channel = self._releases[release].channel
         if channel.published is None:
-            return False
+            return channel.releases_own_symbols
         # Beside given columns, which stay as they are, free outputs have one label.
         name = channel.output_columns[part]
         return channel.releases_symbols or name in channel.given
 
     def own_type(self, column: OutputColumn, type_of: Callable[[int], Any]) -> Any:
         """The arrow type of X where the released column can have it, else None for text."""
-        if not self._releases_symbols(column.release or (0, 0)):
+        place = column.release or (0, 0)
+        if not self._releases_symbols(place):
             return None
-        arrow_type = type_of(self.plan.origin(column))
-        if own_values(self.labels[column.release or (0, 0)], arrow_type) is None:
+        arrow_type = own_type_of(type_of(self.plan.origin(column)))
+        if own_values(self.labels[place], arrow_type) is None:
             return None
         return arrow_type
 

@@ -163,11 +163,18 @@ def check_treatment(old: Use, use: Use) -> None:
     # If unknown symbols were refused then and are now, all symbols are known to both
     # normalisations.
     both_refuse = old.unknown == REFUSE and use.unknown == REFUSE
-    old_form = CellForm(normalise=old.normalise, trim=old.trim)
-    form = CellForm(normalise=use.normalise, trim=use.trim)
+    old_form = _form_of(old)
+    form = _form_of(use)
     if old_form != form and not both_refuse:
         raise InputError(
             f"{listed(use.columns)} was released with the normalisation {old_form} before, "
             f"not {form}, which gives some records another symbol; keep it, or draw anew "
             "(--fresh-draw)"
         )
+
+
+def _form_of(use: Use) -> CellForm:
+    """The form in which a use compared symbols."""
+    return CellForm(
+        normalise=use.normalise, trim=use.trim, missing_codes=use.missing_codes
+    )

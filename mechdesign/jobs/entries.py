@@ -53,6 +53,7 @@ class Use(Record):
     )
     normalise: str = "none"
     trim: bool = False
+    missing_codes: tuple[str, ...] = ()
     changed: str = "refuse"
     draws: str = "independent"
 

@@ -13,7 +13,8 @@ symbols of identified records (`identified_symbols`).
 3. `prepare` gives the draws the earlier symbols of identified records; then the file is drawn.
 4. `met` compares the records, which are known now, with all releases in the ledger. If they belong
    to another job, it takes on that job's keys, and the file is drawn again from step 3.
-5. `renewed` looks for the same records under other identifiers.
+5. `renewed` looks for the same records under other identifiers, and `same_columns` for the same
+   released columns beside other ones.
 6. `commit` enters the release as `FINISHING`, gives the files their names, and enters it as `DONE`.
 
 A kill before step 6 leaves no release in the ledger. A kill within step 6 leaves the entry
@@ -29,6 +30,7 @@ import os
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from sqlite3 import Connection
@@ -48,6 +50,7 @@ from mechdesign.jobs.draw_choice import DrawChoice, check_uses
 from mechdesign.jobs.earlier_releases import (
     EarlierReleases,
     Relation,
+    count_other_draws,
     find_earlier_releases,
     relation,
     with_joint_budget,
@@ -55,8 +58,20 @@ from mechdesign.jobs.earlier_releases import (
 from mechdesign.jobs.entries import DONE, FINISHING, Drawn, Entry, Settings, Use
 from mechdesign.jobs.identified_symbols import IdentifiedRecords
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE
+from mechdesign.jobs.ledger_notices import (
+    FIRST_DRAW,
+    RELEASED_MEANWHILE,
+    alike_column_notice,
+    redraw_notice,
+    same_column_refusal,
+)
 from mechdesign.jobs.recipe import RecordedDraws
+from mechdesign.jobs.released_columns import (
+    ColumnRecords,
+    SameColumns,
+    packed,
+    same_columns,
+)
 from mechdesign.jobs.renewed_identifiers import ReleaseAtHand, notices_of_renewed
 from mechdesign.jobs.target import Target
 from mechdesign.release.draws import Key
@@ -317,12 +332,69 @@ class Job:
             notices |= dict.fromkeys(of_channel)
         return tuple(notices)
 
+    def same_columns(
+        self,
+        columns: ColumnRecords,
+        earlier: EarlierReleases,
+        releases: Sequence[RecordedDraws],
+    ) -> EarlierReleases:
+        """The earlier releases with those of the same released columns, whatever stood beside them.
+
+        Raises
+        ------
+        InputError
+            If a column was released before, with other draws, and no fresh draw was asked for.
+        StartAgain
+            If another process has released these records meanwhile.
+        """
+        with self.ledger.reading() as db:
+            same = self._same_columns(db, columns, releases)
+        notices = [*earlier.notices]
+        if same.notable:
+            notices.append(alike_column_notice(same.notable[-1]))
+        # The user asked for this draw: those before it count for the joint budget.
+        known = {entry.id for entry in earlier.runs}
+        added = [entry for entry in same.certain if entry.id not in known]
+        if not added:
+            return replace(earlier, notices=tuple(notices))
+        runs = (*earlier.runs, *added)
+        by_channel = {mine.use.channel: mine for mine in self.drawn}
+        draws = count_other_draws(runs, by_channel)
+        notices = [note for note in notices if note != FIRST_DRAW]
+        notices.append(redraw_notice(draws))
+        earlier = replace(earlier, runs=runs, draws=draws, notices=tuple(notices))
+        return with_joint_budget(earlier, self.drawn, self._channels)
+
+    def _same_columns(
+        self,
+        db: Connection,
+        columns: ColumnRecords,
+        releases: Sequence[RecordedDraws],
+    ) -> SameColumns:
+        """The releases of the same columns, in the transaction of `db`; refuses a second draw."""
+        certain: list[Entry] = []
+        notable: list[Entry] = []
+        for k, drawn in enumerate(self.drawn):
+            new = columns.new(k)
+            if new is None:
+                continue
+            same = same_columns(db, self.ledger, drawn, self.identity, new)
+            certain += same.certain
+            notable += same.notable
+        if certain and not self._choice.fresh_draw:
+            for records in self._identified(releases):
+                if records.are_released_meanwhile(db):
+                    raise StartAgain(RELEASED_MEANWHILE)
+            raise InputError(same_column_refusal(certain[-1]))
+        return SameColumns(tuple(certain), tuple(notable))
+
     def finish(
         self,
         entry: Entry,
         content: Content | None = None,
         releases: Sequence[RecordedDraws] = (),
         bare: BareRecords | None = None,
+        columns: ColumnRecords | None = None,
     ) -> None:
         """Enter that a release is about to be made: its data are on disk, and files are about to
         get their names.
@@ -336,13 +408,27 @@ class Job:
             # end of the transaction no other process can, so the checks of `met` and `renewed` are
             # made once more before anything is entered.
             self._check_again(db, content, releases, bare, identified)
+            if columns is not None:
+                self._same_columns(db, columns, releases)
             self._take_over_killed(db, entry)
             # First the entry: a rehearsal ends here, after all checks and before anything is kept.
             self.ledger.enter(db, entry, content)
             if bare is not None:
                 self.ledger.remember_bare(db, entry, bare.content.to_bytes())
+            if columns is not None:
+                self._remember_columns(db, entry, columns)
             for records in identified:
                 records.remember(db, entry)
+
+    def _remember_columns(
+        self, db: Connection, entry: Entry, columns: ColumnRecords
+    ) -> None:
+        """Keep what is known of the released columns."""
+        for k, drawn in enumerate(self.drawn):
+            column = columns.content(k)
+            if column is not None:
+                stored = packed(column)
+                self.ledger.remember_column(db, entry, drawn.use.channel, stored)
 
     def _check_again(
         self,
@@ -408,6 +494,7 @@ class Job:
         content: Content,
         releases: Sequence[RecordedDraws],
         bare: BareRecords | None = None,
+        columns: ColumnRecords | None = None,
     ) -> None:
         """Enter a release and give its files their names; what fails is taken back, unless it may
         have been seen.
@@ -417,7 +504,7 @@ class Job:
         # would draw its records a second time.
         with on_failure(lambda: self._take_back(entry)):
             out.commit(
-                before=lambda: self.finish(entry, content, releases, bare),
+                before=lambda: self.finish(entry, content, releases, bare, columns),
                 after=lambda: self.done(entry),
             )
 

@@ -52,6 +52,7 @@ from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE, change_notices
 from mechdesign.jobs.manifest import Manifest
 from mechdesign.jobs.manifest_columns import ReleasedColumn
 from mechdesign.jobs.recipe import ContentOf, Drawer, Frame, Recipe, TablePart
+from mechdesign.jobs.released_columns import ColumnRecords
 from mechdesign.jobs.results import Applied
 from mechdesign.jobs.target import Target
 from mechdesign.leaks.crossing import Crossing
@@ -162,7 +163,14 @@ class KeyedRecipe(GroupedRecipe):
             # its name. Records of a file that the ledger does not know could be drawn twice.
             sha256 = self._seal(run, out, drawn.drawer, drawn.records, drawn.earlier)
             entry = drawn.entry(job, run.target, sha256)
-            job.commit(out, entry, drawn.content, drawn.drawer.releases, drawn.bare)
+            job.commit(
+                out,
+                entry,
+                drawn.content,
+                drawn.drawer.releases,
+                drawn.bare,
+                drawn.columns,
+            )
         return run.applied(drawn.records, sha256, ledger_place)
 
     def _write_unrecorded(self, run: FileRun) -> Applied:
@@ -202,7 +210,10 @@ class KeyedRecipe(GroupedRecipe):
             census = RecordCensus(hasher)
             drawer = self._drawer_of(job, run.table.header)
             bare = BareRecords(drawer.releases)
-            inspect = _inspection(hasher, self.options.identifiers, census, bare)
+            columns = ColumnRecords(job.ledger, drawer.releases)
+            inspect = _inspection(
+                hasher, self.options.identifiers, census, bare, columns
+            )
             records = run.draw(out, drawer, inspect)
             content = census.content()
             earlier = job.met(content)
@@ -210,7 +221,9 @@ class KeyedRecipe(GroupedRecipe):
                 # `met` has taken the keys of this content on.
                 continue
             with suppress(StartAgain):
-                return _drawn_records(job, drawer, records, content, bare, earlier)
+                return _drawn_records(
+                    job, drawer, records, content, bare, columns, earlier
+                )
         raise StartAgain(RELEASED_MEANWHILE)
 
     def _seal(
@@ -299,12 +312,14 @@ class KeyedRecipe(GroupedRecipe):
         # After the draw, by which the drawer knows the records with new identifiers.
         bare = BareRecords(drawer.releases)
         bare.add(bare_hashes)
+        columns = ColumnRecords(ledger, drawer.releases)
+        columns.add_last()
         drawn = _drawn_records(
-            job, drawer, table_content.records, table_content, bare, earlier
+            job, drawer, table_content.records, table_content, bare, columns, earlier
         )
         # Nobody has seen the table before it is returned, so it is entered and done at once.
         entry = drawn.entry(job, FRAME, None)
-        job.finish(entry, table_content, drawer.releases, bare)
+        job.finish(entry, table_content, drawer.releases, bare, columns)
         job.done(entry)
         return released, (*drawn.earlier.notices, *change_notices(drawer.releases))
 
@@ -344,14 +359,15 @@ class KeyedRecipe(GroupedRecipe):
 class _DrawnRecords:
     """Records that a job drew, and what the ledger knows of them.
 
-    `content` and `bare` have their hashes with and without identifiers; `earlier` has their earlier
-    releases, with all notices on them.
+    `content` and `bare` have their hashes with and without identifiers, `columns` the symbols that
+    were released; `earlier` has their earlier releases, with all notices on them.
     """
 
     drawer: Drawer
     records: int
     content: Content
     bare: BareRecords
+    columns: ColumnRecords
     earlier: EarlierReleases
 
     def entry(self, job: Job, target: PathLike, output: str | None) -> Entry:
@@ -365,12 +381,16 @@ def _drawn_records(
     records: int,
     content: Content,
     bare: BareRecords,
+    columns: ColumnRecords,
     earlier: EarlierReleases,
 ) -> _DrawnRecords:
-    """Records that were just drawn; refuses those that are known under other identifiers."""
+    """Records that were just drawn; refuses those that are known under other identifiers, or beside
+    other columns.
+    """
     renewed = job.renewed(content, bare, drawer.releases)
     earlier = replace(earlier, notices=(*earlier.notices, *renewed))
-    return _DrawnRecords(drawer, records, content, bare, earlier)
+    earlier = job.same_columns(columns, earlier, drawer.releases)
+    return _DrawnRecords(drawer, records, content, bare, columns, earlier)
 
 
 def _inspection(
@@ -378,6 +398,7 @@ def _inspection(
     identity: Sequence[str],
     census: RecordCensus,
     bare: BareRecords,
+    columns: ColumnRecords,
 ) -> Callable[[Batch], None]:
     """A function that shows every batch that was drawn to a census of its records, with and without
     identifiers.
@@ -387,5 +408,6 @@ def _inspection(
         as_text, by_value, without = hasher.readings(batch, identity)
         census.add_readings(as_text, by_value)
         bare.add(without)
+        columns.add_last()
 
     return inspect

@@ -74,7 +74,8 @@ CREATE TABLE known (job TEXT NOT NULL, channel TEXT NOT NULL, draw INTEGER NOT N
 
 - `releases`: the entries as JSON, numbered in their order;
 - `samples`: a sample of the hashes of each data set, by its hash; and by ``bare ID`` what is known
-  of the records of the release ID without their identifiers;
+  of the records of the release ID without their identifiers, and by ``column ID CHANNEL`` what is
+  known of the symbols that it released through a channel;
 - `keys`: a row without a job: where the key of the ledger lies, and its fingerprint; and one by the
   job ``mark``: the mark of all other rows (`ledger_mark`);
 - `known`: for a draw (job, channel, number) the hashes of identified records and, encrypted, the

@@ -42,6 +42,7 @@ class PublicColumn(Record):
     missing: str
     normalise: str
     trim: bool = False
+    missing_codes: tuple[str, ...] = ()
     changed: str = policies.REFUSE
     draws: str = "independent"
     law_kept: bool = False

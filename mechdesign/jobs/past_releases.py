@@ -35,6 +35,7 @@ from mechdesign.jobs.entries import Entry
 from mechdesign.jobs.joint_budget import Budget, TableOf, joint_budget
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.likeness import Likeness, likeness, share_of
+from mechdesign.jobs.released_columns import with_same_columns
 from mechdesign.jobs.same_records import SharedReleases, releases_of
 
 
@@ -97,9 +98,10 @@ def history_of(
         share = max(shared.share, renamed.share)
         sharing = {entry.id for entry in (*shared.entries, *renamed.entries)}
         # In the order of the ledger, by which `draws_apart` knows which draw came first.
-        entries = draws_apart(
-            db, ledger, [entry for entry in entries if entry.id in sharing]
-        )
+        found = [entry for entry in entries if entry.id in sharing]
+        # Also those of the same released column beside other columns.
+        found = with_same_columns(db, ledger, found, entries)
+        entries = draws_apart(db, ledger, found)
 
     draws = drawn_uses(entries)
     budget: Budget | None = None

@@ -76,7 +76,7 @@ class DrawnColumn:
     """A released column: the text of record i is ``labels[codes[i]]``; the labels are all
     different.
 
-    `own` is True where the labels are symbols of the column, which may have its type.
+    With `own` they are symbols of the column that is replaced, and have its type where they can.
     """
 
     codes: Codes

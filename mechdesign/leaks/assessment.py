@@ -17,18 +17,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mechdesign.core.display import Displayed
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import FileError, InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
+from mechdesign.formats.cell_forms import CellForm
+from mechdesign.formats.text_doctor import Symptom, text_symptoms
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.leaks.coded_table import CodedColumn, CodedTable, coded_table
+from mechdesign.leaks.coded_table import (
+    CodedColumn,
+    CodedTable,
+    coded_table,
+    in_form,
+    without_gaps,
+)
 from mechdesign.leaks.disclosure import Disclosure, Secret, disclosure_of, severity
+from mechdesign.leaks.doctor import table_symptoms
 from mechdesign.leaks.row_guess import RowGuess, guess_from_rows
+from mechdesign.tables.cell_rules import SYMBOL, check_missing, counted_as
 from mechdesign.tables.reading import columns_named
 
 RARE = 10
@@ -93,6 +104,8 @@ class Assessment(Displayed):
         A cross-validated guess of S from the whole row, without identifiers.
     unreadable : tuple of str
         Columns that hold lists, structures or bytes, which were not looked at.
+    symptoms : tuple of Symptom
+        What to settle about the file and its cells before anything is released.
     """
 
     records: int
@@ -106,6 +119,7 @@ class Assessment(Displayed):
     unique_rows: float
     guess: RowGuess
     unreadable: tuple[str, ...]
+    symptoms: tuple[Symptom, ...] = ()
 
     def __repr__(self) -> str:
         return (
@@ -120,6 +134,8 @@ def assess(
     sensitive: str | Sequence[str],
     columns: str | Sequence[str] | None = None,
     text: TextOptions | None = None,
+    missing: str = SYMBOL,
+    form: CellForm | None = None,
 ) -> Assessment:
     """Measure what each column, every pair, and whole rows say about a sensitive column.
 
@@ -133,18 +149,43 @@ def assess(
         The columns to look at; default: all others.
     text : TextOptions, optional
         How a CSV file is written.
+    missing : 'symbol', 'refuse' or 'drop'
+        Whether an empty cell is one more value, an error, or leaves its record out.
+    form : CellForm, optional
+        The form in which cells are compared.
 
     Raises
     ------
     InputError
         If a column is missing or named twice, S has a single symbol, or the table has no records.
     """
-    coded = coded_table(table, text)
-    secret = crossed_secret(coded, _named("sensitive", sensitive, coded))
-    if columns is None:
-        others = [name for name in coded.columns if name not in secret.names]
-    else:
-        others = list(_named("columns", columns, coded))
+    check_missing(missing)
+    symptoms: list[Symptom] = []
+    is_file = isinstance(table, (str, Path))
+    if is_file:
+        symptoms += text_symptoms(table, text)
+    try:
+        coded = coded_table(table, text)
+        names = _named("sensitive", sensitive, coded)
+        others = [name for name in coded.columns if name not in names]
+        if columns is not None:
+            others = list(_named("columns", columns, coded))
+    except InputError as error:
+        # Read in another way, the file may have all of it.
+        raise _with_remedies(error, symptoms) from None
+    coded = in_form(coded, form or CellForm())
+    found = identified(coded, [*names, *others])
+    looked_at = CodedTable(
+        coded.records,
+        {name: coded.columns[name] for name in dict.fromkeys([*names, *others])},
+        (),
+    )
+    symptoms += table_symptoms(looked_at, found, counted_as(missing))
+    coded = without_gaps(coded, counted_as(missing), tuple(looked_at.columns))
+    for name in names:
+        if name in found:
+            raise InputError(identifier_refusal(name))
+    secret = crossed_secret(coded, names)
     _check(coded, secret, others)
     measured = [_assessed(coded.columns[name], secret) for name in others]
     # Worst first: the report shows them so, and pairs are tried among the first ones.
@@ -176,6 +217,33 @@ def assess(
         unique_rows=_unique_share(row),
         guess=guess_from_rows(telling_columns, secret.codes, secret.symbols),
         unreadable=unreadable,
+        symptoms=tuple(symptoms),
+    )
+
+
+def _with_remedies(error: InputError, symptoms: Sequence[Symptom]) -> InputError:
+    """The error about a file, with the options that its first bytes ask for."""
+    options = [symptom.option for symptom in symptoms if symptom.option is not None]
+    if not options:
+        return error
+    facts = "; ".join(symptom.text for symptom in symptoms)
+    message = f"{error} ({facts}: {' '.join(options)})"
+    if isinstance(error, FileError):
+        return FileError(error.file, message)
+    return InputError(message)
+
+
+def identified(coded: CodedTable, names: Sequence[str]) -> list[str]:
+    """The columns among `names` that name records."""
+    return [name for name in names if identifies_records(coded.columns[name])]
+
+
+def identifier_refusal(name: str) -> str:
+    """Why a column that names records cannot be the sensitive one."""
+    return (
+        f"nearly every record has a value of its own in the sensitive column {quoted(name)}: it "
+        "names records, and every promise about it would need all records to look alike; name the "
+        "column whose values are to be protected, or put its numbers into classes first"
     )
 
 

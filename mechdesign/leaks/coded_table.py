@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
+from mechdesign.core.wording import quoted
+from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.cells import encode, encoded_columns
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.text_options import TextOptions
@@ -143,3 +145,59 @@ def _without_unused(column: CodedColumn) -> CodedColumn:
     numbers = np.cumsum(used) - 1
     values = tuple(np.array(column.values, dtype=object)[used].tolist())
     return CodedColumn(column.name, numbers[column.codes].astype(np.int32), values)
+
+
+def in_form(table: CodedTable, form: CellForm) -> CodedTable:
+    """The table with the texts of its cells in a form; equal texts have one code then."""
+    if form.changes_nothing:
+        return table
+    columns: dict[str, CodedColumn] = {}
+    for name, column in table.columns.items():
+        number_of: dict[str, int] = {}
+        for value in map(form.text, column.values):
+            number_of.setdefault(value, len(number_of))
+        places = [number_of[form.text(value)] for value in column.values]
+        codes = np.array(places, dtype=np.int32)[column.codes]
+        columns[name] = CodedColumn(name, codes, tuple(number_of))
+    return CodedTable(table.records, columns, table.unreadable)
+
+
+def without_gaps(table: CodedTable, missing: str, names: Sequence[str]) -> CodedTable:
+    """The table after the treatment of empty cells in some columns.
+
+    Parameters
+    ----------
+    missing : 'refuse', 'symbol' or 'drop'
+        Whether an empty cell is an error, one more value, or leaves its record out.
+
+    Raises
+    ------
+    InputError
+        If a cell is empty that must not be, or no record is left.
+    """
+    if missing == "symbol":
+        return table
+    complete = np.ones(table.records, dtype=bool)
+    for name in names:
+        column = table.columns[name]
+        if "" not in column.values:
+            continue
+        empty = column.codes == column.values.index("")
+        if missing == "refuse" and empty.any():
+            raise InputError(
+                f"the column {quoted(name)} has an empty cell, in record "
+                f"{int(np.argmax(empty)) + 1:,}; fill it, or say what it means (--missing)"
+            )
+        complete &= ~empty
+    if complete.all():
+        return table
+    if not complete.any():
+        raise InputError(
+            "every record has an empty cell; look at fewer columns (--columns), or let empty cells "
+            "be a value (--missing symbol)"
+        )
+    columns: dict[str, CodedColumn] = {}
+    for name, column in table.columns.items():
+        left = CodedColumn(name, column.codes[complete], column.values)
+        columns[name] = _without_unused(left)
+    return CodedTable(int(np.count_nonzero(complete)), columns, table.unreadable)

@@ -23,6 +23,7 @@ import math
 import secrets
 import time
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 
@@ -30,6 +31,7 @@ import mechdesign
 from mechdesign.auditing.boxes import audit_boxes
 from mechdesign.channel.box_channel import BoxChannel, BoxPart
 from mechdesign.channel.box_utility import BoxUtility
+from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.integers import Integers
 from mechdesign.core.limits import LiftLimits
@@ -40,6 +42,7 @@ from mechdesign.mechanisms.box_parts import DesignedParts, PartDesigns, PartSumm
 from mechdesign.mechanisms.box_request import AUTO, BoxRequest
 from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.box_rows import SLICE_SHARE
+from mechdesign.mechanisms.unsuited_columns import refuse_secret_identifier
 from mechdesign.tables.confidence import check_counts, unprotected
 from mechdesign.tables.rare_limit import RareLimit, rare_limit
 from mechdesign.tables.records import Records
@@ -117,6 +120,7 @@ def _check(records: Records, request: BoxRequest) -> None:
     check_counts(records)
     if records.empty_sensitive:
         raise unprotected(records.empty_sensitive)
+    refuse_secret_identifier(records.sensitive, records.total)
     if len(records.sensitive) < 2:
         raise InputError(
             f"the sensitive column {quoted(','.join(records.sensitive.columns))} has a single "
@@ -165,12 +169,12 @@ def _own_figures(summaries: Sequence[PartSummary]) -> dict[str, float]:
     if not of_parts:
         return {}
     total = sum(part.records for part in summaries)
-    own = math.fsum(n * least.truth for n, least in of_parts) / total
-    bound = math.fsum(n * (1.0 - least.cost_lower_bound) for n, least in of_parts)
+    own = sum(n * Fraction(least.truth) for n, least in of_parts) / total
+    bound = sum(n * (1 - Fraction(least.cost_lower_bound)) for n, least in of_parts)
     return {
-        # A sum of rounded doubles errs by less than this.
-        "own": own * (1.0 - 2.0**-50),
-        "own_bound": min(bound / total * (1.0 + 2.0**-50), 1.0),
+        # Rounded down by way of the negative.
+        "own": 0.0 - quotient_above(*(-own).as_integer_ratio()),
+        "own_bound": quotient_above(*(bound / total).as_integer_ratio()),
         "law_deviation": max(least.frequency_deviation for _, least in of_parts),
     }
 

@@ -146,20 +146,26 @@ class _OwnBoxes:
         for reach, margin in itertools.product(REACHES, margins):
             try:
                 solution = self._solution(reach, margin, end)
-                channel = self._channel(solution.shares)
             except SolverError as error:
                 reason = str(error)
                 continue
             # Every solution bounds the budgets as they are, so the largest bound holds.
             bound = max(bound, solution.bound)
-            verdict = self._rules.verdict(channel)
-            if verdict.satisfied:
-                rounded = Rounded(channel, verdict)
-                design = finish(
-                    rounded, self._joint, METHOD_NAME, solution.method, started
-                )
-                return self._with_figures(design, bound)
-            reason = f"the lift {verdict.worst.lift:.17g} was left"
+            # With the traces where boxes hang together by these alone.
+            for trace in (TRACE, 0.0):
+                try:
+                    channel = self._channel(solution.shares, trace)
+                except SolverError as error:
+                    reason = str(error)
+                    continue
+                verdict = self._rules.verdict(channel)
+                if verdict.satisfied:
+                    rounded = Rounded(channel, verdict)
+                    design = finish(
+                        rounded, self._joint, METHOD_NAME, solution.method, started
+                    )
+                    return self._with_figures(design, bound)
+                reason = f"the lift {verdict.worst.lift:.17g} was left"
         raise SolverFailure(
             f"no channel for own boxes was verified ({reason}); use a larger budget or fewer boxes"
         )
@@ -192,10 +198,10 @@ class _OwnBoxes:
         figures = {"cost": cost, "cost_lower_bound": bound, "steps": steps}
         self._progress(Step(text, figures))
 
-    def _channel(self, shares: Array) -> Channel:
+    def _channel(self, shares: Array, trace: float) -> Channel:
         """The integers of the shares, with sums of rows and columns in proportion to the counts."""
         masses = self._problem.masses
-        flows = masses[:, None] * _fitted(shares, masses)
+        flows = masses[:, None] * _fitted(shares, masses, trace)
         counts = [int(count) for count in self._counts]
         bits = LARGEST_INTEGER.bit_length() - 1 - max(counts).bit_length()
         bits = min(UNIT_BITS, bits)
@@ -262,9 +268,9 @@ class _OwnBoxes:
         return largest
 
 
-def _fitted(shares: Array, masses: NDArray[np.float64]) -> Array:
-    """Shares without traces, whose columns have their masses nearly again."""
-    cleaned = np.where(shares < TRACE, 0.0, shares)
+def _fitted(shares: Array, masses: NDArray[np.float64], trace: float) -> Array:
+    """Shares without those below `trace`, whose columns have their masses nearly again."""
+    cleaned = np.where(shares < trace, 0.0, shares)
     for _ in range(SCALINGS):
         cleaned = cleaned * (masses / (masses @ cleaned))
         cleaned = cleaned / cleaned.sum(axis=1)[:, None]

@@ -32,7 +32,7 @@ import numpy as np
 from mechdesign.channel.box_channel import BoxPart
 from mechdesign.core.integers import Integers
 from mechdesign.mechanisms.box_plan import BoxPlanner, design_for_boxes
-from mechdesign.mechanisms.box_request import BoxRequest
+from mechdesign.mechanisms.box_request import TRUTH, BoxRequest
 from mechdesign.mechanisms.box_rows import StratumRecords
 from mechdesign.mechanisms.optimal import X_IS_PRIVATE
 from mechdesign.mechanisms.result import Design, LeastCost
@@ -41,6 +41,9 @@ from mechdesign.tables.row_boxes import Boxes
 
 GUESS_SHARE = 0.3
 """Share of the time of a stratum in which the slice chooses its boxes."""
+
+GUESS_SHARE_OF_OWN = 0.6
+"""The same for own boxes: the design ends by itself then, and each trial takes as long as it."""
 
 LEAST_SECONDS = 0.02
 """Time of a stratum whatever the limit is: enough for a merging of few boxes, and hundreds of
@@ -174,7 +177,10 @@ class PartDesigns:
             proving=self._proving[rows],
         )
         planner = BoxPlanner(request, self._records.sensitive, released, self._level)
-        plan = planner.plan(started + GUESS_SHARE * seconds)
+        share = GUESS_SHARE
+        if request.objective == TRUTH:
+            share = GUESS_SHARE_OF_OWN
+        plan = planner.plan(started + share * seconds)
         if plan is None:
             return silent
         # The boxes are fixed: only from here on the records outside of the slice are looked at.

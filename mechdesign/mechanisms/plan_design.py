@@ -52,6 +52,7 @@ from mechdesign.mechanisms.plan_costs import (
 from mechdesign.mechanisms.plan_limits import limits_of_demands
 from mechdesign.mechanisms.result import Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
+from mechdesign.mechanisms.rules import check_sensitive
 from mechdesign.mechanisms.smallest_groups import (
     GroupLaw,
     default_smallest_group,
@@ -164,6 +165,7 @@ def plan_design(request: PlanRequest) -> Design:
             "bounds single lifts; use alip, lip, ldp, max-lift or min-lift, or free outputs "
             "(--objective information)"
         )
+    check_sensitive(joint)
     cells = CodedCells.of(joint.useful)
     costs = _costs(request, cells)
     groups = _groups(request, cells)

@@ -239,7 +239,11 @@ class DesignRequest:
             Notion,
             "; write one, as in ALIP(eps_l=0.5, eps_u=0.5)",
         )
-        check_sensitive(self.joint)
+        if self.protect_each and len(self.joint.sensitive.columns) > 1:
+            # Each column by itself: their combinations may be as many as the records.
+            check_sensitive(self.joint.protecting_each())
+        else:
+            check_sensitive(self.joint)
         # Iterables are read once, here: a generator would be empty for the second reader.
         after = list_argument("after", self.after, "channels")
         for channel in after:
@@ -378,7 +382,11 @@ class DesignRequest:
                 f"smallest_group ({quoted(size)}) must be a whole number of records, at least 1"
             )
         # By default the known columns decide how small groups may be.
-        if not self.has_free_outputs and self.known and (size == 1 or self.keep_frequencies is False):
+        if (
+            not self.has_free_outputs
+            and self.known
+            and (size == 1 or self.keep_frequencies is False)
+        ):
             raise InputError(
                 "known names the columns that count for the smallest group, and there is none: "
                 "leave known out (--known), or give a smallest group of at least 2 without free "
@@ -446,17 +454,17 @@ class DesignRequest:
     def _check_search_of_rows(self) -> None:
         """Raise InputError for objectives and searches that a release of rows does not have."""
         if self.confidence is not None:
-            name = self.objective
-            if not isinstance(name, str) or name not in (TRUTH, INFORMATION):
+            named = isinstance(self.objective, str)
+            if not named or self.objective not in (TRUTH, INFORMATION):
                 raise InputError(
                     "a release of rows with a confidence level releases boxes of rows, with the "
-                    "objective truth or information: other objectives (--objective), a task (--task) "
-                    "and costs are not built for it"
+                    "objective truth (most records in their own box) or information: another "
+                    "objective (--objective) or a task (--task) is not built for it"
                 )
-            if name == INFORMATION and self.keep_frequencies:
+            if self.keep_frequencies and self.objective == INFORMATION:
                 raise InputError(
-                    "keep_frequencies is about boxes that are released as boxes, and with objective "
-                    "information outputs are free labels: take objective truth"
+                    "keep_frequencies is about boxes that are released as boxes: with objective "
+                    "information the outputs are free labels; take objective truth"
                 )
             return
         if self.has_free_outputs:

@@ -59,6 +59,7 @@ from mechdesign.mechanisms.rounding import (
 from mechdesign.mechanisms.search import ENUMERATIONS, Search, Solve
 from mechdesign.mechanisms.stacked_rows import StackedRows
 from mechdesign.mechanisms.stacked_sets import StackedSets
+from mechdesign.mechanisms.unsuited_columns import refuse_secret_identifier
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import added_columns
@@ -274,7 +275,8 @@ class Rules:
 
 
 def check_sensitive(joint: Joint) -> None:
-    """Raise InputError for a table whose sensitive column has a single symbol."""
+    """Raise InputError for a table whose sensitive column has a single symbol, or names records."""
+    refuse_secret_identifier(joint.sensitive, joint.records)
     if len(joint.sensitive) > 1:
         return
     raise InputError(

@@ -1,9 +1,10 @@
-"""Useful columns that should not be released as they are: identifiers, and many numbers.
+"""Columns that should not be used as they are: identifiers, on both sides, and many numbers.
 
 `refuse_identifier` looks at the ratio of symbols to records. 950 different names in 1,000 records
-are an identifier: a channel has a row for each symbol, so its file would list the people.
-`many_numbers` looks at the texts of the symbols. 60 different ages are 60 symbols, which bins would
-make fewer; that is advice and no refusal.
+are an identifier: a channel has a row for each symbol, so its file would list the people. As a
+sensitive column it is refused by `refuse_secret_identifier`. `many_numbers` looks at the texts of
+the symbols. 60 different ages are 60 symbols, which bins would make fewer; that is advice and no
+refusal.
 """
 
 from __future__ import annotations
@@ -42,6 +43,26 @@ def refuse_identifier(useful: Variable, records: int | None) -> None:
         "(--bin for numbers, dates and times), choose another column, or insist "
         "(--allow-identifier)"
     )
+
+
+def refuse_secret_identifier(sensitive: Variable, records: int | None) -> None:
+    """Raise InputError for a sensitive column with nearly as many symbols as records.
+
+    A promise about such a column bounds what is told about each single record, so that nearly
+    nothing can be kept, and its table has a row for every record. `records` is None for tables
+    without records.
+    """
+    if records is None or records < FEWEST_RECORDS:
+        return
+    for secret in sensitive.secrets:
+        if len(secret) <= IDENTIFYING * records:
+            continue
+        name = quoted(",".join(secret.columns))
+        raise InputError(
+            f"the sensitive column {name} has {len(secret):,} symbols in {records:,} records, so "
+            "it names them and is no category to protect; name the column whose values are to be "
+            "protected, or put its numbers into classes first"
+        )
 
 
 def many_numbers(joint: Joint) -> tuple[str, ...]:

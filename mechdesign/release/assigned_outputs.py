@@ -80,9 +80,15 @@ def assigned_outputs(
     """
     # Before random numbers are made, which identifiers take long for.
     check_counts(codes, flows)
+    count = sum(map(len, batches))
+    # One array for all attempts: five million records take 40 MB of it.
+    numbers = np.empty(count, dtype=np.int64)
     for attempt in range(ATTEMPTS):
-        parts = [order_numbers(records, key, attempt) for records in batches]
-        numbers = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+        end = 0
+        for records in batches:
+            start = end
+            end += len(records)
+            numbers[start:end] = order_numbers(records, key, attempt)
         try:
             return outputs_by_number(codes, flows, numbers)
         except TiedRecords:
@@ -150,6 +156,8 @@ def outputs_by_number(
     for place in np.flatnonzero(is_same).tolist():
         if codes[order[place]] == codes[order[place + 1]]:
             raise TiedRecords("two records of one input have the same random number")
+    # Before the outputs take their room.
+    del ordered, is_same
     outputs = np.empty(len(codes), dtype=np.int32)
     # The pairs ascend by input, so these are the outputs of the first input's records, and so on.
     outputs[order] = np.repeat(flows.columns.astype(np.int32), flows.counts)

@@ -59,6 +59,8 @@ class Policy:
         ``NFKD``.
     trim : bool
         Whether symbols are compared without blanks at their ends.
+    missing_codes : tuple of str
+        Texts that stand for an empty cell.
 
     Raises
     ------
@@ -70,6 +72,7 @@ class Policy:
     missing: str = REFUSE
     normalise: str = "none"
     trim: bool = False
+    missing_codes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check_rule("unknown", self.unknown)
@@ -93,7 +96,11 @@ class Policy:
     @property
     def cell_form(self) -> CellForm:
         """The form in which symbols are compared."""
-        return CellForm(normalise=self.normalise, trim=self.trim)
+        return CellForm(
+            normalise=self.normalise,
+            trim=self.trim,
+            missing_codes=self.missing_codes,
+        )
 
 
 def recorded_rules(channels: Sequence[object]) -> CellRules | None:

@@ -9,17 +9,21 @@ does not (`wording.label`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from mechdesign.core.wording import listed
 from mechdesign.leaks.assessment import Assessment, ColumnAssessment, Disclosure
 from mechdesign.report import blocks
-from mechdesign.report.layout import aligned, paragraph
+from mechdesign.report.layout import aligned, item, paragraph
 from mechdesign.report.wording import count, label, percent
 
 _Shown: TypeAlias = Callable[[str], str]
 """How the name of a column is shown."""
+
+SHOWN_SYMPTOMS = 3
+"""Symptoms of one kind that are shown."""
 
 HEADER = (
     "column",
@@ -50,7 +54,11 @@ def assessment_text(assessment: Assessment) -> str:
     rows: list[tuple[str, ...]] = [HEADER]
     for column in assessment.columns:
         rows.append(_column_row(column, label))
-    lines = [paragraph(line, "") for line in _opening_texts(assessment)]
+    lines: list[str] = []
+    symptoms = _symptom_texts(assessment)
+    if symptoms:
+        lines += ["To settle first:", *(item(text) for text in symptoms), ""]
+    lines += [paragraph(line, "") for line in _opening_texts(assessment)]
     lines += ["", "Columns, worst first:"]
     # The last column is often empty.
     lines += [line.rstrip() for line in aligned(rows, left=LEFT)]
@@ -80,6 +88,7 @@ def assessment_page(assessment: Assessment, source: str, again: str) -> blocks.D
         ),
         highlights=_cards(assessment),
         sections=(
+            *_symptom_section(assessment),
             blocks.Section("row", "The whole row", (*opening, *notes)),
             blocks.Section(
                 "columns",
@@ -121,6 +130,29 @@ def joint_figure(assessment: Assessment) -> str:
         f"{sentence}; of the 5 % that the guess is surest of, "
         f"{percent(guess.surest_right)} are right."
     )
+
+
+def _symptom_texts(assessment: Assessment) -> list[str]:
+    """A sentence for each thing to settle, with the option that does; few of one kind."""
+    texts: list[str] = []
+    times: Counter[str] = Counter()
+    for symptom in assessment.symptoms:
+        times[symptom.kind] += 1
+        if times[symptom.kind] <= SHOWN_SYMPTOMS:
+            remedy = f": {symptom.option}" if symptom.option else ""
+            texts.append(f"{symptom.text}{remedy}")
+    hidden = sum(max(0, number - SHOWN_SYMPTOMS) for number in times.values())
+    if hidden:
+        texts.append(f"and {hidden:,} more of these kinds; all are in --json")
+    return texts
+
+
+def _symptom_section(assessment: Assessment) -> list[blocks.Section]:
+    """The same as the first section of a page; none where there is nothing to settle."""
+    texts = _symptom_texts(assessment)
+    if not texts:
+        return []
+    return [blocks.Section("doctor", "To settle first", blocks.paragraphs(texts))]
 
 
 def _cards(assessment: Assessment) -> tuple[tuple[str, str], ...]:

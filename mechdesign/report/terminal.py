@@ -140,9 +140,7 @@ def matrix_csv(channel: Channel) -> str:
     where they end.
     """
     rows = [[",".join(channel.useful.columns), *channel.outputs]]
-    entries = zip(
-        channel.useful.names, channel.rows, channel.row_totals, strict=True
-    )
+    entries = zip(channel.useful.names, channel.rows, channel.row_totals, strict=True)
     for name, weights, total in entries:
         row = [name]
         for weight in weights:
@@ -219,8 +217,8 @@ def _lines(block: blocks.Block) -> list[str]:
 
 
 RELATIVE_MEASURES = (
-    "The promise is relative to the given columns, and bounds no measure of the whole row: its given "
-    "columns are part of what it reveals. `mechdesign measure` gives what it reveals in all."
+    "The promise is relative to the given columns, and bounds no measure of the whole row: its "
+    "given columns are part of what it reveals. `mechdesign measure` gives what it reveals in all."
 )
 
 

@@ -33,18 +33,24 @@ class CellRules(Record):
     """How cells are read and released.
 
     `missing` and `unknown` say what is released for a record whose cell is empty, or has a symbol
-    that the channel does not know. `normalise` and `trim` are those of `CellForm`.
+    that the channel does not know. `normalise`, `trim` and `missing_codes` are those of
+    `CellForm`.
     """
 
     missing: DrawnRule = REFUSE
     unknown: DrawnRule = REFUSE
     normalise: Normalisation = "none"
     trim: bool = False
+    missing_codes: tuple[str, ...] = ()
 
     @property
     def cell_form(self) -> CellForm:
         """The form in which cells are compared."""
-        return CellForm(normalise=self.normalise, trim=self.trim)
+        return CellForm(
+            normalise=self.normalise,
+            trim=self.trim,
+            missing_codes=self.missing_codes,
+        )
 
 
 NO_RULES = CellRules()

@@ -337,6 +337,7 @@ class Joint(Displayed):
         protect_each: bool = False,
         normalise: str = "none",
         trim: bool = False,
+        missing_codes: Sequence[str] = (),
     ) -> Joint:
         """Count the records of a table.
 
@@ -361,7 +362,7 @@ class Joint(Displayed):
             As in `binned`.
         protect_each : bool
             Several sensitive columns are each protected for themselves, and not their combinations.
-        normalise, trim
+        normalise, trim, missing_codes
             The form in which cells are compared (`formats.cell_forms.CellForm`), here and when the
             channel is applied.
 
@@ -373,7 +374,10 @@ class Joint(Displayed):
         """
         roles = Roles(_names(sensitive), _names(useful), weight)
         # Parts have codes of their own; the tally joins them by the texts.
-        tally = Tally(roles, missing, CellForm(normalise=normalise, trim=trim))
+        form = CellForm(
+            normalise=normalise, trim=trim, missing_codes=tuple(missing_codes)
+        )
+        tally = Tally(roles, missing, form)
         for columns, times in counted_columns(frame, roles.columns):
             tally.add_columns(columns, times)
         joint = cls.from_tally(tally)

@@ -106,8 +106,8 @@ def read_joint(
     if contingency or probabilities:
         if form is not None and not form.changes_nothing:
             raise InputError(
-                "--normalise and --trim are for records; correct the symbols of a wide table in "
-                "the file"
+                "--normalise, --trim and --missing-codes are for records; correct the symbols of "
+                "a wide table in the file"
             )
         what: Entry = "count"
         if probabilities:

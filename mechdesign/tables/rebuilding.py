@@ -11,14 +11,16 @@ labels 17 and 40 with the codes 1, 0, 1 take the place of a polars column of int
 # pyright: basic
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.formats.arrow_arrays import arrow_integers, arrow_texts
-from mechdesign.formats.cells import encode
+from mechdesign.formats.arrow_arrays import arrow_integers, arrow_texts, taken
+from mechdesign.formats.cells import encode, text_of
 from mechdesign.tables.cell_numbers import Kind, number_of
 
 
@@ -53,11 +55,10 @@ def rebuild(
     import pyarrow as pa
 
     if isinstance(column, np.ndarray):
-        kind = object if column.dtype.kind == "O" else np.str_
-        return np.array(labels, dtype=kind)[codes]
+        return _numpy_array(column, codes, labels, own)
     if isinstance(column, (list, tuple)):
-        texts = np.array(labels, dtype=object)[codes].tolist()
-        return type(column)(texts)
+        distinct = (_own_objects(labels, column) if own else None) or list(labels)
+        return type(column)(_objects(distinct)[codes].tolist())
     if isinstance(column, pa.Array):
         return _arrow_array({column.type}, codes, labels, own)
     if isinstance(column, pa.ChunkedArray):
@@ -71,26 +72,64 @@ def rebuild(
 def own_values(labels: Sequence[str], kind: Any) -> Any:
     """Labels as values of the arrow type that they were the text of; the empty text is null.
 
-    Returns None if the type is not one of integers, floats, truth values, dates or moments, or if
-    a label is another spelling of its value than that of `cells`.
+    Of a dictionary they have the type of its values. Returns None if the type is none of single
+    values, or if a label is another spelling of its value than that of `cells`.
     """
     import pyarrow as pa
 
     types = pa.types
+    if types.is_dictionary(kind):
+        return own_values(labels, kind.value_type)
+    if _is_text(kind):
+        return arrow_texts(labels).cast(kind)
     plain = (
         types.is_integer(kind)
         or types.is_floating(kind)
         or types.is_boolean(kind)
-        or types.is_date32(kind)
+        or types.is_date(kind)
+        or types.is_time(kind)
         or types.is_timestamp(kind)
+        or types.is_decimal(kind)
     )
     if not plain:
         return None
+    texts = pa.array([label or None for label in labels], pa.string())
+    if types.is_time(kind):
+        # Arrow casts no text to a time of day.
+        return _times_of_day(labels, kind)
     try:
-        values = pa.array([label or None for label in labels], pa.string()).cast(kind)
+        if types.is_date64(kind):
+            # Arrow casts no text to milliseconds, of which a date has a whole number.
+            texts = texts.cast(pa.date32())
+        values = texts.cast(kind)
     except pa.ArrowException:
         return None
     return values if _have_texts(values, labels) else None
+
+
+def _times_of_day(labels: Sequence[str], kind: Any) -> Any:
+    """Labels as times of day of an arrow type; None if they are none, or are more exact."""
+    import pyarrow as pa
+
+    try:
+        moments = [time.fromisoformat(label) if label else None for label in labels]
+        values = pa.array(moments, kind)
+    except (ValueError, pa.ArrowException):
+        return None
+    return values if _have_texts(values, labels) else None
+
+
+def own_type_of(kind: Any) -> Any:
+    """The arrow type of a column of own symbols in place of one of type `kind`.
+
+    A dictionary has indices of 32 bits, because a table can have more symbols than one column, and
+    no order, which the released values need not have.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(pa.int32(), kind.value_type)
+    return kind
 
 
 def arrow_type(kind: Any) -> Any:
@@ -100,12 +139,88 @@ def arrow_type(kind: Any) -> Any:
     types = pa.types
     if types.is_dictionary(kind):
         return pa.dictionary(pa.int32(), arrow_type(kind.value_type))
-    is_text = (
+    return kind if _is_text(kind) else pa.string()
+
+
+def _is_text(kind: Any) -> bool:
+    """Whether an arrow type is one of text."""
+    import pyarrow as pa
+
+    types = pa.types
+    return (
         types.is_string(kind)
         or types.is_large_string(kind)
         or types.is_string_view(kind)
     )
-    return kind if is_text else pa.string()
+
+
+def _numpy_array(
+    column: NDArray[Any],
+    codes: NDArray[np.integer[Any]],
+    labels: Sequence[str],
+    own: bool,
+) -> NDArray[Any]:
+    """Labels in place of a NumPy array."""
+    import pyarrow as pa
+
+    if own and column.dtype.kind in "iufb":
+        values = own_values(labels, pa.from_numpy_dtype(column.dtype))
+        if values is not None and not values.null_count:
+            return np.array(values.to_pylist(), dtype=column.dtype)[codes]
+    if column.dtype.kind != "O":
+        return np.array(labels, dtype=np.str_)[codes]
+    distinct = (_own_objects(labels, column.tolist()) if own else None) or list(labels)
+    return _objects(distinct)[codes]
+
+
+def _objects(values: Sequence[Any]) -> NDArray[Any]:
+    """Values as an array of objects, whatever they are."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _own_objects(labels: Sequence[str], values: Sequence[Any]) -> list[Any] | None:
+    """The labels as Python values of the one type that `values` have; None if they cannot be.
+
+    Missing values have no type, and stay None.
+    """
+    kinds = {type(value) for value in values if text_of(value, "") is not None}
+    if len(kinds) != 1:
+        return None
+    parse = _PARSERS.get(kinds.pop())
+    if parse is None:
+        return None
+    own: list[Any] = []
+    for label in labels:
+        try:
+            value = parse(label) if label else None
+        except (ValueError, ArithmeticError):
+            return None
+        # Another spelling of the same value would come back as another symbol.
+        if (text_of(value, "") or "") != label:
+            return None
+        own.append(value)
+    return own
+
+
+def _truth(text: str) -> bool:
+    """A truth value by its text."""
+    if text not in ("True", "False"):
+        raise ValueError(text)
+    return text == "True"
+
+
+_PARSERS: dict[type, Callable[[str], Any]] = {
+    bool: _truth,
+    int: int,
+    float: float,
+    Decimal: Decimal,
+    date: date.fromisoformat,
+    datetime: datetime.fromisoformat,
+    time: time.fromisoformat,
+}
+"""How a text becomes a value of a type again."""
 
 
 def _arrow_array(
@@ -118,8 +233,11 @@ def _arrow_array(
         # Only a single column has a type of its own; crossed ones come with own=False.
         (kind,) = kinds
         values = own_values(labels, kind)
+        if values is not None and pa.types.is_dictionary(kind):
+            indices = arrow_integers(codes.astype(np.int32, copy=False))
+            return pa.DictionaryArray.from_arrays(indices, values)
         if values is not None:
-            return values.take(arrow_integers(codes))
+            return taken(values, arrow_integers(codes))
     # Columns of different types become text.
     replaced = next(iter(kinds)) if len(kinds) == 1 else pa.null()
     kind = arrow_type(replaced)
@@ -183,8 +301,26 @@ def _series_values(series: Any, labels: Sequence[str]) -> list[Any] | None:
     """The labels as values of a Series' own type; None if it has none for them."""
     import narwhals as nw
 
-    if series.dtype in (nw.Object, nw.Unknown, nw.Categorical, nw.Enum):
+    native = series.to_native()
+    if series.implementation.is_pandas_like():
+        if series.dtype == nw.Categorical or series.dtype == nw.Enum:
+            # Categories have a type of their own: numbers are categories, too.
+            categories = native.cat.categories
+            return _own_list(labels, categories.to_series())
+        if native.dtype == object:
+            return _own_objects(labels, native.tolist())
+    elif series.dtype in (nw.Object, nw.Unknown, nw.Categorical, nw.Enum):
         return None
+    return _own_list(labels, native)
+
+
+def _own_list(labels: Sequence[str], native: Any) -> list[Any] | None:
+    """The labels as Python values of a Series' type; None if they cannot be."""
+    import narwhals as nw
+
+    series = nw.from_native(native, series_only=True)
+    if series.dtype in (nw.Object, nw.Unknown):
+        return _own_objects(labels, series.to_list())
     values = own_values(labels, series.head(0).to_arrow().type)
     # Not every type of pandas has a place for missing values.
     if values is None or values.null_count:
@@ -205,7 +341,9 @@ def _polars_series(
     dtype = parts[0].to_native().dtype
     kind: Any = pl.String
     if _are_categories(parts):
-        kind = pl.Enum(labels) if dtype == pl.Enum else pl.Categorical
+        kind = pl.Categorical
+        if dtype == pl.Enum:
+            kind = pl.Enum(_in_order(labels, dtype.categories.to_list()))
     elif _are_texts(parts) or values is not None:
         kind = dtype
     # The distinct labels are converted once, then repeated by their codes.
@@ -227,7 +365,15 @@ def _pandas_series(
     distinct = list(labels) if values is None else values
     released: Any
     if _are_categories(parts) and isinstance(first.dtype, pd.CategoricalDtype):
-        released = pd.Categorical.from_codes(codes, categories=distinct)
+        categories = distinct
+        if values is not None:
+            categories = pd.Index(distinct, dtype=first.cat.categories.dtype)
+        released = pd.Categorical.from_codes(codes, categories=categories)
+        source = first.cat.categories.tolist()
+        if first.dtype.ordered and set(distinct) <= set(source):
+            # The order of the source, of the values that are released.
+            ordered = [value for value in source if value in set(distinct)]
+            released = released.reorder_categories(ordered, ordered=True)
     else:
         # The type alone decides: an empty part of a table must come out like the others.
         keeps_type = _are_texts(parts) or values is not None or first.dtype == object
@@ -250,3 +396,11 @@ def _are_texts(parts: Sequence[Any]) -> bool:
     import narwhals as nw
 
     return all(part.dtype == nw.String for part in parts)
+
+
+def _in_order(labels: Sequence[str], source: Sequence[str]) -> list[str]:
+    """The labels in the order of the source, where it has all of them."""
+    place = {text: k for k, text in enumerate(source)}
+    if any(label not in place for label in labels):
+        return list(labels)
+    return sorted(labels, key=place.__getitem__)

@@ -133,6 +133,7 @@ class Tally:
             missing=released_as(missing),
             normalise=cast("Normalisation", self.form.normalise),
             trim=self.form.trim,
+            missing_codes=self.form.missing_codes,
         )
         self.records = 0
         self.dropped = 0

@@ -221,20 +221,38 @@ def test_without_time_there_is_an_assignment_where_nothing_else_restricts() -> N
         )
 
 
-def test_hard_programs_go_on_with_the_counterpart(
+def test_rounds_that_close_nothing_are_followed_by_the_counterpart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """After the first rounds; a counterpart that is too large is left out."""
+    """One that is too large is left out, and rounds that close the gap go on."""
     uncertain = uncertain_of(6, 2, 12, "lift")
     problem = problem_of(uncertain, 6, keep=True)
-    monkeypatch.setattr(assignment_uncertain, "FIRST_ROUNDS", 1)
-    found = assign_uncertain(problem, uncertain)
+    at_once = assign_uncertain(problem, uncertain)
+    assert at_once.method == "robust counterpart"
+    assert at_once.cost - at_once.bound <= CLOSE
+
+    monkeypatch.setattr(assignment_uncertain, "SMALL_COUNTERPART", 0)
+    steps: list[int] = []
+
+    def count(_cost: float, _bound: float, rounds: int) -> None:
+        steps.append(rounds)
+
+    monkeypatch.setattr(assignment_uncertain, "CLOSING", 0.0)
+    found = assign_uncertain(problem, uncertain, progress=count)
     assert found.method == "robust counterpart"
-    assert found.cost - found.bound <= CLOSE
-    monkeypatch.setattr(assignment_uncertain, "LARGEST_COUNTERPART", 0)
+    assert found.cost == pytest.approx(at_once.cost, abs=1e-7)
+    # Two rounds, six more, and the counterpart.
+    assert max(steps) == 9
+
+    monkeypatch.setattr(assignment_uncertain, "CLOSING", 2.0)
     cut = assign_uncertain(problem, uncertain)
     assert cut.method == "simplex with rows found by sorting"
     assert cut.cost == pytest.approx(found.cost, abs=1e-6)
+
+    monkeypatch.setattr(assignment_uncertain, "LARGEST_COUNTERPART", 0)
+    alone = assign_uncertain(problem, uncertain)
+    assert alone.method == "simplex with rows found by sorting"
+    assert alone.cost == pytest.approx(found.cost, abs=1e-6)
 
 
 @given(

@@ -102,3 +102,29 @@ def test_a_long_symbol_does_not_widen_every_line(alike, run):
     run("apply", "c.json", "long.csv", "out.csv", *SEED)
     estimate = run("estimate", "out.csv", "--channel", "c.json")
     assert max(map(len, estimate.out.splitlines())) < 1000
+
+
+def test_missing_codes_are_empty_cells_from_design_to_estimate(alike, run):
+    (alike / "codes.csv").write_text(GAPS.replace('""', "?"), encoding="utf-8")
+    options = ("--missing-codes", "?,-9", "--missing", "marginal")
+    assert "dropped 8 of 40" in design(run, "codes.csv", *options).err
+    assert run("apply", "c.json", "codes.csv", "out.csv", *SEED).code == 0
+    manifest = json.loads((alike / "out.csv.manifest.json").read_text())
+    released = manifest["released"][0]
+    assert (released["missing"], released["missing_codes"]) == ("marginal", ["?", "-9"])
+    assert "bounds alone" in run("estimate", "out.csv", "--channel", "c.json").out
+    check = ("check", "out.csv", "--channel", "c.json", "--original", "codes.csv")
+    assert run(*check).code == 0
+    assert run("audit", "c.json", "--table", "codes.csv", "--missing", "drop").code == 0
+
+
+def test_assess_takes_the_same_words(alike, run):
+    result = run("assess", "gaps.csv", "--sensitive", "income")
+    assert result.out.startswith("To settle first:\n  - 'job' has 8 empty cells (20.0%")
+    left = run(
+        "assess", "gaps.csv", "--sensitive", "income", "--missing", "drop", "--json"
+    )
+    assert left.record["records"] == 32
+    refused = run("assess", "gaps.csv", "--sensitive", "income", "--missing", "refuse")
+    assert refused.code == 2
+    assert "'job' has an empty cell, in record 4" in refused.err

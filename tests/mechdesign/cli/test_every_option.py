@@ -114,7 +114,7 @@ TRIED = {
         beside=("--objective", "distance"),
         alone=BOXES,
     ),
-    "--keep-frequencies": Tried(None, beside=("--objective", "truth"), alone=BOXES),
+    "--keep-frequencies": Tried(None, beside=("--objective", "truth"), alone=("merged",)),
     "--free-frequencies": Tried(None),
     "--stay": Tried("0.9", beside=("--objective", "truth"), alone=BOXES),
     "--forbid": Tried("1:2", crossed="1, u:2, u", beside=("--objective", "truth"), alone=BOXES),

@@ -403,7 +403,7 @@ def test_a_date_in_paths_comes_from_the_command_line(daily, run):
 def test_the_key_of_a_job_is_read_once(daily, run):
     """A pipe gives its key to the first reader alone."""
     reading, writing = os.pipe()
-    os.write(writing, bhashlib.sha256(b"key").hexdigest())
+    os.write(writing, hashlib.sha256(b"key").hexdigest().encode())
     os.close(writing)
     daily.write_text(DAILY.format(where=f"fd:{reading}"))
     result = run("run", str(daily), "--set", "date=2026-11-23")

@@ -120,7 +120,7 @@ def test_a_wide_table_has_no_form(tmp_path):
     path.write_text("s,a,b\nx,1,2\ny,2,1\n")
     with pytest.raises(
         InputError,
-        match=r"--normalise and --trim are for records|normalise and trim are for records",
+        match=r"normalise, trim and missing_codes are for records",
     ):
         read_joint(path, contingency=True, form=CellForm(trim=True))
 

@@ -155,7 +155,7 @@ def test_another_job_that_releases_the_same_records_meanwhile(
     folder, monkeypatch, times
 ):
     """They were said to be known under other identifiers, which was false: they are drawn again."""
-    jobs = random.Random(1).choices("ab", k=COUNT)  # noqa: S311 - no secret
+    jobs = random.Random(1).choices("ab", k=COUNT)
     write("monday.csv", dict(enumerate(jobs)))
     names = iter(f"other{k}.csv" for k in range(times))
 

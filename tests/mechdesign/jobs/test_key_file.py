@@ -187,9 +187,7 @@ PATTERNS = {
 def test_a_key_that_can_be_guessed_is_refused(tmp_path, monkeypatch, pattern):
     digits = PATTERNS[pattern].hex()
     monkeypatch.setenv("WEAK", digits)
-    with pytest.raises(
-        InputError, match=r"^--key-from env:WEAK gives a key with a patt"
-    ):
+    with pytest.raises(InputError, match=r"env:WEAK gives a key with a pattern"):
         key_from("env:WEAK")
     create_key(tmp_path / "weak.key", Key(PATTERNS[pattern]))
     with pytest.raises(

@@ -143,6 +143,7 @@ def test_what_was_done(manifest, channel):
             "missing": "output:c",
             "normalise": "none",
             "trim": False,
+            "missing_codes": [],
             "changed": "refuse",
             "sensitive": ["rel"],
             "notion": {"name": "alip", "eps_l": 0.5, "eps_u": "inf"},

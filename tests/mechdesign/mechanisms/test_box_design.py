@@ -416,6 +416,10 @@ def test_what_a_release_of_boxes_has_not_is_refused() -> None:
             notion=md.LIP(BUDGET),
             confidence=0.9,
         )
+    with pytest.raises(InputError, match="is not built for it"):
+        designed(frame, objective="distance")
+    with pytest.raises(InputError, match="the outputs are free labels; take objective"):
+        designed(frame, objective="information", keep_frequencies=True)
     with pytest.raises(InputError, match=r"cells \(1\) must be"):
         designed(frame, cells=1)
     with pytest.raises(InputError, match="at least 40 are needed"):

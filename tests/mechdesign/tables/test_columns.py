@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -387,7 +388,12 @@ def test_texts_of_cells(column, expected):
         (("1", "x"), pa.float64(), None),
         (("2024-01-31",), pa.timestamp("us"), [dt.datetime(2024, 1, 31)]),
         (("yes", "no"), pa.bool_(), None),
-        (("a", "b"), pa.string(), None),
+        (("a", ""), pa.large_string(), ["a", ""]),
+        (("08:30:00", ""), pa.time32("s"), [dt.time(8, 30), None]),
+        (("08:30",), pa.time32("s"), None),
+        (("1.50", "2.25"), pa.decimal128(6, 2), [Decimal("1.50"), Decimal("2.25")]),
+        (("1.5",), pa.decimal128(6, 2), None),
+        (("a",), pa.list_(pa.string()), None),
     ],
 )
 def test_symbols_become_values_where_this_is_how_the_values_are_written(

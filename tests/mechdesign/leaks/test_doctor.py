@@ -1,0 +1,191 @@
+"""What `assess` says first: how a file should be read, and what its cells hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.core.errors import InputError
+from mechdesign.formats.cell_forms import CellForm
+from mechdesign.formats.text_doctor import text_symptoms
+from mechdesign.formats.text_options import TextOptions
+from mechdesign.leaks.coded_table import CodedColumn
+from mechdesign.leaks.doctor import missing_codes
+
+ROWS = ["job,region,income", *(f"clerk{i % 3},caf\u00e9,low{i % 2}" for i in range(40))]
+
+
+def written(path, rows, *, encoding="utf-8", delimiter=",", title=""):
+    text = title + "\n".join(row.replace(",", delimiter) for row in rows) + "\n"
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "utf-16", "utf-8-sig"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("title", ["", "Survey 2024\n", "# a, b; c\n# d\n\n"])
+def test_the_file_is_read_by_the_options_that_are_named(
+    tmp_path, encoding, delimiter, title
+):
+    path = written(
+        tmp_path / "t.csv", ROWS, encoding=encoding, delimiter=delimiter, title=title
+    )
+    options = {}
+    for symptom in text_symptoms(path):
+        name, _, value = symptom.option.partition(" ")
+        value = {"tab": "\t"}.get(value, value.strip("'"))
+        options[name.removeprefix("--").replace("-", "_")] = value
+    # Nothing is named that is right already.
+    assert ("delimiter" in options) == (delimiter != ",")
+    assert ("encoding" in options) == (encoding in ("cp1252", "utf-16"))
+    assert options.pop("skip_lines", "0") == str(len(title.splitlines()))
+    skip = len(title.splitlines())
+    assessment = md.assess(
+        path, sensitive="income", text=TextOptions(skip_lines=skip, **options)
+    )
+    assert assessment.records == 40
+    assert {column.name for column in assessment.columns} == {"job", "region"}
+
+
+def test_an_unreadable_file_is_refused_with_all_options(tmp_path):
+    path = written(
+        tmp_path / "t.csv", ROWS, encoding="cp1252", delimiter=";", title="Survey\n"
+    )
+    with pytest.raises(
+        InputError,
+        match=r"encoding='cp1252'.* --delimiter ';'|--encoding cp1252 --delimiter ';' "
+        r"--skip-lines 1|encoding.*delimiter.*skip_lines",
+    ):
+        md.assess(path, sensitive="income")
+
+
+def test_options_that_were_given_are_no_symptoms(tmp_path):
+    path = written(
+        tmp_path / "t.csv", ROWS, encoding="cp1252", delimiter=";", title="Survey\n"
+    )
+    text = TextOptions(encoding="cp1252", delimiter=";", skip_lines=1)
+    assert text_symptoms(path, text) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "codes"),
+    [
+        (("20", "30", "-9"), ["-9"]),
+        (("20", "30", "-9", "-5"), []),
+        (("20", "30", "40", "99"), ["99"]),
+        (("20", "60", "97", "98", "99"), []),
+        (("1", "2", "3", "999"), ["999"]),
+        (("yes", "no", "?"), ["?"]),
+        (("yes", "no", "99"), []),
+        (("none", "clerk"), []),
+        (("None", "clerk"), ["None"]),
+        (("yes", "NA", "n/a", " null "), ["NA", "n/a", " null "]),
+        (("1", "2", "."), ["."]),
+        (("", "1", "2"), []),
+        (("nan", "inf"), ["nan"]),
+        (("99",), []),
+    ],
+)
+def test_codes_of_missing_values(values, codes):
+    column = CodedColumn("q", np.arange(len(values), dtype=np.int32), values)
+    assert missing_codes(column) == codes
+
+
+def people(**columns):
+    size = 40
+    table = {
+        "job": ["clerk", "clerk ", "nurse", "?"] * (size // 4),
+        "age": ["20", "30", "-9", "40"] * (size // 4),
+        "town": ["a", "", "b", "b"] * (size // 4),
+        "id": [str(i) for i in range(size)],
+        "income": ["low", "high", "high", "low", "low"] * (size // 5),
+    }
+    return table | columns
+
+
+@pytest.fixture
+def frame():
+    return pytest.importorskip("pyarrow").table(people())
+
+
+def kinds(assessment):
+    return {(symptom.kind, symptom.column) for symptom in assessment.symptoms}
+
+
+def test_every_symptom_is_named_with_its_option(frame):
+    assessment = md.assess(frame, sensitive="income")
+    assert kinds(assessment) == {
+        ("identifier", "id"),
+        ("alike", "job"),
+        ("code", "job"),
+        ("code", "age"),
+        ("empty", "town"),
+    }
+    text = assessment.summary()
+    assert text.startswith("To settle first:")
+    for option in (
+        "--identity id",
+        "--trim",
+        "--missing-codes=-9",
+        "--missing-codes=?",
+        "--missing",
+        "10 empty cells (25.0% of the records)",
+    ):
+        assert option in text
+
+
+def test_the_options_settle_them(frame):
+    assessment = md.assess(
+        frame,
+        sensitive="income",
+        missing="drop",
+        form=CellForm(trim=True, missing_codes=("?", "-9")),
+    )
+    # Of four jobs one is a code, of four ages another, of four towns one is empty.
+    assert assessment.records == 10
+    assert kinds(assessment) == {
+        ("identifier", "id"),
+        ("empty", "job"),
+        ("empty", "age"),
+        ("empty", "town"),
+    }
+    assert "and these records are left out" in assessment.summary()
+    (job,) = [column for column in assessment.columns if column.name == "job"]
+    assert job.disclosure.values == 1
+
+
+def test_refused_gaps_and_nothing_left(frame):
+    with pytest.raises(InputError, match=r"'town' has an empty cell, in record 2"):
+        md.assess(frame, sensitive="income", missing="refuse")
+    with pytest.raises(InputError, match=r"every record has an empty cell"):
+        md.assess(
+            frame,
+            sensitive="income",
+            missing="drop",
+            form=CellForm(missing_codes=("20", "30", "-9", "40")),
+        )
+
+
+def test_a_clean_table_has_nothing_to_settle():
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table(
+        {"job": ["a", "b"] * 20, "income": ["low", "high", "high", "low"] * 10}
+    )
+    assessment = md.assess(table, sensitive="income")
+    assert assessment.symptoms == ()
+    assert "To settle first" not in assessment.summary()
+
+
+def test_an_identifier_is_no_secret(frame):
+    with pytest.raises(
+        InputError, match=r"own in the sensitive column 'id': it names records"
+    ):
+        md.assess(frame, sensitive="id")
+
+
+def test_the_page_begins_with_it(frame):
+    from mechdesign.report.assessment import assessment_page
+
+    page = assessment_page(md.assess(frame, sensitive="income"), "t.csv", "again")
+    assert page.sections[0].title == "To settle first"
