@@ -47,9 +47,9 @@ GAIN = 1e-7
 """A target joins if its reduced cost is lower by this: interior points leave an error of about
 1e-8 in the prices."""
 
-GAP = 1e-4
-"""The search ends when cost and bound differ by less than this share of all units: nobody sees a
-difference of a hundredth of a percent in tables or changed cells."""
+GAP = 1e-3
+"""The search ends when cost and bound differ by less than this share of all units: a tenth of a
+percent of the cells is less than the rounds that would find it are worth."""
 
 MOST_ROUNDS = 12
 """Most rounds of pricing. Three or four were enough in every case that was measured."""

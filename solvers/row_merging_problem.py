@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -40,6 +40,11 @@ class Merging:
         Units that lie on each target and stay there.
     weights : (c,) array
         Cost of a change in each column; infinite in columns that must not change.
+    places : sequence of c arrays or None
+        In a column with places, one for each code, a change costs the weight times the distance of
+        the two places. Columns that must not change have none.
+    levels : sequence of c int arrays or None
+        In a column with levels, one for each code, tables count levels in place of codes.
     worst, mean : float
         Weights of the largest and of the average change of a two-way table.
     """
@@ -51,11 +56,16 @@ class Merging:
     weights: Array
     worst: float
     mean: float
+    places: Sequence[Array | None] | None = None
+    levels: Sequence[Integers | None] | None = None
 
     def __post_init__(self) -> None:
         width = self.items.shape[1]
         if self.targets.shape[1] != width or self.weights.shape != (width,):
             raise InvalidOption("items, targets and weights need the same columns")
+        for each in (self.places, self.levels):
+            if each is not None and len(each) != width:
+                raise InvalidOption("places and levels need an entry for every column")
         if not len(self.targets):
             raise InvalidOption("there is no target")
         if (self.amounts < 1).any() or (self.held < 0).any():
@@ -80,14 +90,24 @@ class Merging:
 
     def costs(self, items: Integers) -> Array:
         """The cost d of a move from each of some items to every target, (items, targets)."""
-        costs = np.zeros((len(items), len(self.targets)))
+        return self._summed(self.items[items][:, None], self.targets[None])
+
+    def costs_of(self, items: Integers, targets: Integers) -> Array:
+        """The cost d of a move from items[i] to targets[i], for every i."""
+        return self._summed(self.items[items], self.targets[targets])
+
+    def _summed(self, own: Integers, other: Integers) -> Array:
+        """Costs of all columns together; the columns are the last axis of both."""
+        costs = np.zeros(np.broadcast_shapes(own.shape, other.shape)[:-1])
         for column, weight in enumerate(self.weights.tolist()):
-            own = self.items[items, column]
-            differs = own[:, None] != self.targets[:, column][None, :]
-            if math.isinf(weight):
-                costs[differs] = math.inf
+            here, there = own[..., column], other[..., column]
+            places = None if self.places is None else self.places[column]
+            if places is not None:
+                costs += weight * np.abs(places[here] - places[there])
+            elif math.isinf(weight):
+                costs[here != there] = math.inf
             else:
-                costs += weight * differs
+                costs += weight * (here != there)
         return costs
 
     def chunks(self) -> Iterator[Integers]:
@@ -114,6 +134,9 @@ class Tables:
     def of(cls, problem: Merging) -> Tables:
         """The tables of items and targets."""
         rows = np.concatenate([problem.items, problem.targets])
+        for column, level in enumerate(problem.levels or ()):
+            if level is not None:
+                rows[:, column] = level[rows[:, column]]
         cells: list[Integers] = []
         pair: list[int] = []
         for place, (one, other) in enumerate(problem.pairs):

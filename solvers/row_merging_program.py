@@ -64,14 +64,7 @@ class MergingProgram:
         self._problem = problem
         self.item = item
         self.target = target
-        self.costs = self._costs_of(item, target)
-
-    def _costs_of(self, item: Integers, target: Integers) -> Array:
-        """d(x, y) of pairs that are allowed."""
-        problem = self._problem
-        # Columns that must not change agree in these pairs.
-        weights = np.where(np.isinf(problem.weights), 0.0, problem.weights)
-        return (problem.items[item] != problem.targets[target]) @ weights
+        self.costs = problem.costs_of(item, target)
 
     def add(self, item: Integers, target: Integers) -> int:
         """Let pairs join, and return how many were new."""
@@ -81,7 +74,7 @@ class MergingProgram:
         item, target = item[new], target[new]
         self.item = np.concatenate([self.item, item])
         self.target = np.concatenate([self.target, target])
-        self.costs = np.concatenate([self.costs, self._costs_of(item, target)])
+        self.costs = np.concatenate([self.costs, self._problem.costs_of(item, target)])
         return len(item)
 
     def solve(self, *, time_limit: float = math.inf) -> MergingSolution:

@@ -119,7 +119,7 @@ class Objective(Record):
         return self
 
 
-AverageMeasure: TypeAlias = Literal["mi", "tv", "chi2", "maximal-leakage"]
+AverageMeasure: TypeAlias = Literal["mi", "tv", "chi2", "maximal-leakage", "guess"]
 
 AVERAGE_MEASURES: tuple[AverageMeasure, ...] = get_args(AverageMeasure)
 """Average leakages that can have a budget."""
@@ -133,9 +133,10 @@ NO_PUBLIC_AVERAGE = (
 class AverageBudget(Record):
     """A bound on the average leakage over the outputs, which promises nothing about one record.
 
-    `mi` and `maximal-leakage` are in nats; `achieved` is the leakage of the channel, rounded
-    upwards. If the design minimised the leakage of channels that `keep` a share of the information,
-    no such channel leaks less than `lower_bound`, and the budget is the achieved leakage.
+    `mi` and `maximal-leakage` are in nats, `guess` is the share of right guesses. `achieved` is the
+    leakage of the channel, rounded upwards. If the design minimised the leakage of channels that
+    `keep` a share of the information, no such channel leaks less than `lower_bound`, and the budget
+    is the achieved leakage.
     """
 
     measure: AverageMeasure

@@ -74,8 +74,8 @@ class TableOptions:
     )
     useful: str | None = option(
         "COL[,COL..]",
-        "Column to release; several are crossed. With --contingency, the name that `apply` "
-        "will look for.",
+        "Column to release; several are crossed. It may be the sensitive one: then its own values "
+        "are protected. With --contingency, the name that `apply` will look for.",
     )
     weight: str | None = option(
         "COL",

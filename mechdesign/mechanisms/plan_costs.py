@@ -128,7 +128,8 @@ def check_distance(objective: Any, distance: str | None) -> None:
         return
     if not isinstance(objective, str) or objective != DISTANCE:
         raise InputError(
-            f"distance ({quoted(distance)}) belongs to the objective distance (--objective distance)"
+            f"distance ({quoted(distance)}) belongs to the objective distance (--objective "
+            "distance)"
         )
     if distance == SQUARED:
         raise InputError(

@@ -37,7 +37,7 @@ from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import own_rows
 from mechdesign.channel.record import RELATIVE, TOTAL, ChannelRecord, Objective
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
-from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows, Integers
+from mechdesign.core.integers import Integers
 from mechdesign.core.progress import Step, Steps
 from mechdesign.core.wording import listed, quoted
 from mechdesign.mechanisms.least_cost_limits import stays_of_symbols
@@ -49,6 +49,7 @@ from mechdesign.mechanisms.plan_costs import (
     check_distance,
     column_weights,
 )
+from mechdesign.mechanisms.plan_integers import plan_rows
 from mechdesign.mechanisms.plan_limits import limits_of_demands
 from mechdesign.mechanisms.result import Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
@@ -67,16 +68,12 @@ from solvers.plans import (
     Plan,
     PlanError,
     PlanProblem,
-    integer_plan,
     solve_plan,
 )
 
 MARGINS = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 """Relative distances from the budgets that are tried in turn: rounding a plan to integers moves the
 lifts of a row of few records by some 1e-10, and solvers keep limits to 1e-9."""
-
-UNIT_BITS = 40
-"""Units of mass of one record, as a power of two: plans are known to some 1e-12 of a record."""
 
 GROUP_TIME = 20.0
 """Most seconds for the choice of the rows that are released with a smallest group."""
@@ -439,56 +436,23 @@ def _refusal(request: PlanRequest, error: PlanError) -> Exception:
 def _channel(request: PlanRequest, plan: Plan, groups: GroupLaw | None) -> Channel:
     """The channel of a plan, in integers."""
     joint = request.joint
-    counts = joint.useful_counts
-    n = len(counts)
-    bits = min(UNIT_BITS, LARGEST_INTEGER.bit_length() - 1 - max(counts).bit_length())
-    keeps = request.keep_law and bits > 0
-    if keeps:
-        released = counts
+    released: Sequence[int] | None = None
+    if request.keep_law:
+        released = joint.useful_counts
         if groups is not None:
-            released = tuple(groups.targets.tolist())
-        rows, columns, values = integer_plan(
-            plan.rows, plan.columns, plan.flows, counts, released, unit=1 << bits
-        )
-        totals: tuple[int, ...] | None = tuple(count << bits for count in counts)
-    else:
-        rows, columns, values = _rounded_rows(plan, n)
-        totals = None
-    used, places = np.unique(columns, return_inverse=True)
-    order = np.lexsort((places, rows))
-    lengths = np.bincount(rows, minlength=n)
-    integers = IntegerRows(
-        (n, len(used)),
-        np.concatenate([[0], np.cumsum(lengths)]),
-        places.ravel()[order],
-        np.asarray(values, dtype=np.int64)[order],
-    )
+            released = groups.targets.tolist()
+    rows = plan_rows(plan, joint.useful_counts, released)
+    outputs = rows.outputs.tolist()
     return Channel(
         useful=joint.useful,
-        outputs=tuple(joint.useful.names[y] for y in used.tolist()),
-        rows=integers,
+        outputs=tuple(joint.useful.names[y] for y in outputs),
+        rows=rows.integers,
         denominator=DENOMINATOR,
         joint=joint,
-        totals=totals,
+        totals=rows.totals,
         given=request.given,
-        published=own_rows(joint.useful, used.tolist()),
+        published=own_rows(joint.useful, outputs),
     )
-
-
-def _rounded_rows(plan: Plan, n: int) -> tuple[Integers, Integers, Integers]:
-    """Integers over `DENOMINATOR` next to the shares of each row, with exact sums of rows."""
-    masses = np.bincount(plan.rows, plan.flows, n)
-    values = np.rint(plan.flows / masses[plan.rows] * float(DENOMINATOR))
-    integers = values.astype(np.int64)
-    # The largest entry of each row takes the rest of its sum: it changes least.
-    order = np.lexsort((integers, plan.rows))
-    last = np.flatnonzero(np.diff(plan.rows[order], append=n))
-    sums = np.zeros(n, dtype=np.int64)
-    np.add.at(sums, plan.rows, integers)
-    largest = order[last]
-    integers[largest] += DENOMINATOR - sums[plan.rows[largest]]
-    positive = integers > 0
-    return plan.rows[positive], plan.columns[positive], integers[positive]
 
 
 def _design(

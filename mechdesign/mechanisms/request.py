@@ -143,8 +143,9 @@ class DesignRequest:
         The distance between numbers, with objective "distance": "absolute" by default; with
         `release` that of their ranks ("ranks") by default, or "absolute".
     keep_frequencies : bool, optional
-        Whether the expected share of every symbol is preserved (invariant PRAM), to within 1e-12;
-        of released rows exactly, which is their default.
+        Whether the expected share of every symbol is preserved (invariant PRAM), which is the
+        default of the objectives on own symbols, but for convex costs and constraints. Of released
+        rows it is preserved exactly, of one column to within 1e-12.
     stay : number or mapping of symbol to number, optional
         Least probability that a symbol is released unchanged.
     forbid : pairs (from, to)
@@ -322,7 +323,9 @@ class DesignRequest:
             default = TRUTH if self.publishes_rows else INFORMATION
             object.__setattr__(self, "objective", default)
         if self.keep_frequencies is None:
-            keeps = self.publishes_rows and not self.has_free_outputs
+            # Convex costs and constraints are the user's own program, which may contradict it.
+            is_convex = self.constraints is not None or callable(self.objective)
+            keeps = not self.has_free_outputs and not is_convex
             object.__setattr__(self, "keep_frequencies", keeps)
 
     @property
@@ -472,12 +475,12 @@ class DesignRequest:
         for name, value in (("method", self.method), ("enumerate", self.enumerate)):
             if value != "auto":
                 raise InputError(
-                    f"rows that are released as rows of the table have a search of their own: leave "
+                    f"rows released as rows of the table have a search of their own: leave "
                     f"{name} (--{name}) out"
                 )
         if self.start is not None:
             raise InputError(
-                "rows that are released as rows of the table have a search of their own: leave "
+                "rows released as rows of the table have a search of their own: leave "
                 "start out"
             )
 

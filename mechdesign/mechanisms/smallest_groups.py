@@ -44,6 +44,10 @@ On census tables this reaches the least possible value, that of symbols which no
 AVERAGE_PAIR = 0.5
 """Weight of the average total variation of all pairs, which keeps the others near, too."""
 
+LEVELS = 16
+"""Levels in which tables count numbers. Single values of numbers are too rare for two-way tables:
+their cells would hold one or two records."""
+
 TIME_LIMIT = 30.0
 """Seconds of processor time by default."""
 
@@ -69,8 +73,9 @@ class GroupLaw:
     pairs : (int, int, float) or None
         The pair of columns with the largest total variation; None for a single column.
     bound : float
-        No choice with the same records that stay has a smaller objective: changed cells, with
-        `WORST_PAIR` and `AVERAGE_PAIR` for the pairs. 0 where the time did not suffice for one.
+        No choice with the same records that stay has a smaller objective: the cost of changed
+        cells, with `WORST_PAIR` and `AVERAGE_PAIR` for the pairs. 0 where the program was not
+        solved in time; then records went to near rows in turn.
     objective : float
         What was reached.
     """
@@ -130,6 +135,8 @@ def group_law(
     known: Sequence[int] | None = None,
     *,
     given: Sequence[int] = (),
+    weights: Sequence[float] | None = None,
+    places: Sequence[Sequence[float] | None] | None = None,
     time_limit: float = TIME_LIMIT,
     progress: Steps | None = None,
 ) -> GroupLaw:
@@ -147,6 +154,11 @@ def group_law(
         The columns that an outsider can know; by default all.
     given : sequence of int
         Columns that no record changes.
+    weights : (c,) sequence of float, optional
+        How much a changed cell of each column counts, relative to the others.
+    places : sequence of c sequences or None, optional
+        Numbers have a place for each code, in ascending order: a change costs their distance as a
+        share of the span, and two-way tables count them in `LEVELS` levels of about equal mass.
     time_limit : float
         Seconds of processor time; with 0 every record goes to a near row in turn, without a
         program.
@@ -175,7 +187,8 @@ def group_law(
     merged = None
     # Where all rows are common the table stays as it is.
     if not common.all():
-        merged = _merged(codes, free, items, common, held, given, time_limit, progress)
+        costs = _costs(codes, counts, given, weights, places)
+        merged = _merged(codes, free, items, common, held, costs, time_limit, progress)
     return _law(codes, counts, k, known, common, held, items, merged)
 
 
@@ -217,26 +230,69 @@ def _held(
     return held
 
 
+@dataclass(frozen=True, eq=False)
+class _Costs:
+    """Weights, places and levels of the columns, as `Merging` takes them."""
+
+    weights: Array
+    places: list[Array | None]
+    levels: list[Integers | None]
+
+
+def _costs(
+    codes: Integers,
+    counts: Integers,
+    given: Sequence[int],
+    weights: Sequence[float] | None,
+    places: Sequence[Sequence[float] | None] | None,
+) -> _Costs:
+    """What a change costs in each column, and what its tables count."""
+    width = codes.shape[1]
+    shares = np.ones(width) if weights is None else np.array(weights, dtype=np.float64)
+    # A plan's cost is a share of the changed cells, or of their weights.
+    shares = shares / shares.sum()
+    shares[list(given)] = np.inf
+    scaled: list[Array | None] = [None] * width
+    levels: list[Integers | None] = [None] * width
+    for column, listed in enumerate(places or ()):
+        if listed is None:
+            continue
+        levels[column] = _levels(codes[:, column], counts, len(listed))
+        span = max(listed) - min(listed)
+        if span and column not in given:
+            scaled[column] = np.array(listed, dtype=np.float64) / span
+    return _Costs(shares, scaled, levels)
+
+
+def _levels(column: Integers, counts: Integers, size: int) -> Integers:
+    """The level of each code of a number: `LEVELS` of about equal mass, or every code its own."""
+    if size <= LEVELS:
+        return np.arange(size)
+    mass = np.bincount(column, weights=counts, minlength=size)
+    # The middle of each code's mass decides, so a frequent code gets a level of its own.
+    middle = np.cumsum(mass) - mass / 2
+    return (LEVELS * middle / mass.sum()).astype(np.int64)
+
+
 def _merged(
     codes: Integers,
     free: Integers,
     items: Integers,
     common: np.ndarray,
     held: Integers,
-    given: Sequence[int],
+    costs: _Costs,
     time_limit: float,
     progress: Steps | None,
 ) -> Merged:
     """The moves of all records that may move."""
-    width = codes.shape[1]
-    weights = np.full(width, 1 / width)
-    weights[list(given)] = np.inf
     problem = Merging(
         items=codes[items],
         amounts=free[items],
         targets=codes[common],
         held=held[common],
-        weights=weights,
+        weights=costs.weights,
+        places=costs.places,
+        levels=costs.levels,
         worst=WORST_PAIR,
         mean=AVERAGE_PAIR,
     )
@@ -276,17 +332,18 @@ def _law(
     n, width = codes.shape
     total = int(counts.sum())
     row, output, amount = np.arange(n), np.arange(n), counts
-    changed = bound = objective = 0.0
+    bound = objective = 0.0
     if merged is not None:
         released = np.flatnonzero(common)
         row = np.concatenate([released, items[merged.item]])
         output = np.concatenate([released, released[merged.target]])
         amount = np.concatenate([held[released], merged.amount])
-        changed = merged.changed / total
         bound, objective = merged.bound / total, merged.cost / total
     moves = _summed(n, row, output, amount)
     targets = np.zeros(n, dtype=np.int64)
     np.add.at(targets, moves.indices, moves.values)
+    differs = codes[moves.row_of] != codes[moves.indices]
+    changed = int(moves.values @ differs.sum(axis=1)) / (width * total)
     columns = [_variation(codes[:, [j]], counts, targets) for j in range(width)]
     return GroupLaw(
         k=k,

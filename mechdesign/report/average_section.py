@@ -20,6 +20,7 @@ NAMES = {
     "tv": "total variation",
     "chi2": "chi2 information",
     "maximal-leakage": "maximal leakage (nats)",
+    "guess": "success of the best guess",
 }
 """What is averaged over released values, by the name of the measure."""
 

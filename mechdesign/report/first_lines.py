@@ -9,7 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mechdesign.auditing.best_guess import best_guess
+from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import RELATIVE
+from mechdesign.core.balls import quotient_above
 from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import percent_of
 from mechdesign.mechanisms.result import Design
@@ -82,7 +85,36 @@ def promise_lines(design: Design, report: Report) -> list[str]:
         table = f"Table: {report.promise.statement}"
         if design.channel.published is not None:
             table = f"{table.removesuffix('.')} ({_verdict(design)})."
-    return [*layout.lines_of(table), *layout.lines_of(_population_text(design))]
+    lines = [*layout.lines_of(table), *layout.lines_of(_population_text(design))]
+    # Of rows the sentence about any rule says it, which comes before.
+    if design.channel.published is None:
+        guesses = guess_sentence(design.channel, sensitive)
+        if guesses is not None:
+            lines += layout.lines_of(guesses)
+    return lines
+
+
+def guess_sentence(channel: Channel, sensitive: str) -> str | None:
+    """How often the best guess of the sensitive value is right, with and without a released one.
+
+    The former is rounded up. None without the table, or where each of several columns is protected.
+    """
+    joint = channel.joint
+    if joint is None or joint.sensitive.protects_columns:
+        return None
+    after, before = best_guess(channel, joint)
+    shown = wording.percent(float(before), step=wording.TENTH)
+    if after == before:
+        return (
+            f"Guesses: a guess of {sensitive} from a released value is right no more often than "
+            f"one without it, for {shown} of the records."
+        )
+    share = quotient_above(after.numerator, after.denominator)
+    most = wording.percent_at_most(share, step=wording.TENTH)
+    return (
+        f"Guesses: no guess of {sensitive} from a released value is right more often than {most} "
+        f"({shown} without it)."
+    )
 
 
 def _verdict(design: Design) -> str:

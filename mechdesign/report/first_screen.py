@@ -1,11 +1,13 @@
 """The first screen of `design`: at most 25 lines that an officer can act on; `--full` has the rest.
 
 The order is that of the questions people ask: how far can a belief move, for the table and for the
-population behind it; how much is kept; what is not covered; what comes next. ::
+population behind it; how often a guess is right; how much is kept; what is not covered; what comes
+next. ::
 
     job (3 symbols) is released as 3 outputs; sex (2 symbols) is protected.
     Table: a released value makes any value of sex 0.77 to 1.29 times as probable (verified).
-    Population (95 % confidence): 0.32 to 1.96 times as probable; ..      (`_promise_lines`)
+    Population (95 % confidence): 0.32 to 1.96 times as probable; ..      (`promise_lines`)
+    Guesses: no guess of sex from a released value is right more often .. (`promise_lines`)
 
     sex  before  lowest after  highest after
     F    50.0 %        38.9 %         61.1 %                              (`_belief_lines`)

@@ -102,7 +102,7 @@ class CellCosts:
             raise InvalidPlanProblem("codes of cells need an array (n, c) of integers")
         self.codes = given.astype(np.int64)
         self.weights = np.asarray(weights, dtype=np.float64)
-        n, c = self.codes.shape
+        c = self.codes.shape[1]
         if self.weights.shape != (c,) or not np.isfinite(self.weights).all():
             raise InvalidPlanProblem(f"{c} columns need {c} finite weights")
         if (self.weights < 0.0).any() or (self.codes < 0).any():
@@ -123,7 +123,9 @@ class CellCosts:
         if places.ndim != 1 or used.max(initial=-1) >= len(places):
             raise InvalidPlanProblem(f"column {column} has codes without a position")
         if not np.isfinite(places).all():
-            raise InvalidPlanProblem(f"column {column} has a position that is not finite")
+            raise InvalidPlanProblem(
+                f"column {column} has a position that is not finite"
+            )
         span = float(np.ptp(places)) if len(places) else 0.0
         if span == 0.0:
             return np.zeros(len(places))

@@ -18,7 +18,6 @@ from solvers.plans.costs import Indices
 from solvers.plans.pricing import Pricer
 from solvers.plans.problem import PlanProblem
 from solvers.plans.program import (
-    MANY_PAIRS,
     Group,
     PlanProgram,
     Prices,
@@ -89,6 +88,12 @@ class Generation:
         self._keys = np.zeros(0, np.int64)
         self._order: list[Indices] = []
         self.rounds = 0
+        if problem.stay is not None:
+            # They carry flow in every plan, and so do not wait for a price.
+            _, rows, columns = np.intersect1d(
+                group.inputs, group.outputs, return_indices=True
+            )
+            self.add(rows, columns)
 
     @property
     def pairs(self) -> int:
@@ -157,13 +162,14 @@ class Generation:
         """
         mass = float(self._group.masses.sum())
         bound = -math.inf
-        clean = False
-        solved: Solved | None = None
+        clean = stuck = False
+        last: Solved | None = None
         while True:
             try:
-                solved = self.solve(clock(), to_vertex=False)
+                # Interior plans keep a trace of every slack; the last word has a vertex.
+                solved = self.solve(clock(), to_vertex=stuck)
             except OutOfTime:
-                if not clean:
+                if last is None:
                     raise
                 break
             clean = solved.slack <= NO_SLACK * mass
@@ -172,6 +178,7 @@ class Generation:
             self.rounds += 1
             bound = max(bound, priced.bound)
             if clean:
+                last = solved
                 if report is not None:
                     report(solved.cost, bound)
                 close = solved.cost - bound <= gap * max(solved.cost, gap * mass)
@@ -181,12 +188,14 @@ class Generation:
             if not self.add(entering.rows, entering.columns):
                 if clean:
                     break
-                self._dearer()
-        return self._finished(solved, bound)
+                if stuck:
+                    self._dearer()
+                stuck = not stuck
+        return self._finished(last, bound)
 
     def _finished(self, last: Solved, bound: float) -> Flows:
         """A plan of few pairs, among those that the last solution uses."""
-        if len(last.flows) <= MANY_PAIRS:
+        if last.is_vertex:
             return self.flows(last, bound)
         # Pairs that were added after the last solution have no flow.
         keys = np.concatenate(self._order)[: len(last.flows)]

@@ -1,10 +1,10 @@
 """Integers on the support of a plan, with exactly the sums that are asked for.
 
-Row x of a table with counts c_x has the sum c_x unit, column y the sum c_y unit. The flows are rounded,
-and what rounding left over is settled along a spanning forest of the support, whose vertices are rows
-and columns and whose edges are pairs: every leaf passes what it lacks to its only edge, and so on
-towards a root, where nothing is left because both sums of a component agree. The forest takes the
-largest flows first, so that a correction meets an edge that is much larger.
+Row x of a table with counts c_x has the sum c_x unit, column y the sum c_y unit. The flows are
+rounded, and what rounding left over is settled along a spanning forest of the support, whose
+vertices are rows and columns and whose edges are pairs: every leaf passes what it lacks to its only
+edge, and so on towards a root, where nothing is left because both sums of a component agree. The
+forest takes the largest flows first, so that a correction meets an edge that is much larger.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ INT64 = 2**62
 """Totals below this are computed in int64, larger ones in Python integers."""
 
 ATTEMPTS = 20
-"""How often pairs whose integer would be negative are dropped before giving up. Such flows are noise
-of the solver; more than two rounds have never been needed."""
+"""How often pairs whose integer would be negative are dropped before giving up. Such flows are
+noise of the solver; more than two rounds have never been needed."""
 
 
 def integer_plan(

@@ -1,11 +1,11 @@
 """Cuts of a set of symbols into parts, near symbols together, each part within the limits.
 
-A part has a plan of its own exactly if its blind draw keeps the limits: the means of a plan's outputs
-average to those of the part. So a part is cut along one key (a column, in the order of its codes, of
-its positions or of a random permutation), near half its mass, if both sides stay within a share of
-the limits. The best cut is even and costs little of the limits. Where no key allows a cut, the part is
-halved kind by kind in an order that keeps near symbols together, so that both halves have the same
-mix; where that fails, too, it remains whole.
+A part has a plan of its own exactly if its blind draw keeps the limits: the means of a plan's
+outputs average to those of the part. So a part is cut along one key (a column, in the order of its
+codes, of its positions or of a random permutation), near half its mass, if both sides stay within a
+share of the limits. The best cut is even and costs little of the limits. Where no key allows a cut,
+the part is halved kind by kind in an order that keeps near symbols together, so that both halves
+have the same mix; where that fails, too, it remains whole.
 """
 
 from __future__ import annotations

@@ -113,7 +113,9 @@ def solve_plan(
         def clock(ends: float = ends) -> float:
             return ends - (time.process_time() - started)
 
-        def report(part: float, below: float) -> None:
+        def report(
+            part: float, below: float, cost: float = cost, bound: float = bound
+        ) -> None:
             if progress is not None:
                 # Strata to come cost at least nothing, and nobody knows yet how much more.
                 progress(cost + part, bound + below)
@@ -157,7 +159,9 @@ def _stratum(
         if problem.stay is not None:
             stays = problem.stay[members] * masses
             if (stays > problem.targets[members] * (1.0 + SUM_TOLERANCE)).any():
-                raise NoPlan(f"no plan: more must stay at a symbol than its target{where}")
+                raise NoPlan(
+                    f"no plan: more must stay at a symbol than its target{where}"
+                )
     try:
         ranges = Ranges.of(problem.limits, members, masses, margin)
         stratum = Stratum(problem, members, ranges, rng, clock, gap, report)

@@ -6,9 +6,9 @@ For any multipliers u_x of inputs and lam_y of the ranges of outputs, a plan F c
 
 where e_y is lower . lam_y for multipliers that are positive and upper . lam_y for negative ones:
 F keeps the ranges, so lam_y . sum_x t(x) F(x, y) >= q_y e_y. Any v_y with the roles of x and y
-exchanged gives a second bound. Multipliers of compared values have no term of their own, but in each
-group the positive ones must sum to at least ratio times the negative ones, or the auxiliary r_y would
-gain without end. What must stay at x pays its own reduced cost. Without targets
+exchanged gives a second bound. Multipliers of compared values have no term of their own, but in
+each group the positive ones must sum to at least ratio times the negative ones, or the auxiliary
+r_y would gain without end. What must stay at x pays its own reduced cost. Without targets
 
     sum d F >= sum_x m_x min_y (d(x, y) + e_y - lam_y . t(x))
 
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.plans.costs import Costs, Indices
+from solvers.plans.costs import Indices
 from solvers.plans.problem import PlanProblem
 from solvers.plans.program import Group, Prices
 from solvers.plans.ranges import Ranges
@@ -38,7 +38,8 @@ is that of the sums over all masses, which numpy adds in pairs."""
 
 
 FEW_CANDIDATES = 4
-"""Candidates that are sorted at once, for each one that may enter: more cost more than they help."""
+"""Candidates that are sorted at once, for each one that may enter: more cost more than they
+help."""
 
 SAMPLE = 20_000
 """Reduced costs that estimate how many are below a number."""
@@ -85,7 +86,8 @@ class Pricer:
             yield slice(start, min(start + step, o))
 
     def reduced(self, prices: Prices, part: slice) -> Array:
-        """d - u_x - lam_y . t(x) of all inputs by the outputs of `part`; infinite where forbidden."""
+        """d - u_x - lam_y . t(x) of all inputs by the outputs of `part`; infinite where
+        forbidden."""
         group = self._group
         out = self._cost_block(part) - prices.inputs[:, None]
         ranges = group.ranges
@@ -207,7 +209,8 @@ class Pricer:
 
 
 class _Candidates:
-    """Pairs of small reduced cost over the chunks so far: the smallest of every input and output."""
+    """Pairs of small reduced cost over the chunks so far: the smallest of every input and
+    output."""
 
     def __init__(self, n: int, o: int, most: int) -> None:
         self._o = o
@@ -243,7 +246,8 @@ class _Candidates:
 
 
 def _threshold(block: Array, most: int, tolerance: float) -> float:
-    """Reduced costs from here on are no candidates: -tolerance, or less where too many are below."""
+    """Reduced costs from here on are no candidates: -tolerance, or less where too many are
+    below."""
     wanted = FEW_CANDIDATES * most * sum(block.shape)
     below = np.count_nonzero(block < -tolerance)
     if below <= wanted:

@@ -9,12 +9,12 @@ Without targets q_y is the sum of column y itself, so that a range becomes two r
 sum_x (t_r(x) - lower_r) F(x, y) >= 0 and the like. Values that are compared have an auxiliary
 variable r_y with r_y <= scale_m sum_x t_m(x) F(x, y) <= ratio r_y.
 
-*Scale.* The variable of a pair is F / min(m_x, q_y), the rows of x are divided by m_x and those of y
-by q_y: entries are at most about the values t, and absolute tolerances of the solver are relative to
-each mass. Costs are in units of the mean mass.
+*Scale.* The variable of a pair is F / min(m_x, q_y), the rows of x are divided by m_x and those of
+y by q_y: entries are at most about the values t, and absolute tolerances of the solver are relative
+to each mass. Costs are in units of the mean mass.
 
-*Slacks.* An elastic program buys what its pairs do not provide yet: mass of x that goes nowhere, mass
-of y that comes from nowhere (and has the mean values 1), and deviations from the ranges.
+*Slacks.* An elastic program buys what its pairs do not provide yet: mass of x that goes nowhere,
+mass of y that comes from nowhere (and has the mean values 1), and deviations from the ranges.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ OTHER_WAYS: tuple[dict[str, str | int | float], ...] = (
 """Options tried in turn, from nothing, where a solve fails."""
 
 MANY_PAIRS = 9000
-"""From so many pairs on the interior point method is faster than the simplex method, although it
-starts anew every time."""
+"""From so many pairs, times the limits of an output, the interior point method is faster than the
+simplex method, although it starts anew every time."""
 
 WALL_TIME = 2.0
 """Seconds of the clock that a solve may take for every second of processor time that is left."""
@@ -123,13 +123,15 @@ class Prices:
 class Solved:
     """Flows of the pairs in the order in which they were added, and what belongs to them.
 
-    `slack` is the mass that an elastic program bought; it is part of `cost`.
+    `slack` is the mass that an elastic program bought; it is part of `cost`. `is_vertex` is False
+    in the middle of the optimal plans.
     """
 
     flows: Array
     cost: float
     slack: float
     prices: Prices
+    is_vertex: bool
 
 
 class PlanProgram:
@@ -145,8 +147,8 @@ class PlanProgram:
         self._unit = len(group.inputs) / float(group.masses.sum())
         self._pairs = 0
         self._first_pair = 0
-        self._places: list[Array] = []
         self._scales: list[Array] = []
+        self._least: list[Array] = []
         self._has_basis = False
         self._add_rows()
         self._extra = 0
@@ -319,11 +321,17 @@ class PlanProgram:
         lower = np.zeros(len(rows)) if least is None else least / scale
         self._add_columns(costs * scale * self._unit, lower, at, values)
         self._scales.append(scale)
+        self._least.append(lower)
         self._pairs += len(rows)
 
-    def solve(
-        self, time_limit: float = math.inf, *, to_vertex: bool = True
-    ) -> Solved:
+    @property
+    def is_large(self) -> bool:
+        """Whether the interior point method is faster than the simplex method."""
+        ranges = self._group.ranges
+        rows = len(ranges.values) + 2 * len(ranges.compared)
+        return self._pairs * max(rows, 1) > MANY_PAIRS
+
+    def solve(self, time_limit: float = math.inf, *, to_vertex: bool = True) -> Solved:
         """Solve: few pairs by the simplex method, from the last basis if there is one; many by the
         interior point method, which ends in the middle of the optimal plans unless `to_vertex`.
 
@@ -340,7 +348,7 @@ class PlanProgram:
             # HiGHS counts the time that has gone by, which is longer on a busy machine.
             allowed = self._highs.getRunTime() + WALL_TIME * max(time_limit, 0.05)
             set_options(self._highs, {"time_limit": allowed})
-        if self._pairs > MANY_PAIRS:
+        if self.is_large:
             self._highs.clearSolver()
             crossover = "on" if to_vertex else "off"
             ways = [{"solver": "ipm", "presolve": "on", "run_crossover": crossover}]
@@ -349,13 +357,14 @@ class PlanProgram:
         else:
             ways = [{"simplex_strategy": DUAL_SIMPLEX, "presolve": "off"}]
         infeasible = False
+        status = None
         for way in [*ways, *OTHER_WAYS]:
             set_options(self._highs, OPTIONS | way)
             self._highs.run()
             status = self._highs.getModelStatus()
             if status == self._statuses.kOptimal:
-                self._has_basis = self._pairs <= MANY_PAIRS
-                return self._solved()
+                self._has_basis = not self.is_large
+                return self._solved(to_vertex or not self.is_large)
             if status == self._statuses.kTimeLimit:
                 self._has_basis = False
                 raise OutOfTime("the time was over before a linear program was solved")
@@ -366,7 +375,7 @@ class PlanProgram:
         name = self._highs.modelStatusToString(status)
         raise BackendFailure(f"HiGHS ended a program of a plan with '{name}'")
 
-    def _solved(self) -> Solved:
+    def _solved(self, is_vertex: bool) -> Solved:
         """Unscale the solution and its prices."""
         group, ranges = self._group, self._group.ranges
         solution: Any = self._highs.getSolution()
@@ -374,7 +383,8 @@ class PlanProgram:
         dual = np.asarray(solution.row_dual, dtype=np.float64)
         scale = np.concatenate(self._scales) if self._scales else np.zeros(0)
         shares = x[self._first_pair :]
-        flows = np.where(shares > TINY_FLOW, shares, 0.0) * scale
+        least = np.concatenate(self._least) if self._least else np.zeros(0)
+        flows = np.maximum(np.where(shares > TINY_FLOW, shares, 0.0), least) * scale
         n, o = len(group.inputs), len(group.outputs)
         per_output = self._unit * group.targets
         inputs = dual[:n] / (self._unit * group.masses)
@@ -389,4 +399,4 @@ class PlanProgram:
         slack = float(x[self._slacks] @ self._slack_sizes)
         cost = float(self._highs.getObjectiveValue()) / self._unit
         prices = Prices(inputs, outputs, limited, both[:, 0] - both[:, 1])
-        return Solved(flows, cost, slack, prices)
+        return Solved(flows, cost, slack, prices, is_vertex)

@@ -1,14 +1,16 @@
 """Limits of one stratum, made ready for programs and for proofs.
 
-*Scale.* Every row of values is divided by its mean over the stratum's masses. A blind draw, in which
-what goes to each output is a sample of the whole stratum, then has the mean 1 everywhere.
+*Scale.* Every row of values is divided by its mean over the stratum's masses. A blind draw, in
+which what goes to each output is a sample of the whole stratum, then has the mean 1 everywhere.
 
-*Fewer rows.* A side that no mean can reach binds nothing. Two rows with t_k = a + b t_j, such as the
-lifts of two secrets, become one row with the ranges of both; two that are compared by a ratio, too:
-from a + b t <= R t and t <= R (a + b t), with b < 0, follows a / (R - b) <= t <= R a / (1 - R b).
+*Fewer rows.* A side that no mean can reach binds nothing. Two rows with t_k = a + b t_j, such as
+the lifts of two secrets, become one row with the ranges of both; two that are compared by a ratio,
+too: from a + b t <= R t and t <= R (a + b t), with b < 0, follows a / (R - b) <= t <= R a / (1 - R
+b).
 
 *Two sets of ends.* Programs use ends that are drawn in by a margin, so that a plan that is rounded
-later keeps the limits themselves. Proofs use ends that are moved out by the rounding of this module.
+later keeps the limits themselves. Proofs use ends that are moved out by the rounding of this
+module.
 """
 
 from __future__ import annotations
@@ -81,7 +83,8 @@ class Ranges:
         Raises
         ------
         NoPlan
-            If a mean over all of them is outside its limits: the means of the outputs would be, too.
+            If a mean over all of them is outside its limits: the means of the outputs would be,
+            too.
         """
         rows = _Rows(shares / shares.sum(), margin)
         values = limits.values[:, members]
@@ -119,13 +122,15 @@ class Ranges:
         )
 
     def kinds(self) -> Indices:
-        """Kind of each symbol: the number of its largest value, or the last where none exceeds 1."""
+        """Kind of each symbol: the number of its largest value, or the last where none exceeds
+        1."""
         values = np.vstack([self.values, self.compared])
         with_rest = np.vstack([values, np.ones(values.shape[1])])
         return with_rest.argmax(axis=0)
 
     def usage(self, shares: Array) -> float:
-        """How much of the limits a blind draw from these masses uses: 0 for means of 1, 1 at a limit.
+        """How much of the limits a blind draw from these masses uses: 0 for means of 1, 1 at a
+        limit.
 
         Parameters
         ----------

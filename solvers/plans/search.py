@@ -1,12 +1,13 @@
 """Plans of one stratum: blocks first, then sweeps over larger and larger groups, then all at once.
 
-*Blocks.* The stratum is cut into parts that keep the limits (`partition`), and each gets the best plan
-of its own. Where targets differ from masses, parts hand the rest of their masses on to the next ones.
+*Blocks.* The stratum is cut into parts that keep the limits (`partition`), and each gets the best
+plan of its own. Where targets differ from masses, parts hand the rest of their masses on to the
+next ones.
 
 *Sweeps.* The outputs are cut anew, near ones together, whatever their limits. What goes to a group
-of outputs now is a plan of that group; the best plan of the same masses takes its place, so the cost
-never rises. Pairs are priced with the prices of the sweep before, and groups grow from sweep to
-sweep, up to the whole stratum. There the program's own pricing proves the optimum.
+of outputs now is a plan of that group; the best plan of the same masses takes its place, so the
+cost never rises. Pairs are priced with the prices of the sweep before, and groups grow from sweep
+to sweep, up to the whole stratum. There the program's own pricing proves the optimum.
 
 *Prices.* Each group's prices of inputs and outputs may be shifted against each other by a constant.
 Groups agree on it where they share inputs: prices of inputs are means over the groups, by mass.
@@ -39,8 +40,23 @@ from solvers.points import Array
 BLOCK = 80
 """Symbols of a block at most: all its 6,400 pairs make a program of 20 ms."""
 
-SWEEPS = (320,)
-"""Outputs of a group at most, for each sweep before the program of the whole stratum."""
+SWEPT = 320
+"""Outputs of a group of a sweep at most."""
+
+ROWS_PER_SWEEP = 4000
+"""The whole program comes after one sweep, and one more for so many symbols each: better prices
+save rounds, and rounds of large programs cost more."""
+
+GROWTH = 0.75
+"""The time of a pair in a program grows with this power of its symbols (measured: 27 us at 1,160,
+50 at 2,638, 116 at 8,730)."""
+
+LITTLE_GAIN = 1e-3
+"""Sweeps end where one lowers the cost by less than this, relative."""
+
+WHOLE_ROUNDS = 2.5
+"""Rounds of the whole program that must fit into the time that is left: fewer gain less than
+sweeps."""
 
 LARGEST_PROGRAM = 12_000
 """Symbols that one program takes: its matrix and factors need about 100 kB for each."""
@@ -128,13 +144,30 @@ class Stratum:
             self.report(self.cost, self.bound)
             return
         self._start()
-        for size in SWEEPS:
-            if size < len(self.outputs) and self.clock() > 0.0:
-                self.sweep(size)
-        if len(self.outputs) <= LARGEST_PROGRAM and self.clock() > 0.0:
-            self._optimise(whole)
-        elif self.clock() <= 0.0:
-            self.ended_early = True
+        self._sweeps(whole)
+
+    def _sweeps(self, whole: Group) -> None:
+        """Sweeps while they are the better use of the time, and the whole program after them."""
+        size = len(self.outputs)
+        swept = 0
+        while self.clock() > 0.0:
+            if size <= SWEPT:
+                self._optimise(whole)
+                return
+            before = self.clock()
+            cost = self.cost
+            self.sweep(SWEPT)
+            swept += 1
+            seconds = before - self.clock() if math.isfinite(before) else 0.0
+            # A round of the whole program, by the growth of the time with the size of programs.
+            round_ = seconds / GROUP_ROUNDS * (size / SWEPT) ** GROWTH
+            fits = size <= LARGEST_PROGRAM and self.clock() > WHOLE_ROUNDS * round_
+            if fits and swept > size // ROWS_PER_SWEEP:
+                self._optimise(whole)
+                return
+            if cost - self.cost <= LITTLE_GAIN * cost:
+                break
+        self.ended_early = True
 
     def _solve_all(self, group: Group) -> Flows:
         """The best plan of a group over all its pairs."""
@@ -280,7 +313,7 @@ class Stratum:
         if not there.any():
             return None
         inputs, places = np.unique(rows, return_inverse=True)
-        masses = np.bincount(places, flows)
+        masses = np.bincount(places, flows).astype(np.float64)
         group = self.group(inputs, masses, outputs)
         old = float(self.problem.costs.pairs(rows, columns) @ flows)
         try:

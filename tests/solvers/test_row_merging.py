@@ -170,6 +170,7 @@ def test_item_without_a_target_is_refused():
         ({"amounts": np.array([0])}, "at least 1"),
         ({"held": np.array([-1])}, "not below 0"),
         ({"worst": -1.0}, "must not be negative"),
+        ({"places": [None]}, "an entry for every column"),
         ({"weights": np.array([np.nan, 1.0])}, "must not be negative"),
     ],
 )

@@ -734,7 +734,7 @@ def test_given_columns_alone_that_leave_nothing_are_refused(people):
 
 def test_a_channel_that_fails_its_audit_is_not_emitted(people, monkeypatch):
     """Break the rounding on purpose: all mass on the diagonal breaks the promise."""
-    from mechdesign.mechanisms import plan_design
+    from mechdesign.mechanisms import plan_integers
 
     def wrong(rows, columns, flows, row_units, column_units, unit):
         n = len(row_units)
@@ -744,6 +744,6 @@ def test_a_channel_that_fails_its_audit_is_not_emitted(people, monkeypatch):
             [count * unit for count in row_units],
         )
 
-    monkeypatch.setattr(plan_design, "integer_plan", wrong)
+    monkeypatch.setattr(plan_integers, "integer_plan", wrong)
     with pytest.raises(SolverFailure, match="no plan passed the exact audit"):
         designed(people, md.LIP(0.05))

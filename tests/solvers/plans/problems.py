@@ -105,7 +105,9 @@ def optimum(problem: PlanProblem) -> float | None:
     limits = problem.limits
     forbidden = ()
     if problem.forbidden is not None:
-        forbidden = set(zip(*(list(map(int, one)) for one in problem.forbidden), strict=True))
+        forbidden = set(
+            zip(*(list(map(int, one)) for one in problem.forbidden), strict=True)
+        )
     return least_cost_plan(
         problem.masses,
         problem.targets,

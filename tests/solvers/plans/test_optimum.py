@@ -4,8 +4,6 @@ that shares no code.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -35,7 +33,8 @@ def agrees(problem, **options):
         return None
     plan = solve_plan(problem, **options)
     check(problem, plan)
-    assert plan.lower_bound <= best + 1e-10
+    # The dense program keeps its own rows to 1e-7 only, so its optimum may be too low.
+    assert plan.lower_bound <= best + 1e-7
     assert plan.cost >= best - 1e-6
     return plan, best
 
@@ -56,9 +55,8 @@ def test_small_plans_are_optimal(seed, n, kind):
 def small_programs(monkeypatch):
     """Every path of large problems, for small ones: blocks, sweeps, pricing, interior points."""
     monkeypatch.setattr(search, "ALL_PAIRS", 8)
-    monkeypatch.setattr(generation, "ALL_PAIRS", 8)
     monkeypatch.setattr(search, "BLOCK", 3)
-    monkeypatch.setattr(search, "SWEEPS", (4, 6))
+    monkeypatch.setattr(search, "SWEPT", 5)
     monkeypatch.setattr(search, "NEAR", 1)
     monkeypatch.setattr(generation, "ENTERING", 1)
 
