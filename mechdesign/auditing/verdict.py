@@ -219,10 +219,11 @@ def _check_rows(channel: Channel) -> None:
             )
         for x, value in zip(inputs, values, strict=True):
             sums[x] += value
+    what = "the denominator" if channel.totals is None else "its total"
     for name, total, wanted in zip(
         channel.useful.names, sums, channel.row_totals, strict=True
     ):
         if total != wanted:
             raise InputError(
-                f"row {quoted(name)} sums to {total}, not to its total {wanted}"
+                f"row {quoted(name)} sums to {total}, not to {what} {wanted}"
             )

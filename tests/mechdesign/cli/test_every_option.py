@@ -72,6 +72,10 @@ TRIED = {
     "--delimiter": Tried(";"),
     "--quote": Tried("'", table="quoted.csv"),
     "--encoding": Tried("latin-1", table="latin.csv"),
+    "--skip-lines": Tried("1", table="title.csv"),
+    "--normalise": Tried("NFC", table="decomposed.csv"),
+    "--trim": Tried(None, table="padded.csv"),
+    "--missing-codes": Tried("1", beside=("--missing", "drop")),
     # What is promised.
     "--budget": Tried("s=0.1,0.1"),
     "--notion": Tried("ldp"),
@@ -202,6 +206,14 @@ def tables(tmp_path_factory):
     quoted.to_csv(folder / "quoted.csv", index=False)
     latin = frame.assign(b=frame["b"].replace("u", "ü"), a=frame["a"].map("é{}".format))
     latin.to_csv(folder / "latin.csv", index=False, encoding="latin-1")
+    text = (folder / "people.csv").read_text(encoding="utf-8")
+    (folder / "title.csv").write_text(f"A title above the header\n{text}", encoding="utf-8")
+    odd = np.arange(count) % 2 == 0
+    for name, marks in (("padded", ("", " ")), ("decomposed", ("\u00e9", "e\u0301"))):
+        marked = frame.astype(str)
+        for column in "ab":
+            marked[column] += np.where(odd, *marks)
+        marked.to_csv(folder / f"{name}.csv", index=False)
     few = frame.head(120).assign(a=np.arange(120), b=np.arange(120))
     few.to_csv(folder / "few.csv", index=False)
     (folder / "wide.csv").write_text("secret,x,y,z\ns,500,300,200\nt,200,400,400\n")
