@@ -6,7 +6,8 @@ below, rounded to integers and audited exactly. Frequencies can be preserved in 
 the mathematics. `least_cost` goes through these steps:
 
 1. It reads the costs (`least_cost_objective`) and the limits (`least_cost_limits`).
-2. `LeastCostProgram` finds a verified channel and a lower bound on the cost of every other one.
+2. `LeastCostProgram` finds a verified channel and a lower bound on the cost of every other one;
+   with many symbols `column_plan` does, which is faster.
 3. If that fails, the answer is the cheapest constant (`least_cost_constant`), or a refusal with the
    reason (`least_cost_refusal`).
 4. The figures are computed from the integers of the channel.
@@ -52,7 +53,7 @@ from mechdesign.mechanisms.search import Search
 from mechdesign.tables.joint import Joint
 from solvers import SolverError
 from solvers.assignment import LEAST_GAP, Assigned
-from solvers.errors import EmptyPolytope, NoPlan
+from solvers.errors import EmptyPolytope
 
 CONSTANT = "constant"
 """The method of a channel that releases one symbol for every record."""
@@ -85,8 +86,11 @@ def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> D
     program = LeastCostProgram(rules, costs.floats, limits, search, convex)
 
     try:
+        planned = None
         if convex is None and column_plan.has_plan(rules):
-            channel, verdict, lower_bound = _planned(rules, costs, limits, search)
+            planned = _planned(rules, costs, limits, search)
+        if planned is not None:
+            channel, verdict, lower_bound = planned
             method = column_plan.METHOD
         else:
             channel, verdict, solution = _designed(program)
@@ -132,12 +136,16 @@ def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> D
 
 def _planned(
     rules: Rules, costs: Costs, limits: ChannelLimits, search: Search
-) -> tuple[Channel, Audit, float]:
-    """The plan of many symbols; EmptyPolytope where there is none."""
+) -> tuple[Channel, Audit, float] | None:
+    """The plan of many symbols with its verdict and its bound; None where none was found.
+
+    Limits that are drawn in may leave nothing where there is a channel, so it is the dense program
+    that says what cannot be.
+    """
     try:
         return column_plan.planned(rules, costs, limits, search)
-    except NoPlan as error:
-        raise EmptyPolytope(str(error)) from error
+    except (SolverError, SolverFailure):
+        return None
 
 
 def _with_least(design: Design, least: LeastCost) -> Design:
