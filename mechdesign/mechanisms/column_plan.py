@@ -1,8 +1,7 @@
 """A plan for the own symbols of one column, where the dense program of least cost takes too long.
 
 The same problem as that of `least_cost_program`, solved by `solvers.plans`, which prices pairs in
-place of listing them: with 300 symbols it takes 2 seconds in place of 30. Few symbols go to the
-dense program, whose limits are drawn in less.
+place of listing them. Few symbols go to the dense program, whose limits are drawn in less.
 
 For example, a column of 500 occupations under the objective truth: the plan has some 1,500 pairs of
 the 250,000, and a bound that holds for all of them.
