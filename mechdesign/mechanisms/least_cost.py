@@ -8,7 +8,7 @@ the mathematics. `least_cost` goes through these steps:
 1. It reads the costs (`least_cost_objective`) and the limits (`least_cost_limits`).
 2. `LeastCostProgram` finds a verified channel and a lower bound on the cost of every other one;
    with many symbols `column_plan` does, which is faster.
-3. If that fails, the answer is the cheapest constant (`least_cost_constant`), or a refusal with the
+3. If that fails, the answer is a constant channel (`least_cost_constant`), or a refusal with the
    reason (`least_cost_refusal`).
 4. The figures are computed from the integers of the channel.
 
@@ -56,7 +56,7 @@ from solvers.assignment import LEAST_GAP, Assigned
 from solvers.errors import EmptyPolytope
 
 CONSTANT = "constant"
-"""The method of a channel that releases one symbol for every record."""
+"""The method of a channel whose rows are all the same."""
 
 if TYPE_CHECKING:
     from mechdesign.mechanisms.least_cost_convex import ConvexProgram
@@ -129,7 +129,7 @@ def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> D
         least.objective.name,
         method,
         started,
-        messages=_messages(least, channel, program, search),
+        messages=_messages(least, channel, program, search, method),
     )
     return _with_least(design, least)
 
@@ -235,7 +235,11 @@ def _record(
 
 
 def _messages(
-    least: LeastCost, channel: Channel, program: LeastCostProgram, search: Search
+    least: LeastCost,
+    channel: Channel,
+    program: LeastCostProgram,
+    search: Search,
+    method: str,
 ) -> tuple[str, ...]:
     """Messages about a gap that is not closed, and about a channel that is constant."""
     messages: list[str] = []
@@ -247,6 +251,11 @@ def _messages(
     if len(channel.outputs) == 1:
         messages.append(
             f"every record is released as {quoted(channel.outputs[0])}, which tells nothing: "
+            "give a larger budget, more records, or merge symbols"
+        )
+    elif method == CONSTANT:
+        messages.append(
+            "every record is drawn anew from the frequencies of the table, which tells nothing: "
             "give a larger budget, more records, or merge symbols"
         )
     return tuple(messages)
