@@ -25,10 +25,14 @@ EXAMPLE = (
     "--identity id --output draw.sql"
 )
 
-NOTICE = (
-    "the exported draws have the probabilities of the channel exactly, but no ledger: nothing "
-    "stops a second release of a record with another key or channel"
+EXACT = (
+    "the exported draws have the probabilities of the channel exactly, but no ledger"
 )
+ROUNDED = (
+    "the exported draws have the probabilities of the channel rounded to multiples of 2^-53, for "
+    "which its promise was decided again, and no ledger"
+)
+NO_LEDGER = "nothing stops a second release of a record with another key or channel"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +98,8 @@ def export(
     if asked.output is not None:
         exported.save(asked.output, overwrite=force)
     # On standard error, so that the exported text may go through a pipe.
-    reporter.notice(NOTICE)
+    law = ROUNDED if exported.lookup.is_rounded else EXACT
+    reporter.notice(f"{law}: {NO_LEDGER}")
     rules = recorded_rules([loaded])
     # A statement compares cells as they are, and refuses those that the channel does not know.
     if rules is not None and not rules.cell_form.changes_nothing:
