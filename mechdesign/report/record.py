@@ -220,7 +220,7 @@ class Report:
     """The whole content of a report. Parts that are None are left out; `absent` has the reasons.
 
     `holds_for` names the sample and the observer, `voided_by` the events that end the promise.
-    `population` is None without whole counts.
+    `population` is None without whole counts. `law` has sentences on what an analyst reads.
     """
 
     audience: Audience
@@ -234,6 +234,7 @@ class Report:
     least: LeastKept | None = None
     purpose: tuple[str, ...] = ()
     numbers: tuple[Moved, ...] = ()
+    law: tuple[str, ...] = ()
     curve: Curve | None = None
     before: Lifts | None = None
     after: Lifts | None = None
