@@ -258,6 +258,7 @@ def _estimate_shares(
 ) -> None:
     """Shares of columns of a release that keeps the law of its table."""
     from mechdesign.analysis.law_estimates import estimate_shares
+    from mechdesign.analysis.release_facts import has_fixed_counts
     from mechdesign.report.column_estimates import law_estimate_note
 
     for group in (file.columns, file.published, file.reading):
@@ -267,7 +268,7 @@ def _estimate_shares(
                 "columns, labels and identifiers, or rename the columns of the file"
             )
     level = number("--level", asked.level)
-    fixed = _has_fixed_counts(file.path)
+    fixed = has_fixed_counts(file.path)
     with reporter.work("counting", unit="records") as advance:
         estimates = estimate_shares(
             channel,
@@ -283,21 +284,6 @@ def _estimate_shares(
     reporter.done("estimated", f"{file.path} is counted", records=records)
     facts = {"records": records, "level": level, "fixed_counts": fixed}
     _answer_columns(estimates, facts, [law_estimate_note(fixed=fixed)], common)
-
-
-def _has_fixed_counts(path: str) -> bool:
-    """True if the manifest beside a release says that its counts were fixed."""
-    from mechdesign.core.files import has_sha256
-    from mechdesign.jobs.manifest_records import read_manifest
-
-    try:
-        manifest = read_manifest(f"{path}.manifest.json", "public")
-    except InputError:
-        return False
-    # The digest ties the manifest to this very file.
-    if not has_sha256(path, manifest.output):
-        return False
-    return all(column.draws == "fixed" for column in manifest.released)
 
 
 def _answer_columns(

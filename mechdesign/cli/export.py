@@ -1,6 +1,6 @@
 """`mechdesign export CHANNEL`: a channel as SQL, as an R script, or as a lookup table.
 
-`md.export_channel` makes the text: a table of the intervals of cumulative integers that each symbol
+`md.export` makes the text: a table of the intervals of cumulative integers that each symbol
 has for its outputs, and a query that draws by it. Here the text is written to --output, or printed
 where there is none; the JSON record then holds the text itself. In the SQL an interval is a line ::
 
@@ -81,7 +81,7 @@ def export(
         raise InputError(
             f"{channel} is a mechanism file of `quantize`: export takes channel files"
         )
-    exported = md.export_channel(
+    exported = md.export(
         load_without_boxes(channel),
         asked.to,
         dialect=asked.dialect,

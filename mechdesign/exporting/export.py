@@ -1,6 +1,6 @@
 """Write a channel for a database, for R, or as a plain lookup table.
 
-`export_channel` has two steps:
+`export` has two steps:
 
 1. `lookup_of` makes the lookup table: for every input the intervals of integers below 2^53 that
    lead to each output. With W(a|x) = 3/4 and W(b|x) = 1/4 the input x has [0, 3 * 2^51) for a and
@@ -98,7 +98,7 @@ class Export(Described):
             temporary.write_text(self.text, encoding="utf-8", newline="\n")
 
 
-def export_channel(
+def export(
     channel: Channel,
     to: str = SQL,
     *,

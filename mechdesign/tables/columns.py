@@ -62,17 +62,25 @@ class UnknownSymbol(RecordFault):
     """A record that has no symbol of the variable."""
 
 
+def is_frame(records: Any) -> bool:
+    """True for a pandas or polars frame and an arrow table, which have columns with names."""
+    return hasattr(records, "columns")
+
+
 def values_of(column: Any, variable: Variable) -> list[Encoded]:
     """The cells of `column` as text, one `Encoded` for each column of the variable.
 
     Parameters
     ----------
-    column : column of any kind; data frame or list of tuples for crossed columns
+    column : data frame with the columns; for one column also a column of any kind, for several a
+        list of tuples
         The records.
     variable : Variable
         Names the columns.
     """
     names = variable.columns
+    if is_frame(column):
+        return encoded_columns(column, names)
     if len(names) == 1:
         return [encode(column, names[0])]
     if isinstance(column, (list, tuple)):

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.errors import BackendFailure, NoPlan, OutOfTime
+from solvers.plans.ceiling import ceiling
 from solvers.plans.costs import Indices
 from solvers.plans.generation import (
     ALL_PAIRS,
@@ -145,6 +146,9 @@ class Stratum:
             return
         self._start()
         self._sweeps(whole)
+        if self.bound <= 0.0:
+            self.bound = ceiling(self.problem, whole)
+            self.report(self.cost, self.bound)
 
     def _sweeps(self, whole: Group) -> None:
         """Sweeps while they are the better use of the time, and the whole program after them."""

@@ -217,7 +217,7 @@ def test_joint_frequencies_are_refused(release):
 
 def test_the_check_knows_the_policy_from_the_manifest(release):
     channel, out = release
-    assert md.check_release(channel, out, original=out.parent / "in.csv").plausible
+    assert md.check(channel, out, original=out.parent / "in.csv").plausible
     (out.parent / "out.csv.manifest.json").unlink()
     with pytest.raises(InputError, match=r"say what to publish \(missing="):
-        md.check_release(channel, out, original=out.parent / "in.csv")
+        md.check(channel, out, original=out.parent / "in.csv")
