@@ -159,7 +159,8 @@ def _codes_of(symbols: Sequence[str | None], places: Integers) -> Integers:
     """Numbers for the symbols at some places, in this order."""
     numbers: dict[str | None, int] = {}
     codes: list[int] = []
-    for place in places.tolist():
+    wanted: list[int] = places.tolist()
+    for place in wanted:
         codes.append(numbers.setdefault(symbols[place], len(numbers)))
     return np.array(codes, np.int64)
 
@@ -169,9 +170,9 @@ def _sorted_by(
 ) -> SortedBy:
     """What the symbols tell in this order."""
     counts: Integers = np.bincount(codes)
-    shares = counts / len(codes)
+    shares = counts.astype(np.float64) / len(codes)
     alone = float((shares**2).sum())
-    nearby = float(np.mean(codes[1:] == codes[:-1]))
+    nearby = float(np.count_nonzero(codes[1:] == codes[:-1])) / (len(codes) - 1)
     tells = False
     if len(counts) > 1:
         tells = nearby - alone >= NEARLY * (1 - alone)

@@ -289,7 +289,7 @@ def test_an_unknown_symbol_is_told_by_its_place_and_not_named():
     variable = Variable(("x",), (("Sales",), ("Tech",)))
     with pytest.raises(
         InputError,
-        match="entry 1: .* the symbol of 'x', which is none of its 2; correct",
+        match=r"entry 1: .* the symbol of 'x', which is none of its 2; correct",
     ) as error:
         codes_of(values_of(["Tech", "Sale", "Sale"], variable), variable)
     assert "Sale" not in str(error.value)
