@@ -29,7 +29,7 @@ class RowColumns:
 
     release: list[str] | None = option(
         "COL[,COL..]|all",
-        "Release rows of these columns under one promise, each column written by itself; all: "
+        "Release rows of these columns under one promise; each column is written by itself. all: "
         "every column but the sensitive and left-out ones.",
     )
     given: list[str] | None = option(
