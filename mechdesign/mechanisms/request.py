@@ -144,8 +144,8 @@ class DesignRequest:
         `release` that of their ranks ("ranks") by default, or "absolute".
     keep_frequencies : bool, optional
         Whether the expected share of every symbol, or row, is preserved (invariant PRAM): by
-        default with own symbols, but not with convex costs or constraints. Of rows and of columns
-        of many symbols it is preserved exactly, of other columns to within 1e-12.
+        default with own symbols, but not with convex costs or constraints. Of rows it is
+        preserved exactly, of one column to within 1e-12.
     stay : number or mapping of symbol to number, optional
         Least probability that a symbol is released unchanged.
     forbid : pairs (from, to)

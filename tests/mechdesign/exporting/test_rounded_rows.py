@@ -23,6 +23,7 @@ from mechdesign.mechanisms import column_plan
 def channel(monkeypatch: pytest.MonkeyPatch) -> md.Channel:
     """A channel that keeps frequencies by rows with sums of their own."""
     monkeypatch.setattr(column_plan, "MANY_SYMBOLS", 2)
+    monkeypatch.setattr(column_plan, "MOST_SECRETS", 100)
     joint = md.Joint.from_counts(np.random.default_rng(2).integers(1, 40, (3, 7)))
     made = md.design(joint, md.LDP(0.5), objective="truth").channel
     assert made.totals is not None

@@ -30,8 +30,9 @@ NOTIONS = (
 
 @pytest.fixture
 def plans_from_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plans for every table, however few symbols it has."""
+    """Plans for every table, however few symbols and many secrets it has."""
     monkeypatch.setattr(column_plan, "MANY_SYMBOLS", 2)
+    monkeypatch.setattr(column_plan, "MOST_SECRETS", 100)
 
 
 def table(seed: int, size: int, n: int, largest: int = 40) -> md.Joint:
@@ -247,6 +248,13 @@ def test_many_symbols_are_a_plan(many: tuple[md.Joint, md.Design]) -> None:
     assert made.least is not None
     assert made.least.frequency_deviation == 0.0
     assert 0.0 <= made.least.cost - made.least.cost_lower_bound <= 1e-4
+
+
+def test_many_secrets_are_for_the_dense_program() -> None:
+    joint = table(0, column_plan.MOST_SECRETS + 1, column_plan.MANY_SYMBOLS)
+    made = md.design(joint, md.LIP(1.0), objective="truth")
+    assert made.method != column_plan.METHOD
+    assert made.channel.totals is None
 
 
 def test_the_file_of_many_symbols_has_the_same_channel(
