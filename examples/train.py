@@ -78,19 +78,17 @@ def forms_of(table: Any, times: float) -> dict[str, dict[str, Any]]:
     seen, and at least 1 / `times` as probable.
     """
     budget = math.log(times)
-    design = md.design_rows(
+    design = md.design(
         table,
+        md.ALIP(eps_l=budget, eps_u=budget),
         sensitive=SENSITIVE,
-        # The target comes last: the first levels get a small part of the budgets, and a target that
-        # says much about the income would become a constant there.
         release=(*FEATURES, TARGET),
-        notion=md.ALIP(eps_l=budget, eps_u=budget),
+        smallest_group=1,
         time_limit=30,
     )
-    assert isinstance(design, md.RowDesign)
     print(
         f"{table.num_rows:,} people; every income 1/{times:g} to {times:g} times as "
-        f"probable: {'verified' if design.audit.satisfied else 'NOT KEPT'}"
+        f"probable: {'verified' if design.verified else 'NOT KEPT'}"
     )
     print(f"kept: {design.nmi:.1%} of the information in {1 + len(FEATURES)} columns")
     channel = design.channel

@@ -9,15 +9,12 @@ from .auditing.boxes import BoxAudit
 from .auditing.composition import Composition
 from .auditing.either import audit
 from .auditing.joint_leakage import compose
-from .auditing.rows import RowAudit
 from .auditing.verdict import Audit
 from .channel.box_channel import BoxChannel
 from .channel.channel import Channel
 from .channel.loading import load
-from .channel.row_channel import RowChannel
 from .comparison.average_ways import AverageComparison, compare_average
 from .comparison.purpose_ways import PurposeComparison, compare_purpose
-from .comparison.row_ways import RowComparison, compare_rows
 from .comparison.rows import ComparisonRow
 from .comparison.run import Comparison, compare
 from .core.errors import InputError, MechdesignError, NotPrivate, SolverFailure
@@ -39,8 +36,6 @@ from .mechanisms.box_result import BoxDesign
 from .mechanisms.budget import budget_for
 from .mechanisms.queries import Queries
 from .mechanisms.result import Certificate, Design
-from .mechanisms.row_result import RowDesign
-from .mechanisms.rows import design_rows
 from .nonstochastic.frame_answers import answer_groups
 from .notions import (
     ALIP,
@@ -61,7 +56,7 @@ from .tables.joint import Joint
 __version__: str
 
 def report(
-    design: Design | Channel | RowDesign | RowChannel | BoxDesign | BoxChannel,
+    design: Design | Channel | BoxDesign | BoxChannel,
     path: str | os.PathLike[str],
     *,
     public: bool = False,
@@ -106,10 +101,6 @@ __all__ = [
     "PurposeComparison",
     "Queries",
     "ReleaseTransformer",
-    "RowAudit",
-    "RowChannel",
-    "RowComparison",
-    "RowDesign",
     "SolverFailure",
     "__version__",
     "answer_groups",
@@ -120,12 +111,10 @@ __all__ = [
     "compare",
     "compare_average",
     "compare_purpose",
-    "compare_rows",
     "compose",
     "corrected_regression",
     "create_key",
     "design",
-    "design_rows",
     "engine_errors",
     "estimate_frequencies",
     "estimate_joint",

@@ -8,10 +8,15 @@ A[s, x] = P(s, x) / (P(s) P(x)), the leakages are
     tv                sum_s P(s) |w_s - 1| / 2
     chi2              sum_s P(s) (w_s - 1)^2
     maximal-leakage   max_s w_s - 1
+    guess             max_s P(s) w_s - P(t) w_t, where t is the likeliest secret
+
+P(s) w_s = P(s|y), so the average of the last one is by how much the best guess of S from the output
+is right more often than the best one without it: P(t) w_t averages to P(t).
 
 For example, P(s, x) = [[0.4, 0.1], [0.1, 0.4]] has P(s) = P(x) = (1/2, 1/2) and A = [[1.6, 0.4],
 [0.4, 1.6]]. The posterior (1, 0) has the lifts (1.6, 0.4), and leaks 0.193 nats of mi, 0.3 by tv,
-0.36 by chi2 and 0.6 by maximal leakage.
+0.36 by chi2, 0.6 by maximal leakage and nothing by guess, for t is its likeliest secret. Of (0, 1)
+another one is, with 0.8 against 0.2, so it leaks 0.6.
 """
 
 from __future__ import annotations
@@ -57,6 +62,7 @@ class Measure(StrEnum):
     TOTAL_VARIATION = "tv"
     CHI_SQUARE = "chi2"
     MAXIMAL_LEAKAGE = "maximal-leakage"
+    GUESS = "guess"
 
 
 def measure_of(name: Measure | str) -> Measure:
@@ -70,7 +76,7 @@ def measure_of(name: Measure | str) -> Measure:
 
 @dataclass(frozen=True, eq=False)
 class Leakage:
-    """L(v) = sum_s P(s) f(w_s) of one measure, or max_s w_s - 1; w are the lifts of v.
+    """L(v) = sum_s P(s) f(w_s) of one measure, or one of its maxima; w are the lifts of v.
 
     `secrets` is P(s), (m,).
     """
@@ -83,8 +89,16 @@ class Leakage:
         """Whether f needs infinitely many tangents."""
         return self.measure in (Measure.MUTUAL_INFORMATION, Measure.CHI_SQUARE)
 
+    @property
+    def likeliest(self) -> int:
+        """The secret of the largest P(s), the best guess without any output."""
+        return int(self.secrets.argmax())
+
     def of_lifts(self, lifts: Array) -> Array:
         """L of points with these lifts (k, m); (k,)."""
+        if self.measure is Measure.GUESS:
+            posterior = lifts * self.secrets
+            return posterior.max(axis=1) - posterior[:, self.likeliest]
         if self.measure is Measure.MAXIMAL_LEAKAGE:
             return np.maximum(lifts.max(axis=1) - 1.0, 0.0)
         if self.measure is Measure.TOTAL_VARIATION:
@@ -116,6 +130,13 @@ class Leakage:
             slope[largest, np.arange(lifts.shape[1])] = 1.0
             return lifts.max(axis=0) - 1.0, slope
         weight = self.secrets[:, None]
+        if self.measure is Measure.GUESS:
+            posterior = weight * lifts
+            largest = posterior.argmax(axis=0)
+            slope = np.zeros_like(lifts)
+            slope[largest, np.arange(lifts.shape[1])] = self.secrets[largest]
+            slope[self.likeliest] -= self.secrets[self.likeliest]
+            return posterior.max(axis=0) - posterior[self.likeliest], slope
         if self.measure is Measure.TOTAL_VARIATION:
             leak = 0.5 * (weight * np.abs(lifts - 1.0)).sum(axis=0)
             return leak, 0.5 * weight * np.sign(lifts - 1.0)

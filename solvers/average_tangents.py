@@ -7,6 +7,7 @@ multiplier of L and lie above tangents, rows that are linear in the lifts w = A 
     mi, chi2          P(s) (f(t) + f'(t) (w_s - t)) <= r_s   for touching lifts t
     tv                P(s) (w_s - 1) <= r_s     (positive parts: half of sum_s P(s) |w_s - 1|)
     maximal-leakage   w_s - 1 <= r              (one r for all s)
+    guess             P(s) w_s - P(t) w_t <= r  (one r for all s; t is the likeliest secret)
 
 On a box the kernel replaces the entropy by its chords, and what is left is a linear program. Its
 value bounds H + sum_j beta_j L_j - y.v from below, because L lies above its tangents. (beta_j is
@@ -76,7 +77,15 @@ class Tangents:
         self._slope: list[float] = []
         self._offset: list[float] = []
         largest = matrix.max(axis=1)
-        if leakage.measure is Measure.MAXIMAL_LEAKAGE:
+        if leakage.measure is Measure.GUESS:
+            # Rows of differences of posteriors in the place of lifts.
+            posterior = secrets[:, None] * matrix
+            self._matrix = posterior - posterior[leakage.likeliest]
+            for s in range(count):
+                if s != leakage.likeliest:
+                    self._append(s, 1.0, 0.0, float(posterior.max()))
+            top = np.array([float(self._matrix.max())])
+        elif leakage.measure is Measure.MAXIMAL_LEAKAGE:
             self._add_kinks(np.ones(count))
             top = np.array([float(largest.max()) - 1.0])
         elif leakage.measure is Measure.TOTAL_VARIATION:
@@ -108,7 +117,7 @@ class Tangents:
 
     def _append(self, s: int, slope: float, offset: float, size: float) -> None:
         """One row, moved down by what rounding can have added anywhere on the simplex."""
-        largest = float(self._matrix[s].max())
+        largest = float(np.abs(self._matrix[s]).max())
         room = FEW_ULP * (size + abs(offset) + abs(slope) * (largest + 1.0))
         self._secret.append(s)
         self._slope.append(slope)

@@ -49,3 +49,15 @@ class InvalidOption(SolverError, ValueError):
 
 class BackendFailure(SolverError):
     """A back-end stopped without a usable answer; the message names its status and a way out."""
+
+
+class PlanError(SolverError):
+    """Base of the errors of `solvers.plans`."""
+
+
+class InvalidPlanProblem(PlanError, ValueError):
+    """The description of a plan is not usable (shape, NaN, sums)."""
+
+
+class NoPlan(PlanError):
+    """No plan keeps the limits; the message says which one, where that is known."""

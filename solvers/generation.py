@@ -15,6 +15,8 @@ prices at which no column gains much raise the 0.45.
    `_sow` begins with those at prices of zero. In `_cover` the prices are held in a box
    (`solvers.growing_box`) that grows until the columns decompose the point, and is then dropped.
    `_improve` goes on at the master's own prices, until a round finds few new columns.
+   While it lasts, exact pricing gets a share of the time (`_prove_early`), so that a run that is
+   stopped here has a bound, too.
 2. *Proof* (`_prove`): every round solves the master and prices exactly (`_price`: branch and bound,
    or all pairs or triples where the rows depend on one or two numbers), which raises the bound.
    Then `_polish` makes columns by local searches again. It ends when the gap is closed or a limit
@@ -70,6 +72,12 @@ MOST_LOWERINGS = 10
 """Times in a row that prices of rare coordinates are lowered and priced again. With two sensitive
 symbols and hundreds of useful ones a single one leaves the bound below its gap
 (tests/solvers/test_line_levels.py)."""
+
+FIRST_PROOF = 1.0
+"""Seconds of local searches after which exact pricing has its first turn; then after 2, 4, .. s."""
+
+PROOF_SHARE = 0.25
+"""Seconds of such a turn, as a share of those that the run has had."""
 
 # ------------------------------------------------------------------ local searches
 
@@ -152,6 +160,9 @@ class Generation:
         self.counts = SearchCounts()
         self.seconds_pricing = 0.0
         self._box = GrowingBox(self.target, self.guess, in_use=self.stabilise)
+        self._started = time.monotonic()
+        # Seconds of the run after which exact pricing has its next turn among local searches.
+        self._next_proof = FIRST_PROOF
         self._idle = _IdleRounds(GAIN_SHARE * self._aim)
         # Number of columns at the last solve without a box: further ones may improve the weights.
         self._solved = 0
@@ -243,6 +254,7 @@ class Generation:
             self._report()
             if not self._box.in_use:
                 return None
+            self._prove_early(solution.dual)
         return None
 
     def _improve(self) -> EnvelopeStatus | None:
@@ -264,7 +276,19 @@ class Generation:
             if columns < ENOUGH:
                 return None
             self._report()
+            self._prove_early(solution.dual)
         return None
+
+    def _prove_early(self, prices: Array) -> None:
+        """Price exactly for a share of the time, if the searches have had theirs."""
+        spent = time.monotonic() - self._started
+        if spent < self._next_proof:
+            return
+        result = self._raise_bound(prices, seconds=PROOF_SHARE * spent)
+        self._columns.add(result.points, prices, math.inf)
+        self._report()
+        # The next turn comes when the run is twice as old.
+        self._next_proof = 2.0 * (time.monotonic() - self._started)
 
     def _descend(self, prices: Array) -> int:
         """Searches from mixtures of the point and every coordinate."""
@@ -391,8 +415,17 @@ class Generation:
     def _raise_bound(self, prices: Array, **options: Any) -> SearchResult:
         """The search for the cheapest column, which proves a bound at these prices."""
 
+        def keep(minimum: float) -> None:
+            # The bounds of searches go up and down; each is valid, so the best one counts.
+            bound = envelope_bound(prices, self.target, minimum)
+            if bound > self.bound:
+                self.bound = bound
+                self.dual = prices
+
         def report(minimum: float) -> None:
-            self._report(envelope_bound(prices, self.target, minimum))
+            # Kept at once: Ctrl-C may end the search at any moment.
+            keep(minimum)
+            self._report()
 
         result = self._call_pricer(
             prices,
@@ -402,11 +435,7 @@ class Generation:
             progress=report,
             **options,
         )
-        bound = envelope_bound(prices, self.target, result.bound)
-        # The bounds of rounds go up and down; each is valid, so the best one counts.
-        if bound > self.bound:
-            self.bound = bound
-            self.dual = prices
+        keep(result.bound)
         return result
 
     def _polish(self, pivots: int) -> None:
@@ -424,13 +453,16 @@ class Generation:
 
     # ------------------------------------------------------------- pricer and master
 
-    def _call_pricer(self, prices: Array, **options: Any) -> SearchResult:
-        """Run the pricer in the time that is left, and count its effort."""
+    def _call_pricer(
+        self, prices: Array, *, seconds: float = math.inf, **options: Any
+    ) -> SearchResult:
+        """Run the pricer, at most so long and in the time that is left; count its effort."""
         assert self.pricer is not None, "priced after the end"
         started = time.monotonic()
         # Prices change after every round, so a sharp minimum at these ones is not worth its time.
         options.setdefault("slack", EARLY_SLACK)
-        result = self.pricer(prices, time_limit=self._left(), **options)
+        limit = min(self._left(), seconds)
+        result = self.pricer(prices, time_limit=limit, **options)
         self.seconds_pricing += time.monotonic() - started
         self.counts += result.counts
         return result
@@ -459,16 +491,13 @@ class Generation:
         """Seconds of the run that are left."""
         return self._end - time.monotonic()
 
-    def _report(self, bound: float | None = None) -> None:
-        """Report the state of the run; `bound` is that of a search that is not finished yet."""
+    def _report(self) -> None:
+        """Report the state of the run."""
         if self.progress is None:
             return
-        best = self.bound
-        if bound is not None:
-            best = max(best, bound)
         columns = len(self._columns)
         self.progress(
-            Progress(self.value, best, self.rounds, columns, self.counts.nodes)
+            Progress(self.value, self.bound, self.rounds, columns, self.counts.nodes)
         )
 
 

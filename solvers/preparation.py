@@ -4,6 +4,7 @@
 
 | the rows depend on          | pricer                                                  |
 |-----------------------------|---------------------------------------------------------|
+| one coordinate each         | knapsacks, by sorting (`solvers.separate`)              |
 | one number                  | all pairs of symbols (`solvers.line`)                   |
 | two numbers, many symbols   | all pairs and triples (`solvers.plane`)                 |
 | more, or auxiliary ones     | branch and bound (`solvers.concave`)                    |
@@ -41,6 +42,7 @@ from solvers.plane import plane_search
 from solvers.points import Array, Points
 from solvers.polytope import MEMBERSHIP_TOLERANCE, Polytope
 from solvers.results import Pricer
+from solvers.separate import separate_search
 
 TIGHTENING_SHARE = 0.2
 """Share of the time limit that upper bounds of the coordinates may take; they only speed the search
@@ -108,6 +110,8 @@ class Preparation:
         self._point = point
         # The row whose values order all symbols, where every row is a function of it.
         self._leading_row = leading_row(polytope)
+        # Whether every row bounds one coordinate alone, and pricing is by sorting.
+        self._is_separate = False
         self._line: LineSearch | None = None
         self._decompositions: list[tuple[ArrayLike, Points]] = []
         # The trivial decomposition comes first. Unit vectors inside the polytope cost nothing.
@@ -155,7 +159,13 @@ class Preparation:
 
     def _make_pricer(self, outer: Polytope, resources: Resources) -> None:
         """All pairs where the rows depend on one number; else branch and bound, or all triples."""
+        separate = None
         if self._leading_row is None:
+            separate = separate_search(self._polytope, outer)
+        if separate is not None:
+            self._is_separate = True
+            self.pricer = separate.run
+        elif self._leading_row is None:
             self.pricer = _tree_pricer(self._polytope, outer, resources)
         else:
             self._line = LineSearch(self._polytope, outer, self._leading_row)
@@ -170,8 +180,9 @@ class Preparation:
 
     def _list_vertices(self, method: str, enumeration: str, end: float) -> None:
         """All vertices, where the method asks for them or they are few."""
-        # Pricing all pairs of a line lists its vertices anyway.
-        if self._leading_row is None or method == "vertices":
+        # Pricing all pairs of a line lists its vertices anyway, and sorting needs no list.
+        is_tree = self._leading_row is None and not self._is_separate
+        if is_tree or method == "vertices":
             self.vertices = _listed_vertices(self._polytope, method, enumeration, end)
 
     def add_start(self, start: Points | None) -> None:

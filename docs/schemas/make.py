@@ -12,7 +12,6 @@ from typing import Any
 
 from mechdesign.channel.box_file import BoxChannelDocument
 from mechdesign.channel.file import ChannelDocument
-from mechdesign.channel.row_file import RowChannelDocument
 from mechdesign.cli.job_file import job_model
 from mechdesign.comparison.rows import ComparisonManifest
 from mechdesign.core.documents import FileDocument
@@ -24,7 +23,6 @@ FOLDER = Path(__file__).parent
 
 KINDS: tuple[type[FileDocument], ...] = (
     ChannelDocument,
-    RowChannelDocument,
     BoxChannelDocument,
     MechanismDocument,
     PublicManifest,

@@ -37,12 +37,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.analysis.column_frequencies import ColumnFrequencies
 from mechdesign.analysis.frequencies import (
     Frequencies,
     estimate_frequencies,
     identifiability,
 )
-from mechdesign.analysis.row_frequencies import RowFrequencies
 from mechdesign.channel.box_channel import BOX, BoxChannel, box_name
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
@@ -62,7 +62,7 @@ def estimate_box_column(
     *,
     level: float = 0.95,
     any_data: bool = False,
-) -> RowFrequencies:
+) -> ColumnFrequencies:
     """Estimate the frequencies of a column from released boxes.
 
     Parameters
@@ -136,13 +136,13 @@ class BoxQuestion:
             names += self.groups[g]
         return names
 
-    def answer(self, frequencies: Frequencies, *, any_data: bool) -> RowFrequencies:
+    def answer(self, frequencies: Frequencies, *, any_data: bool) -> ColumnFrequencies:
         """The frequencies of the column; `any_data` does without the counts of the channel."""
         if any_data or self.counts is None:
             return self._bounded(frequencies)
         return self._estimated(frequencies, self.counts)
 
-    def _estimated(self, frequencies: Frequencies, counts: Floats) -> RowFrequencies:
+    def _estimated(self, frequencies: Frequencies, counts: Floats) -> ColumnFrequencies:
         """From the shares of the symbols in each box among the records of the proof."""
         # The groups come first among the functionals: pi_b and Cov(pi).
         size = len(self.groups)
@@ -164,7 +164,7 @@ class BoxQuestion:
         # Each side of the interval fails with half of the probability.
         half = NormalDist().inv_cdf((1.0 + frequencies.level) / 2.0) * errors
         estimates = np.clip(unbiased, 0.0, 1.0)
-        return RowFrequencies(
+        return ColumnFrequencies(
             columns=(self.name,),
             symbols=tuple((text,) for text in self.symbols),
             estimates=estimates,
@@ -178,7 +178,7 @@ class BoxQuestion:
             unidentified=0.0,
         )
 
-    def _bounded(self, frequencies: Frequencies) -> RowFrequencies:
+    def _bounded(self, frequencies: Frequencies) -> ColumnFrequencies:
         """Between the mass of the boxes of this symbol alone, and that of all that may hold it."""
         least = _masses(frequencies, "alone", self.alone)
         most = _masses(frequencies, "possible", self.possible)
@@ -186,7 +186,7 @@ class BoxQuestion:
         # Boxes of several symbols do not tell these apart.
         mixed = (self.possible & ~self.alone).any(axis=0)
         shares = np.clip(frequencies.unbiased[: len(self.groups)], 0.0, 1.0)
-        return RowFrequencies(
+        return ColumnFrequencies(
             columns=(self.name,),
             symbols=tuple((text,) for text in self.symbols),
             estimates=np.clip(middle, least.lower, most.upper),

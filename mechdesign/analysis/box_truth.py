@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from mechdesign.channel.box_channel import BoxChannel, BoxPart
 from mechdesign.channel.channel import Channel
-from mechdesign.release.box_drawing import boxes_of_outputs, shares_of
+from mechdesign.release.box_drawing import boxes_of_outputs
 from mechdesign.tables.row_boxes import box_name
 
 
@@ -70,8 +70,10 @@ def _filled(part: BoxPart, channel: Channel) -> NDArray[np.float64]:
     for k in range(len(part.inside[0])):
         counts = np.array([box[k] for box in part.inside], float)
         drawn = np.zeros(counts.shape)
-        for box, columns in enumerate(part.fill):
-            _fill_row(drawn[box], shares_of(list(columns[k])))
+        for box, rows in enumerate(part.fill):
+            table = np.array(rows, dtype=np.int64)
+            np.add.at(drawn[box], table[:, k], table[:, -1])
+            drawn[box] /= drawn[box].sum()
         unchanged.append(float((law * (counts @ drawn.T)).sum()))
     return np.array(unchanged)
 
@@ -80,8 +82,8 @@ def _law_of_boxes(part: BoxPart, channel: Channel) -> NDArray[np.float64]:
     """(boxes, boxes) array: for every true box, the probability of each that is filled."""
     count = len(part.boxes)
     filled = np.zeros((len(channel.outputs), count))
-    # The box that is filled is drawn from the posterior of the output, by the counts of the slice.
-    # So L is the channel followed by this draw.
+    # The box that is filled is the output, or drawn from its posterior. So L is the channel
+    # followed by this draw.
     for y, masses in enumerate(boxes_of_outputs(part, channel, 0)):
         _fill_row(filled[y], masses)
     outputs = np.zeros((count, len(channel.outputs)))

@@ -28,8 +28,8 @@ impossible. `bonferroni` joins the tests of several columns.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -158,36 +158,55 @@ def check_pairs(
     matrix, counts : (symbols, labels) arrays
         Probabilities of the channel, and records.
     """
-    names: list[str] = []
-    records: list[int] = []
-    parts: list[Part] = []
     impossible = False
+    rows: list[tuple[str, Array, Counts]] = []
     for name, row, of_symbol in zip(symbols, matrix, counts, strict=True):
         # A label of probability zero decides the verdict. The others are tested without it, so that
         # the suspects are still named.
         possible = row > 0.0
         if of_symbol[~possible].any():
             impossible = True
+        rows.append((name, row[possible], of_symbol[possible]))
+    test = check_rows_of(rows, level)
+    # What has probability zero is no matter of a level.
+    if impossible:
+        test = replace(test, p_value=SMALLEST)
+    return replace(test, records=int(counts.sum()))
+
+
+def check_rows_of(
+    rows: Iterable[tuple[str, Array, Counts]], level: float = LEVEL
+) -> FrequencyTest:
+    """As `check_pairs`, for rows of possible labels alone.
+
+    Parameters
+    ----------
+    rows : iterable of (name, probabilities, counts)
+        For each symbol its positive probabilities, and the records of these labels.
+    """
+    names: list[str] = []
+    records: list[int] = []
+    parts: list[Part] = []
+    total = 0
+    for name, row, of_symbol in rows:
+        total += int(of_symbol.sum())
         # A row with one possible label leaves nothing to chance.
-        if of_symbol[possible].any() and possible.sum() > 1:
+        if of_symbol.any() and len(row) > 1:
             # The entries of a row may miss 1 by the rounding of doubles.
-            chances = row[possible] / row[possible].sum()
             names.append(name)
             records.append(int(of_symbol.sum()))
-            parts.append(multinomial_test(of_symbol[possible], chances))
+            parts.append(multinomial_test(of_symbol, row / row.sum()))
     # The empty array is for no parts at all.
     pieces = np.concatenate([np.empty(0), *(part.pieces for part in parts)])
     together = 2.0 * fisher(pieces)
     adjusted = holm([2.0 * part.p_value for part in parts])
     overall = min(1.0, together, *adjusted)
-    # What has probability zero is no matter of a level.
-    if impossible:
-        overall = 0.0
     suspects: list[Suspect] = []
     for name, count, p in zip(names, records, adjusted, strict=True):
         suspects.append(Suspect(name, count, p))
     methods = Counter(part.method for part in parts)
-    return _verdict("originals", overall, level, suspects, counts, dict(methods))
+    whole = np.array([total])
+    return _verdict("originals", overall, level, suspects, whole, dict(methods))
 
 
 def check_table(

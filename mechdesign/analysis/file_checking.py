@@ -17,8 +17,6 @@ For example, the row of a is (1, 0) and that of b is (0.2, 0.8), for the labels 
 a with the label B is a finding. If 400 of 1,000 records of b have the label A, their frequency is
 implausible beside the original. Alone, for any data, it is plausible: a share of 0.25 of a among
 the records would explain it.
-
-Files of whole rows go to `row_checking`.
 """
 
 from __future__ import annotations
@@ -36,15 +34,13 @@ from mechdesign.analysis.other_records import law_of_rule
 from mechdesign.analysis.p_values import Counts
 from mechdesign.analysis.release_facts import facts_of_release
 from mechdesign.analysis.released_table import Advance, Released, released_file
-from mechdesign.analysis.row_checking import check_rows
+from mechdesign.analysis.row_checking import check_rows, is_wide
+from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.channel import Array, Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.files import PathLike, has_sha256
-from mechdesign.formats.cells import Encoded
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.manifest_records import read_manifest
-from mechdesign.leaks.coded_table import coded_table
 from mechdesign.release.policies import OUTPUT, Policy
 from mechdesign.release.released_values import LABEL
 from mechdesign.tables.variable import Variable
@@ -70,7 +66,7 @@ _FIXED = (
 
 
 def check_release(
-    channel: Channel | RowChannel,
+    channel: Channel,
     released: PathLike,
     *,
     original: PathLike | None = None,
@@ -92,9 +88,8 @@ def check_release(
 
     Parameters
     ----------
-    channel : Channel or RowChannel
-        With or without its table. Files of a channel of rows are checked under the columns' own
-        names.
+    channel : Channel
+        With or without its table.
     released : path
         CSV or Parquet.
     original : path, optional
@@ -135,25 +130,13 @@ def check_release(
     InputError
         If a file cannot be read, a column is not there, or the original has a symbol that the
         channel does not know.
+    NotPrivate
+        If the channel has its table, which disproves its promise.
     """
     _require_types(channel, released)
+    # A draw of a channel that breaks its promise must not be called plausible.
+    refuse_broken(channel)
     level = checking.check_chance(level)
-    if isinstance(channel, RowChannel):
-        # Options that a channel of whole rows does not have.
-        options = (
-            columns,
-            released_columns,
-            policy,
-            ignored,
-            identity,
-            escape_formulas,
-        )
-        if any(options) or form != LABEL:
-            raise InputError(
-                "a channel of whole rows is checked under the columns' own names: leave out the "
-                "options for columns, labels and identifiers, or rename the columns of the file"
-            )
-        return _check_released_rows(channel, released, original, level, any_data, text)
     if policy is None:
         policy = _policy_of_release(released, channel)
     # With None no column is private, not even a sensitive one; `()` keeps those of the channel.
@@ -173,8 +156,21 @@ def check_release(
         text=text,
         advance=advance,
     )
-    law = _LabelLaw.of(channel, form, policy)
-    check = _check_labels(file, law, level, original, channel.useful, any_data)
+    if is_wide(channel) and form == LABEL:
+        shuffled = original is not None and _is_shuffled(released)
+        check = check_rows(
+            channel,
+            file,
+            original=None if shuffled else original,
+            level=level,
+            policy=policy,
+            any_data=any_data or shuffled,
+        )
+        if shuffled:
+            check = replace(check, notices=(_SHUFFLED, *check.notices))
+    else:
+        law = _LabelLaw.of(channel, form, policy)
+        check = _check_labels(file, law, level, original, channel.useful, any_data)
     # A notice and no finding: the release may be faultless, only this cannot be seen from here.
     if channel.sensitive is None:
         check = replace(check, notices=(_NO_SENSITIVE, *check.notices))
@@ -183,8 +179,7 @@ def check_release(
 
 def _require_types(channel: object, released: object) -> None:
     """Raise InputError unless these are a channel and the path of a released file."""
-    if not isinstance(channel, RowChannel):
-        require_type("channel", channel, Channel)
+    require_type("channel", channel, Channel)
     if not isinstance(released, str | os.PathLike):
         raise InputError(
             f"released must be the path of a CSV or Parquet file, not {type(released).__name__}"
@@ -209,40 +204,6 @@ def _is_shuffled(released: PathLike) -> bool:
         manifest = read_manifest(f"{os.fspath(released)}.manifest.json", "public")
         return manifest.shuffled and has_sha256(released, manifest.output)
     return False
-
-
-def _check_released_rows(
-    channel: RowChannel,
-    released: PathLike,
-    original: PathLike | None,
-    level: float,
-    any_data: bool,
-    text: TextOptions | None,
-) -> checking.ReleaseCheck:
-    """Check a file of whole rows; the records of a shuffled one cannot be paired either."""
-    notices: list[str] = []
-    true_cells: dict[str, Encoded] | None = None
-    if original is not None and _is_shuffled(released):
-        any_data = True
-        notices.append(_SHUFFLED)
-    elif original is not None:
-        true_cells = _cells_of(original, text)
-    check = check_rows(
-        channel,
-        _cells_of(released, text),
-        true_cells,
-        level=level,
-        any_data=any_data,
-    )
-    return replace(check, notices=(*notices, *check.notices))
-
-
-def _cells_of(path: PathLike, text: TextOptions | None) -> dict[str, Encoded]:
-    """The columns of a file as `check_rows` reads them."""
-    columns: dict[str, Encoded] = {}
-    for name, column in coded_table(path, text).columns.items():
-        columns[name] = Encoded(column.codes, column.values)
-    return columns
 
 
 def _check_labels(

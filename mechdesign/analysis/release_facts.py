@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, has_sha256
 from mechdesign.jobs.manifest_records import (
@@ -51,7 +50,7 @@ class ReleaseFacts:
 
 def facts_of_release(
     released: PathLike,
-    channel: Channel | RowChannel | BoxChannel,
+    channel: Channel | BoxChannel,
     manifest: PathLike | None = None,
 ) -> ReleaseFacts | None:
     """What the manifest says of a file that this channel released.
@@ -80,7 +79,7 @@ def facts_of_release(
 
 
 def _facts_of(
-    released: PathLike, channel: Channel | RowChannel | BoxChannel, path: PathLike
+    released: PathLike, channel: Channel | BoxChannel, path: PathLike
 ) -> ReleaseFacts:
     """The facts in one manifest."""
     found = _read(path)
@@ -127,7 +126,7 @@ def _read(path: PathLike) -> PublicManifest | InternalManifest:
 
 def _column_of(
     manifest: PublicManifest | InternalManifest,
-    channel: Channel | RowChannel | BoxChannel,
+    channel: Channel | BoxChannel,
 ) -> PublicColumn | InternalRows | None:
     """What the manifest says of the release through this channel, None if there is none."""
     # Channels of rows and boxes are applied alone.

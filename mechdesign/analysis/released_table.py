@@ -123,7 +123,14 @@ def released_file(
         )
     useful = in_file(channel.useful.columns)
     published = useful
-    if form == LABEL:
+    if channel.published is not None:
+        if form != LABEL:
+            raise InputError(
+                "a channel of rows says itself what is released of each column; leave the form "
+                "(--as) out"
+            )
+        published = in_file(channel.output_columns)
+    elif form == LABEL:
         # One label for the whole symbol, under the joined names.
         published = (",".join(useful),)
     # Other names for the columns do not change how many there are.

@@ -5,7 +5,7 @@ A box is a set of rows or values that are released alike, such as 'hours 40-49, 
 or Masters'. The boxes are learned on a tenth of the records, the slice, and the promise is proven
 on the others (`mechanisms.box_design`). `designed_boxes` does it for the page:
 
-1. `searched_boxes` searches: by `md.design_rows` for rows, by `_merged` for one column.
+1. `searched_boxes` searches: by `md.design` for rows, by `_merged` for one column.
 2. The seed of the slice goes into the recipes. The slice is drawn at random, and another one would
    lead to other boxes.
 3. `box_report` computes the ranges of lifts from the counts in the channel; `_box_files` writes it.
@@ -60,8 +60,8 @@ TIMES = " times"
 """Stands in the caption of a table of factors, and not in every cell."""
 
 FILLED = (
-    "Values are drawn inside of the released box. For the population the search keeps most "
-    "information of the boxes; no search keeps most cells unchanged."
+    "Rows of the table are drawn within the released box. For the population the search leaves "
+    "most records in their own box; no search keeps most cells unchanged."
 )
 
 SEVERAL = (
@@ -139,7 +139,7 @@ def searched_boxes(
 ) -> md.BoxDesign:
     """The design of rows, or of one column with merged values."""
     if choice.is_rows:
-        design = md.design_rows(
+        design = md.design(
             table.frame,
             sensitive=list(choice.sensitive),
             release=list(choice.released),
@@ -154,7 +154,7 @@ def searched_boxes(
             slice_seed=choice.slice_seed,
             progress=progress_to(say),
         )
-        # `md.design_rows` returns whole rows without a confidence, and boxes with one.
+        # `md.design` returns whole rows without a confidence, and boxes with one.
         if not isinstance(design, md.BoxDesign):
             raise TypeError("a design with a level has boxes")
         return design

@@ -2,7 +2,7 @@
 
 `designed_column` does it for the page:
 
-1. It counts the table and searches (`_searched`, by `md.design`).
+1. It counts the table and searches (`searched`, by `md.design`).
 2. It computes the internal report, from which the page takes its lists, so that page and files
    agree: `_beliefs` (before and after for each protected value), `_meanings` (P(x|y) of each
    released value), `_moves` (the values that change a probability most).
@@ -16,7 +16,7 @@ the table, and the population is only described.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import mechdesign as md
 from mechdesign.app.choice import Choice
@@ -60,14 +60,14 @@ def designed_column(table: MemoryTable, choice: Choice, say: Say) -> Designed:
 
     say("Reading the table")
     joint = joint_of(table, choice)
-    result = _searched(joint, choice, say)
+    result = searched(joint, choice, say)
     # The channel's own table is the one with bins: its symbols are those that are released.
     binned = result.channel.joint or joint
     say("Writing the reports")
     report = attributed(internal_report(result, binned), result.channel, ())
     return Designed(
         title=f"A channel for {w.title(choice.released)}",
-        unit="value",
+        unit="row" if choice.is_rows else "value",
         facts=_column_facts(result, binned, choice),
         unchanged=_unchanged(result, choice),
         beliefs=_beliefs(report),
@@ -82,11 +82,36 @@ def designed_column(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     )
 
 
-def _searched(joint: md.Joint, choice: Choice, say: Say) -> md.Design:
-    """The design of the column."""
+def searched(joint: md.Joint, choice: Choice, say: Say) -> md.Design:
+    """The design of the column, or of rows of several columns; a refusal speaks of what the page
+    has.
+    """
+    rows: dict[str, Any] = {}
+    if choice.is_rows:
+        rows = {
+            "release": list(choice.released),
+            "given": list(choice.given),
+            "promise": choice.promise,
+        }
+    try:
+        return _designed(joint, choice, say, rows)
+    except md.NotPrivate as error:
+        # Its advice is about options, which the page does not have; the reason before it stays.
+        reason, _, _ = str(error).partition(" release them (")
+        raise md.InputError(
+            f"{reason[:1].upper()}{reason[1:].rstrip(';:')}. Give them the role 'release', or "
+            "choose in step 3 that the given columns are known."
+        ) from None
+
+
+def _designed(
+    joint: md.Joint, choice: Choice, say: Say, rows: dict[str, Any]
+) -> md.Design:
+    """The design at the budget of the choice."""
     return md.design(
         joint,
         choice.notion(joint),
+        **rows,
         objective=choice.objective,
         bins=choice.used_bins or None,
         confidence=choice.confidence,
@@ -100,6 +125,11 @@ def _unchanged(result: md.Design, choice: Choice) -> tuple[tuple[str, str], ...]
     from mechdesign.report import wording as w
     from mechdesign.report.first_screen import unchanged_share
 
+    if result.truth is not None:
+        return tuple(
+            (name, w.percent_at_least(share, step=TENTHS))
+            for name, share in result.truth.items()
+        )
     share = unchanged_share(result)
     if share is None:
         return ()

@@ -241,7 +241,7 @@ def _column_design(choice: Choice) -> list[str]:
 def _row_design(choice: Choice) -> list[str]:
     """Lines that design the channel of whole rows, or of boxes of them."""
     lines = [
-        "design = md.design_rows(",
+        "design = md.design(",
         "    table,",
         f"    sensitive={_literal(choice.sensitive)},",
         f"    release={_literal(choice.released)},",

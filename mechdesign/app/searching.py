@@ -1,6 +1,6 @@
 """What the searches for channels of every kind share: counts, progress, words, downloads.
 
-`column_search`, `row_search` and `box_search` call these in the order of a search:
+`column_search` and `box_search` call these in the order of a search:
 
 1. `joint_of` counts the protected and the released columns. `progress_to` turns each step of the
    search into a line of the page.
@@ -50,12 +50,11 @@ OUTWARDS = 1e-12
 
 
 def joint_of(table: MemoryTable, choice: Choice) -> md.Joint:
-    """The counts N(s, x), where s has the protected columns crossed, and x the released ones."""
-    # Without the given ones: the promise in nats and the priors do not depend on them.
+    """The counts N(s, x) of the protected columns crossed, and of the given and released ones."""
     return md.Joint.from_table(
         table.frame,
         sensitive=list(choice.sensitive),
-        useful=list(choice.released),
+        useful=[*choice.given, *choice.released],
         missing=choice.missing,
     )
 

@@ -17,9 +17,9 @@ from dataclasses import replace
 import mechdesign as md
 from mechdesign.app.box_search import searched_boxes
 from mechdesign.app.choice import Choice
+from mechdesign.app.column_search import searched
 from mechdesign.app.memory_table import MemoryTable
 from mechdesign.app.results import CurvePoint, Say
-from mechdesign.app.row_search import searched_rows
 from mechdesign.app.searching import joint_of
 
 CURVE_FACTORS = (1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
@@ -80,7 +80,7 @@ def _curve_by_design(
             # Given columns may break a small budget alone; a larger one may still be kept.
             refusal = str(error)
             continue
-        points.append(CurvePoint(factor, design.nmi, design.upper_bound_nmi))
+        points.append(CurvePoint(factor, design.nmi, _bound(design)))
     if not points:
         raise md.InputError(refusal)
     return tuple(points)
@@ -88,11 +88,18 @@ def _curve_by_design(
 
 def _designed(
     table: MemoryTable, joint: md.Joint, choice: Choice
-) -> md.RowDesign | md.BoxDesign:
+) -> md.Design | md.BoxDesign:
     """The design at the budget of `choice`, without reports: only its figures are used."""
     if choice.is_boxes:
         return searched_boxes(table, joint, choice, _silent)
-    return searched_rows(table, joint, choice, _silent)
+    return searched(joint, choice, _silent)
+
+
+def _bound(design: md.Design | md.BoxDesign) -> float | None:
+    """The proven bound on what is kept, where there is one."""
+    if isinstance(design, md.Design):
+        return design.certificate.upper_bound_nmi
+    return design.upper_bound_nmi
 
 
 def _silent(text: str) -> None:

@@ -1,23 +1,25 @@
 """The exact verdict on average leakages: what a channel tells about S on average over its outputs.
 
-A channel may have been designed with a budget on one of four averages. With P(s, y) = m_s / scale
+A channel may have been designed with a budget on one of five averages. With P(s, y) = m_s / scale
 and the lift l(s, y) = P(s, y) / (P(s) P(y)) they are
 
     mi                 I(S;Y) = sum_y sum_s P(s, y) log l(s, y), in nats
     tv                 sum_y P(y) sum_s P(s) |l(s, y) - 1| / 2
     chi2               sum_y P(y) sum_s P(s) (l(s, y) - 1)^2
     maximal-leakage    log sum_y max_s P(y|s), in nats
+    guess              sum_y max_s P(s, y), the share of right guesses of S
 
 Example: s and t have the masses (3, 1) at the first output and (2, 4) at the second, of the scale
 10. The lifts are (3/2, 1/2) and (2/3, 4/3), so tv = 1/5, chi2 = 1/6 and mi = 0.0863. Their P(y|s)
-are at most 3/5 and 4/5, so the maximal leakage is log(7/5) = 0.3365.
+are at most 3/5 and 4/5, so the maximal leakage is log(7/5) = 0.3365. The best guess from the
+output is right for 3 + 4 of 10.
 
 `average_leakage` forms the masses of all outputs and one average of them, rounded up to the
 smallest double that is not below it. `average_verdicts` compares this double with the budget, also
-a double, so the comparison decides exactly. `tv` and `chi2` are rational numbers and the maximal
-leakage is the logarithm of one (`extremes.log_upper`). The mutual information is the logarithm of a
-product of rational powers of rationals: it is zero where every lift is 1, and else no rational
-number (Lindemann), so a ball of growing precision ends between two doubles.
+a double, so the comparison decides exactly. `tv`, `chi2` and `guess` are rational numbers and the
+maximal leakage is the logarithm of one (`extremes.log_upper`). The mutual information is the
+logarithm of a product of rational powers of rationals: it is zero where every lift is 1, and else
+no rational number (Lindemann), so a ball of growing precision ends between two doubles.
 
 An average promises nothing about one record.
 """
@@ -96,6 +98,8 @@ def average_leakage(channel: Channel, joint: Joint, measure: str) -> float:
         return _information(outputs, scale)
     if measure == "maximal-leakage":
         return _maximal(outputs, scale)
+    if measure == "guess":
+        return _guessed(outputs, scale)
     # What is left are sum_y P(y) sum_s P(s) |l - 1|^power, rational and summed exactly.
     power = {"tv": 1, "chi2": 2}[measure]
     mean = fmpq(0)
@@ -105,6 +109,12 @@ def average_leakage(channel: Channel, joint: Joint, measure: str) -> float:
     if measure == "tv":
         mean /= 2
     return quotient_above(int(mean.p), int(mean.q))
+
+
+def _guessed(outputs: Sequence[OutputMasses], scale: int) -> float:
+    """sum_y max_s P(s, y), the share of right guesses."""
+    right = sum(int(max(output.masses)) for output in outputs)
+    return quotient_above(right, int(scale))
 
 
 def _information(outputs: Sequence[OutputMasses], scale: int) -> float:

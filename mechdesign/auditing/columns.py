@@ -51,13 +51,13 @@ def columns_on(channel: Channel, joint: Joint) -> list[Entries]:
     """The column of every output over the useful symbols of the table."""
     # On the channel's own table rows are the symbols themselves.
     if channel.useful is joint.useful:
-        return list(channel.integers.columns)
+        return list(channel.columns)
     # Symbols of the table that differ only in columns that are not released share a row.
     sharing: list[list[int]] = [[] for _ in channel.useful.symbols]
     for x, row in enumerate(rows_on(channel.useful, joint)):
         sharing[row].append(x)
     columns: list[Entries] = []
-    for rows, values in channel.integers.columns:
+    for rows, values in channel.columns:
         entry_of: dict[int, int] = {}
         for row, value in zip(rows, values, strict=True):
             entry_of.update(dict.fromkeys(sharing[row], value))

@@ -21,51 +21,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.arguments import list_argument
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Symbol, Variable
 
-Released: TypeAlias = Channel | RowChannel
-"""A channel of one variable, or of rows."""
 
-
-def released_columns(channel: Released) -> tuple[str, ...]:
-    """The columns that a release reveals something of; the given ones of a row channel first."""
-    if isinstance(channel, RowChannel):
-        return channel.released_columns
-    return channel.useful.columns
-
-
-def variables_of(channel: Released) -> tuple[Variable, ...]:
-    """The variables that a channel reads of a record."""
-    if isinstance(channel, RowChannel):
-        return channel.groups
-    return (channel.useful,)
-
-
-def has_table(channel: Released) -> bool:
-    """Whether the channel carries the table that it was designed for."""
-    if isinstance(channel, RowChannel):
-        return channel.table is not None
-    return channel.joint is not None
-
-
-def table_of(channel: Released) -> Joint | None:
-    """The table that a channel carries, its released columns crossed; None for a public one."""
-    if not isinstance(channel, RowChannel):
-        return channel.joint
-    if channel.table is None:
-        return None
-    return channel.table.crossed_joint
-
-
-def common_table(channels: Sequence[Released], joint: Joint | None = None) -> Joint:
+def common_table(channels: Sequence[Channel], joint: Joint | None = None) -> Joint:
     """The table given, or the one that all channels were designed for.
 
     Raises
@@ -82,14 +48,14 @@ def common_table(channels: Sequence[Released], joint: Joint | None = None) -> Jo
     if joint is not None:
         return joint
     _check_sensitive(channels)
-    with_table = [channel for channel in channels if has_table(channel)]
+    with_table = [channel for channel in channels if channel.joint is not None]
     if not with_table:
         raise InputError(
             "the channels are public ones without their table: give the table (--table)"
         )
     # If one table has the columns of all channels, the one with the most released columns does.
-    owner = max(with_table, key=lambda channel: len(released_columns(channel)))
-    widest = table_of(owner)
+    owner = max(with_table, key=lambda channel: len(channel.useful.columns))
+    widest = owner.joint
     assert widest is not None
     for channel in channels:
         if channel is not owner:
@@ -130,32 +96,30 @@ def parts_of(table: Joint, given: Sequence[str]) -> list[TablePart]:
 
 def _require_channel(channel: Any) -> None:
     """Refuse what is no channel that can be composed."""
-    if not isinstance(channel, (Channel, RowChannel)):
+    if not isinstance(channel, Channel):
         raise InputError(
-            "each of the channels must be a Channel or a RowChannel, not "
-            f"{type(channel).__name__}"
+            f"each of the channels must be a Channel, not {type(channel).__name__}"
         )
 
 
-def _check_bins(channels: Sequence[Released]) -> None:
+def _check_bins(channels: Sequence[Channel]) -> None:
     """One table sorts a column into one kind of bins."""
     bins_by_column: dict[str, tuple[str, ...] | None] = {}
     for channel in channels:
-        for variable in variables_of(channel):
-            for part, column in enumerate(variable.columns):
-                bins = variable.bins_of(part)
-                # By their labels: a public file has bins without the table's values.
-                labels: tuple[str, ...] | None = None
-                if bins is not None:
-                    labels = bins.labels
-                if bins_by_column.setdefault(column, labels) != labels:
-                    raise InputError(
-                        f"the channels sort {quoted(column)} into different bins, and a table has "
-                        "one kind: design both with the same --bin"
-                    )
+        for part, column in enumerate(channel.useful.columns):
+            bins = channel.useful.bins_of(part)
+            # By their labels: a public file has bins without the table's values.
+            labels: tuple[str, ...] | None = None
+            if bins is not None:
+                labels = bins.labels
+            if bins_by_column.setdefault(column, labels) != labels:
+                raise InputError(
+                    f"the channels sort {quoted(column)} into different bins, and a table has one "
+                    "kind: design both with the same --bin"
+                )
 
 
-def _check_sensitive(channels: Sequence[Released]) -> None:
+def _check_sensitive(channels: Sequence[Channel]) -> None:
     """All channels protect the same columns."""
     protected: set[tuple[str, ...]] = set()
     for channel in channels:
@@ -169,15 +133,15 @@ def _check_sensitive(channels: Sequence[Released]) -> None:
         )
 
 
-def _check_on(channel: Released, widest: Joint, channels: Sequence[Released]) -> None:
+def _check_on(channel: Channel, widest: Joint, channels: Sequence[Channel]) -> None:
     """Refuse a table without the columns of the channel, or with other counts than its own."""
-    if not set(released_columns(channel)) <= set(widest.useful.columns):
-        names = sorted({",".join(released_columns(other)) for other in channels})
+    if not set(channel.useful.columns) <= set(widest.useful.columns):
+        names = sorted({",".join(other.useful.columns) for other in channels})
         raise InputError(
             f"the channels release different columns ({listed(names)}): give the table "
             "of all (--table)"
         )
-    own = table_of(channel)
+    own = channel.joint
     if own is None or own is widest:
         return
     if _cells(own, own.useful) != _cells(widest, own.useful):

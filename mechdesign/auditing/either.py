@@ -1,10 +1,9 @@
-"""The exact verdict on a channel of any kind: of one variable, of rows, or of boxes.
+"""The exact verdict on a channel, or on one for boxes of rows.
 
 `audit` is the public function. It chooses by the type of the channel, and refuses arguments that
 the kind does not have:
 
     Channel      `population.audit`    on a table, or every population of a set; after others
-    RowChannel   `rows.audit_rows`     on a table, by default the channel's own
     BoxChannel   `boxes.audit_boxes`   on the confidence sets of the counts that it carries
 """
 
@@ -15,60 +14,56 @@ from typing import Any, overload
 
 from mechdesign.auditing import population as of_channels
 from mechdesign.auditing.boxes import BoxAudit, audit_boxes
-from mechdesign.auditing.rows import RowAudit, audit_rows
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import ConfidenceSet
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.records import bins_by_column
 
 
 @overload
 def audit(
     channel: Channel,
-    joint: Joint,
-    notion: Notion,
+    joint: Any = None,
+    notion: Notion | None = None,
     *,
     population: ConfidenceSet | None = None,
     after: Sequence[Channel] = (),
 ) -> Audit: ...
 @overload
 def audit(
-    channel: RowChannel, joint: Any = None, notion: Notion | None = None
-) -> RowAudit: ...
-@overload
-def audit(
     channel: BoxChannel, joint: None = None, notion: Notion | None = None
 ) -> BoxAudit: ...
 def audit(
-    channel: Channel | RowChannel | BoxChannel,
+    channel: Channel | BoxChannel,
     joint: Any = None,
     notion: Notion | None = None,
     *,
     population: ConfidenceSet | None = None,
     after: Sequence[Channel] = (),
-) -> Audit | RowAudit | BoxAudit:
+) -> Audit | BoxAudit:
     """Decide exactly whether a channel keeps a promise.
 
     Parameters
     ----------
-    channel : Channel, RowChannel or BoxChannel
+    channel : Channel or BoxChannel
         One of boxes is judged on the confidence sets of the counts that it carries.
-    joint : Joint; for a channel of rows a frame, or nothing for the table that the channel carries
-    notion : Notion
-        A channel of rows is by default held against what it was designed for.
+    joint : Joint or data frame, optional
+        By default the table that the channel carries.
+    notion : Notion, optional
+        By default what the channel was designed for.
     population : ConfidenceSet, optional
-        Judge a channel of one variable on every population of this set.
+        Judge the channel on every population of this set.
     after : sequence of Channel
         Earlier releases of the same record.
 
     Raises
     ------
     InputError
-        As `auditing.population.audit` and `auditing.rows.audit_rows` do.
+        As `auditing.population.audit` does.
     """
     if isinstance(channel, BoxChannel):
         if joint is not None or population is not None or after:
@@ -77,12 +72,32 @@ def audit(
                 "population and after out"
             )
         return audit_boxes(channel, notion)
-    if isinstance(channel, RowChannel):
-        if population is not None or after:
-            raise InputError("population and after are not built for a channel of rows")
-        return audit_rows(channel, joint, notion)
-    # A missing table or notion is refused there, with the other checks of its arguments.
+    # What is no channel is refused there, with the other checks of the arguments.
+    if isinstance(channel, Channel):  # pyright: ignore[reportUnnecessaryIsInstance]
+        joint = _table_for(channel, joint)
+        if notion is None:
+            notion = channel.record.promise(channel.sensitive)
     given_notion: Any = notion
     return of_channels.audit(
         channel, joint, given_notion, population=population, after=after
+    )
+
+
+def _table_for(channel: Channel, table: Any) -> Any:
+    """The table of an audit: the one that the channel carries where none is given, and of a data
+    frame the joint table of the channel's columns.
+    """
+    if table is None:
+        return channel.joint
+    if isinstance(table, Joint) or channel.sensitive is None:
+        return table
+    if not hasattr(table, "columns") and not hasattr(table, "schema"):
+        return table
+    bins = bins_by_column([channel.useful])
+    return Joint.from_table(
+        table,
+        sensitive=channel.sensitive.columns,
+        useful=channel.useful.columns,
+        bins=bins or None,
+        protect_each=channel.sensitive.protects_columns,
     )

@@ -132,13 +132,19 @@ def extreme_lifts(
     largest = LargestQuotients()
     for y, (inputs, values) in enumerate(columns):
         for demand in demands:
-            # P(s, y) in proportion: the sum over x of count(s, x) W(y|x).
-            masses: list[int] = []
-            for row in demand.counts:
-                counts = [row[x] for x in inputs]
-                masses.append(sum(map(mul, counts, values)))
-            largest.add(masses, demand, y)
+            largest.add(output_masses(demand, inputs, values), demand, y)
     return largest.extremes
+
+
+def output_masses(
+    demand: Demand, inputs: Sequence[int], values: Sequence[int]
+) -> list[int]:
+    """P(s, y) of an output in proportion: the sums over x of count(s, x) W(y|x)."""
+    masses: list[int] = []
+    for row in demand.counts:
+        counts = [row[x] for x in inputs]
+        masses.append(sum(map(mul, counts, values)))
+    return masses
 
 
 def smallest_budgets(extremes: Iterable[Extreme]) -> Achieved:

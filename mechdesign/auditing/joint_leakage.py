@@ -5,13 +5,12 @@ With channels W1, .., Wk on columns of one table,
     P(s, y1, .., yk) = sum over x of P(s, x) W1(y1|x) .. Wk(yk|x),
 
 so the releases are one channel whose outputs are tuples, and whose column for a tuple is the
-product of the columns. A row channel is one channel of the crossed columns, whose outputs are its
-leaves (`auditing.row_columns`). Decided exactly: exp(-eps_l) <= l(s, y1, .., yk) <= exp(eps_u) for
+product of the columns. Decided exactly: exp(-eps_l) <= l(s, y1, .., yk) <= exp(eps_u) for
 all tuples. The steps of `compose`:
 
-1. the columns of every channel over the useful symbols of one table (`_release_of`), or of each of
+1. the columns of every channel over the useful symbols of one table (`columns_on`), or of each of
    its strata where all promises are relative to the same given columns (`relative_columns`;
-   docs/explanation/rows-theory.md, proposition 10);
+   docs/explanation/rows-theory.md, proposition 13);
 2. the products of the columns of all channels but the last, up to scale, in integers
    (`_all_but_last`). Of more than `FOLLOWED` the harmless ones are left out and bounded
    (`joint_pruning`);
@@ -42,7 +41,6 @@ from mechdesign.auditing.columns import (
     everything,
 )
 from mechdesign.auditing.common_table import (
-    Released,
     TablePart,
     common_table,
     parts_of,
@@ -57,13 +55,11 @@ from mechdesign.auditing.extremes import Achieved
 from mechdesign.auditing.joint_pruning import prune_directions
 from mechdesign.auditing.joint_size import JointSize
 from mechdesign.auditing.joint_tuples import candidates
-from mechdesign.auditing.row_columns import leaf_columns
 from mechdesign.auditing.verdict import audit_columns
-from mechdesign.channel.row_channel import RowChannel
-from mechdesign.channel.row_record import RELATIVE
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import RELATIVE
 from mechdesign.notions import LIP
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.variable import column_names
 
 FOLLOWED = 20_000
 """Directions of all channels but the last that are followed; beyond it the limits need not meet."""
@@ -96,13 +92,13 @@ class _Release:
 
 
 def compose(
-    channels: Sequence[Released], joint: Joint | None = None, *, most: int = FOLLOWED
+    channels: Sequence[Channel], joint: Joint | None = None, *, most: int = FOLLOWED
 ) -> Composition:
     """The joint leakage of independent releases of one record through all of the channels, exactly.
 
     Parameters
     ----------
-    channels : sequence of Channel and RowChannel
+    channels : sequence of Channel
         The same channel as often as a record is released through it.
     joint : Joint, optional
         The table of the sensitive column and of all released columns, crossed; by default that of
@@ -121,10 +117,12 @@ def compose(
     given = relative_columns(channels)
     parts = parts_of(table, given)
     size = JointSize([part.table for part in parts])
-    releases = [_release_of(channel, table, size) for channel in channels]
+    releases = [
+        _Release(columns_on(channel, table), channel.outputs) for channel in channels
+    ]
     # Only releases of rows are refused for their size.
     guard: JointSize | None = None
-    if any(isinstance(channel, RowChannel) for channel in channels):
+    if any(channel.published is not None for channel in channels):
         guard = size
     strata: list[Composition] = []
     for part in parts:
@@ -138,40 +136,31 @@ def compose(
     return replace(composition, relative_to=given, given=_given_lifts(table, parts))
 
 
-def relative_columns(channels: Sequence[Released]) -> tuple[str, ...]:
+def relative_columns(channels: Sequence[Channel]) -> tuple[str, ...]:
     """The given columns that all of the promises are relative to; none where one is total, or they
     differ.
     """
     columns: set[frozenset[str]] = set()
     names: tuple[str, ...] = ()
     for channel in channels:
-        if not isinstance(channel, RowChannel) or channel.record.promise != RELATIVE:
+        if channel.record.promise_kind != RELATIVE:
             return ()
-        names = column_names(channel.given)
+        names = channel.given
         columns.add(frozenset(names))
     if len(columns) > 1:
         return ()
     return names
 
 
-def _against_the_whole(channels: Sequence[Released]) -> tuple[str, ...]:
+def _against_the_whole(channels: Sequence[Channel]) -> tuple[str, ...]:
     """The notice about relative promises that are not judged as such; none without them."""
     for channel in channels:
-        if isinstance(channel, RowChannel) and channel.record.promise == RELATIVE:
+        if channel.record.promise_kind == RELATIVE:
             return (
                 "Everything is measured against the whole table, with what the given columns tell: "
                 "not all of the promises are relative to the same given columns.",
             )
     return ()
-
-
-def _release_of(channel: Released, table: Joint, size: JointSize) -> _Release:
-    """The columns of a channel over the useful symbols of a table."""
-    if isinstance(channel, RowChannel):
-        leaves = leaf_columns(channel, table, size.refusal)
-        outputs = [", ".join(texts) for texts in leaves.outputs]
-        return _Release(leaves.columns, outputs)
-    return _Release(columns_on(channel, table), channel.outputs)
 
 
 def _given_lifts(table: Joint, parts: Sequence[TablePart]) -> Achieved:

@@ -12,7 +12,7 @@ For example 20,000 directions and 30,000 last leaves on |X| = 1,000 rows with |S
 products, six times the limit.
 
 The refusal has a bound that holds all the same: releases drawn from the true row tell no more than
-the true row itself (docs/explanation/rows-theory.md, proposition 11), and its lifts are computed
+the true row itself (docs/explanation/rows-theory.md, proposition 14), and its lifts are computed
 exactly by an audit of the channel that releases every symbol as it is (`_true_rows`).
 """
 
@@ -23,12 +23,14 @@ from collections.abc import Sequence
 
 from mechdesign.auditing.columns import Direction, Entries
 from mechdesign.auditing.extremes import Achieved, largest_of
-from mechdesign.auditing.row_columns import MOST_ENTRIES
 from mechdesign.auditing.verdict import audit_columns
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import at_most
 from mechdesign.notions import LIP
 from mechdesign.tables.joint import Joint
+
+MOST_ENTRIES = 2_000_000
+"""Entries of products that are held: some 400 MB of Python integers."""
 
 MOST_DENSE = 2**25
 """Doubles of the columns of one release of rows: 256 MB."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import mul
 from typing import TypeAlias
 
@@ -30,6 +30,7 @@ from mechdesign.auditing.leakages import OutputLeakage, output_leakages, worst_o
 from mechdesign.auditing.output_masses import ReleasedMasses, masses_of
 from mechdesign.auditing.verdict import achieved_by
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import TOTAL
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import order_of
 from mechdesign.notions import check_alpha
@@ -48,6 +49,9 @@ roundoffs (NumPy's vector loops; usually 1), and repeats the error of its argume
 reserve. Computed as log1p((m - t)/t) it loses nothing near m = t.
 """
 
+
+NOTHING = 1e-12
+"""Nats of entropy beyond the given columns that are rounding."""
 
 Group: TypeAlias = tuple[list[int], int]
 """Masses of the symbols that one outcome leaves possible, in integers, and their sum."""
@@ -103,6 +107,20 @@ def utility(channel: Channel, joint: Joint) -> Utility:
     )
 
 
+def beyond_given(worth: Utility, joint: Joint, given: Sequence[str]) -> Utility:
+    """I(X;Y|K), H(X|K) and their quotient, where I(X;Y) and H(X) include the given columns K."""
+    if not given:
+        return worth
+    of_given = joint.releasing(tuple(given))
+    known = sum_of_logs([(list(of_given.useful_counts), joint.total)], joint.total)
+    entropy = worth.entropy - known
+    # Without anything beyond the given columns, nothing is lost.
+    if entropy <= NOTHING:
+        return Utility(0.0, 0.0, 1.0)
+    information = max(0.0, worth.mutual_information - known)
+    return Utility(information, entropy, min(1.0, information / entropy))
+
+
 def sum_of_logs(groups: list[Group], scale: int) -> float:
     """Sum of t log(m/t) / scale over the positive integers t of every group (list of t, their sum
     m).
@@ -144,6 +162,8 @@ def measure(
 ) -> ChannelMeasures:
     """Measure `channel` on `joint`; of several secrets each figure is the worst of all."""
     joint = released_part(channel, joint)
+    # Measures are of the whole row, whatever its promise is relative to.
+    channel = channel.with_record(replace(channel.record, promise_kind=TOTAL))
     if joint.sensitive.protects_columns:
         parts: list[ChannelMeasures] = []
         for secret in joint.secrets:
@@ -200,7 +220,7 @@ def _utility_measures(channel: Channel, joint: Joint) -> dict[str, float]:
     worth = utility(channel, joint)
     # Maximal leakage of X through Y, log sum_y max_x W(y|x), holds for any distribution of X.
     largest = 0
-    for _, entries in channel.integers.columns:
+    for _, entries in channel.columns:
         largest += max(entries)
     return {
         "entropy": worth.entropy,

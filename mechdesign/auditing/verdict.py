@@ -41,7 +41,9 @@ from mechdesign.auditing.extremes import (
     smallest_budgets,
 )
 from mechdesign.auditing.mean_verdict import mean_verdict
+from mechdesign.auditing.strata import relative_lifts
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import RELATIVE
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.wording import at_most, quoted
@@ -113,9 +115,17 @@ def audit(
     released = released_part(channel, joint)
     columns = columns_on(channel, released)
     if notion.limits.mean is not None and not is_stacked(joint, notion, after):
+        if channel.record.promise_kind == RELATIVE:
+            raise InputError(
+                f"{notion.name} bounds averages: with a relative promise use alip, lip, ldp, "
+                "max-lift or min-lift"
+            )
         return audit_columns(columns, channel.outputs, joint, notion)
     demands = demands_of(joint, notion, after, released)
-    extremes = extreme_lifts(columns, demands)
+    if channel.record.promise_kind == RELATIVE:
+        extremes = relative_lifts(channel, columns, demands, released, notion)
+    else:
+        extremes = extreme_lifts(columns, demands)
     return verdict_of(extremes, channel.outputs, notion)
 
 
@@ -209,8 +219,10 @@ def _check_rows(channel: Channel) -> None:
             )
         for x, value in zip(inputs, values, strict=True):
             sums[x] += value
-    for name, total in zip(channel.useful.names, sums, strict=True):
-        if total != channel.denominator:
+    for name, total, wanted in zip(
+        channel.useful.names, sums, channel.row_totals, strict=True
+    ):
+        if total != wanted:
             raise InputError(
-                f"row {quoted(name)} sums to {total}, not to the denominator {channel.denominator}"
+                f"row {quoted(name)} sums to {total}, not to its total {wanted}"
             )

@@ -31,8 +31,7 @@ import numpy as np
 
 from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.record import chosen_entries
-from mechdesign.channel.row_record import PUBLIC_PROVENANCE
+from mechdesign.channel.record import PUBLIC_PROVENANCE, chosen_entries
 from mechdesign.core.display import BOX_RENDERER, Described
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
@@ -44,6 +43,12 @@ from mechdesign.tables.variable import Variable, column_names
 
 if TYPE_CHECKING:
     from mechdesign.release.draws import Key
+
+NOT_PUBLIC = (
+    "boxes are filled with rows of the table, which their channel file holds to draw from: it "
+    "cannot be public; leave --fill out to release boxes by a public channel, or --public"
+)
+"""The refusal of a public file of a channel with filling."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +64,12 @@ class BoxPart:
         Sensitive symbols that are promised together, as one value of the channel.
     channel : Channel, optional
         From boxes to outputs; None where the part releases nothing.
-    fill : tuple of (columns) tuples of (symbols) tuples of int
-        For each box and each released column, records of the slice with each symbol; empty without
-        filling.
+    fill : tuple of (rows) tuples of int
+        For each box the distinct rows of all records in it: the code of each column, and then the
+        number of records. Empty without filling, and in a public channel.
     inside : tuple of (columns) tuples of (symbols) tuples of int
-        The same of the records that the promise was proven on, for estimates; empty in a public
-        channel.
+        For each box and column, records with each symbol, of those that the promise was proven on,
+        for estimates; empty in a public channel.
     """
 
     stratum: tuple[int, ...]
@@ -73,6 +78,13 @@ class BoxPart:
     channel: Channel | None = None
     fill: tuple[tuple[tuple[int, ...], ...], ...] = ()
     inside: tuple[tuple[tuple[int, ...], ...], ...] = ()
+
+    @property
+    def releases_boxes(self) -> bool:
+        """Whether the outputs are the boxes themselves, and not labels of several."""
+        if self.channel is None or self.channel.record.objective is None:
+            return False
+        return self.channel.record.objective.name == "truth"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -158,10 +170,29 @@ class BoxChannel(Described):
                 "every sensitive symbol must be promised once in every part"
             )
         # Public channels have neither of these.
-        if part.fill and len(part.fill) != len(part.boxes):
-            raise InputError("there must be symbols to fill every box")
+        self._check_fill(part)
         if part.inside and len(part.inside) != len(part.boxes):
             raise InputError("there must be counts of the symbols in every box")
+
+    def _check_fill(self, part: BoxPart) -> None:
+        """Refuse rows to fill boxes with that are not in their boxes."""
+        if not part.fill:
+            return
+        if len(part.fill) != len(part.boxes):
+            raise InputError("there must be rows to fill every box")
+        sizes = [len(variable) for variable in self.columns]
+        for box, rows in enumerate(part.fill):
+            # A box that no record is in is never released, so nothing fills it.
+            if not rows:
+                continue
+            table = _table_of(rows, len(sizes) + 1)
+            codes = table[:, :-1]
+            if (codes < 0).any() or (codes >= np.array(sizes)).any():
+                raise InputError("a row that fills a box has no symbol of its column")
+            if (table[:, -1] < 1).any():
+                raise InputError("a row that fills a box has no record")
+            if (part.boxes.of(codes) != box).any():
+                raise InputError("a row that fills a box lies in another one")
 
     def __repr__(self) -> str:
         columns = ", ".join(variable.brief for variable in self.columns)
@@ -380,10 +411,11 @@ class BoxChannel(Described):
                 f"{name} has no record: its rows are released as the marginal"
             )
         law: dict[str, Fraction] = {}
-        entries = channel.integers.dense[channel.useful.names.index(name)]
-        for label, entry in zip(channel.outputs, entries.tolist(), strict=True):
+        place = channel.useful.names.index(name)
+        total = channel.row_totals[place]
+        for label, entry in zip(channel.outputs, channel.rows[place], strict=True):
             if entry:
-                law[label] = Fraction(int(entry), channel.denominator)
+                law[label] = Fraction(int(entry), total)
         return law
 
     def _part(self, stratum: tuple[int, ...]) -> BoxPart:
@@ -408,7 +440,7 @@ class BoxChannel(Described):
         """Draw an output for every record: a frame with the given columns, and the box or the
         filled columns, and nothing else.
 
-        Parameters are those of `RowChannel.apply`. Symbols of the released columns that the table
+        Parameters are those of `Channel.apply`. Symbols of the released columns that the table
         did not have are covered: they belong to the boxes of 'any other'.
 
         Raises
@@ -446,7 +478,15 @@ class BoxChannel(Described):
         overwrite: bool = False,
         public: bool = False,
     ) -> None:
-        """Write the file (`channel.box_file`); with `public` without counts."""
+        """Write the file (`channel.box_file`); with `public` without counts.
+
+        Raises
+        ------
+        InputError
+            If a public file is asked of a channel with filling, which needs the rows of the table.
+        """
+        if public and self.fills:
+            raise InputError(NOT_PUBLIC)
         # The module of the file imports this one.
         from mechdesign.channel import box_file
 
@@ -459,3 +499,12 @@ class BoxChannel(Described):
         from mechdesign.channel import box_file
 
         return box_file.read(path)
+
+
+def _table_of(rows: Sequence[Sequence[int]], width: int) -> Integers:
+    """The rows as an array; all must have this width."""
+    if any(len(row) != width for row in rows):
+        raise InputError(
+            "a row that fills a box must have a code for every column, and its records"
+        )
+    return np.array(rows, dtype=np.int64)

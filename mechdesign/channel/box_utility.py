@@ -53,6 +53,14 @@ class BoxUtility:
         One for each variable of the boxes.
     limit : RareLimit, optional
         What rare sensitive values make impossible.
+    own : float, optional
+        Where boxes are released as boxes: the expected share of all records whose own box is
+        released, rounded down.
+    own_bound : float, optional
+        The most that any channel for the same boxes with their law could have, proven.
+    law_deviation : float, optional
+        The largest change of a box's share among all records of its stratum; 0 where the law is
+        kept exactly.
     """
 
     information: float
@@ -61,6 +69,9 @@ class BoxUtility:
     records: int
     columns: tuple[ColumnKept, ...]
     limit: RareLimit | None = None
+    own: float | None = None
+    own_bound: float | None = None
+    law_deviation: float | None = None
 
     @property
     def nmi(self) -> float:

@@ -12,24 +12,29 @@ The class checks that its rows are probabilities. Whether they keep a promise is
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
+from mechdesign.channel.output_cells import OutputCells
 from mechdesign.channel.record import ChannelRecord, check_symbol_budgets
 from mechdesign.core.arguments import repeated, valid_text
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
-from mechdesign.core.wording import quoted
+from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.cells import Encoded
 from mechdesign.notions import from_record
-from mechdesign.release.drawing import Release, key_of
+from mechdesign.release.drawing import Release, fixed_records, key_of
 from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
 from mechdesign.release.policies import Policy
+from mechdesign.release.row_frames import frame_of_columns
 from mechdesign.tables.columns import values_of
 from mechdesign.tables.joint import Array, Joint
 from mechdesign.tables.rebuilding import rebuild
@@ -54,12 +59,22 @@ class Channel(Displayed):
     rows : |X| sequences of integers
         Non-negative, each summing to `denominator`; every output is reached by some row.
     denominator : int
-        In [1, 2**62].
+        Common denominator, in [1, 2**62]. With `totals` it is their least common multiple, of any
+        size, whatever is given.
+    totals : |X| integers, optional
+        The sum of each row where rows have sums of their own, in [1, 2**62]: then W(y|x) is
+        rows[x][y] / totals[x]. A plan that keeps the law of the table has the row sums c_x M
+        (docs/explanation/rows-theory.md, proposition 5).
     joint : Joint, optional
         The table that the channel was designed for; None in a public channel.
     sensitive : Variable, optional
         That of the joint when there is one.
     record : ChannelRecord
+    given : tuple of str
+        Useful columns that are released as they are: an input and the outputs that it can become
+        have the same cells there.
+    published : OutputCells, optional
+        What is written for each output, where it is more than one column of labels.
 
     Raises
     ------
@@ -74,6 +89,9 @@ class Channel(Displayed):
     joint: Joint | None = None
     sensitive: Variable | None = None
     record: ChannelRecord = field(default_factory=ChannelRecord)
+    totals: tuple[int, ...] | None = None
+    given: tuple[str, ...] = ()
+    published: OutputCells | None = None
 
     def __repr__(self) -> str:
         text = f"Channel({self.useful.brief} to {len(self.outputs):,} outputs"
@@ -95,7 +113,9 @@ class Channel(Displayed):
             raise InputError(
                 f"the output label {quoted(twice)} occurs twice; labels must be different"
             )
+        self._set_denominator()
         self._check_rows()
+        self._check_published()
         if self.joint is not None:
             self._check_joint(self.joint)
             object.__setattr__(self, "sensitive", self.joint.sensitive)
@@ -113,35 +133,87 @@ class Channel(Displayed):
                 "the sensitive variable of the joint table is not the one of the channel"
             )
 
+    def _set_denominator(self) -> None:
+        """Make the common denominator of rows with totals of their own; check what is given."""
+        if self.totals is None:
+            _check_total(self.denominator, "the denominator")
+            return
+        if len(self.totals) != len(self.useful):
+            raise InputError(
+                f"there are {len(self.totals)} totals for {len(self.useful)} rows"
+            )
+        for name, total in zip(self.useful.names, self.totals, strict=True):
+            _check_total(total, f"row {quoted(name)}: the total")
+        totals = tuple(self.totals)
+        # Where all rows have the same total, it is the denominator alone: one form for one channel.
+        if len(set(totals)) == 1:
+            object.__setattr__(self, "totals", None)
+            object.__setattr__(self, "denominator", totals[0])
+            return
+        object.__setattr__(self, "totals", totals)
+        object.__setattr__(self, "denominator", math.lcm(*set(totals)))
+
+    def _check_published(self) -> None:
+        """Raise InputError unless outputs have cells and given columns stay as they are."""
+        unknown = [name for name in self.given if name not in self.useful.columns]
+        if unknown:
+            raise InputError(f"given: the channel has no column {listed(unknown)}")
+        if self.published is None:
+            if self.given:
+                raise InputError(
+                    "a channel with given columns must say what is published for each output"
+                )
+            return
+        self.published.check(len(self.outputs))
+        if not self.given:
+            return
+        absent = [name for name in self.given if name not in self.published.columns]
+        if absent:
+            raise InputError(
+                f"given: {listed(absent)} is not among the published columns"
+            )
+        before = self.useful.parts_of_symbols(
+            [self.useful.columns.index(name) for name in self.given]
+        )
+        after = self.published.parts([*map(self.published.columns.index, self.given)])
+        integers = self.integers
+        for x, y in zip(
+            integers.row_of.tolist(), integers.indices.tolist(), strict=True
+        ):
+            if before[x] != after[y]:
+                raise InputError(
+                    f"row {quoted(self.useful.names[x])}: the output {quoted(self.outputs[y])} "
+                    "changes a given column"
+                )
+
     def _check_rows(self) -> None:
         """Raise InputError unless rows have their shape and sum, and every output has mass."""
-        denominator = self.denominator
         names = self.useful.names
         integers = self.integers
-        # bool is a kind of int, and no denominator.
-        if type(denominator) is not int or not 1 <= denominator <= LARGEST_INTEGER:
-            raise InputError(
-                f"the denominator ({quoted(denominator)}) must be an integer in [1, 2^62]"
-            )
         if integers.shape != (len(self.useful), len(self.outputs)):
             raise InputError(
                 f"the rows form a {integers.shape[0]} x {integers.shape[1]} table, but there are "
                 f"{len(self.useful)} useful symbols and {len(self.outputs)} outputs"
             )
         # Before the sums: the message about one wrong entry is more precise than one about its row.
-        excess = np.flatnonzero(integers.values > denominator)
+        totals = np.array(self.row_totals, dtype=np.int64)
+        excess = np.flatnonzero(integers.values > totals[integers.row_of])
+        # The sum that the message names.
+        title = "the denominator" if self.totals is None else "its total"
         if excess.size:
             k = excess[0]
-            row = names[integers.row_of[k]]
+            x = integers.row_of[k]
             output = self.outputs[integers.indices[k]]
             raise InputError(
-                f"row {quoted(row)}, output {quoted(output)}: the entry {integers.values[k]} "
-                f"is larger than the denominator {denominator}"
+                f"row {quoted(names[x])}, output {quoted(output)}: the entry "
+                f"{integers.values[k]} is larger than {title} {totals[x]}"
             )
-        for name, total in zip(names, integers.row_sums(), strict=True):
-            if total != denominator:
+        for name, total, wanted in zip(
+            names, integers.row_sums(), self.row_totals, strict=True
+        ):
+            if total != wanted:
                 raise InputError(
-                    f"row {quoted(name)} sums to {total}, not to the denominator {denominator}"
+                    f"row {quoted(name)} sums to {total}, not to {title} {wanted}"
                 )
         # An output without mass has no posterior, so it could not be audited.
         reached = np.bincount(integers.indices, minlength=len(self.outputs))
@@ -178,15 +250,62 @@ class Channel(Displayed):
         """`rows` with their sparse structure."""
         return IntegerRows.of(self.rows)
 
+    @property
+    def row_totals(self) -> tuple[int, ...]:
+        """The sum of each row."""
+        if self.totals is not None:
+            return self.totals
+        return (self.denominator,) * len(self.useful)
+
+    @cached_property
+    def columns(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """For each output the inputs that can have caused it, ascending, and W(y|x) in units of
+        1 / `denominator`, as Python integers.
+        """
+        if self.totals is None:
+            return list(self.integers.columns)
+        # Rows with totals of their own are brought to the common denominator.
+        scales = [self.denominator // total for total in self.totals]
+        columns: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+        for inputs, values in self.integers.columns:
+            scaled = (scales[x] * w for x, w in zip(inputs, values, strict=True))
+            columns.append((inputs, tuple(scaled)))
+        return columns
+
+    @property
+    def shares(self) -> Array:
+        """(entries,) array of W(y|x) of the positive entries of `integers`, correctly rounded."""
+        if self.totals is None:
+            return self.integers.values / float(self.denominator)
+        totals = np.array(self.totals, dtype=np.int64)[self.integers.row_of]
+        # Python divides integers with correct rounding, NumPy converts them first.
+        pairs = zip(self.integers.values.tolist(), totals.tolist(), strict=True)
+        return np.array([value / total for value, total in pairs])
+
+    @property
+    def probabilities(self) -> Any:
+        """(|X|, outputs) W(y|x) as a SciPy array in compressed sparse rows."""
+        from scipy.sparse import csr_array
+
+        integers = self.integers
+        return csr_array(
+            (self.shares, integers.indices, integers.indptr), shape=integers.shape
+        )
+
     # A Protocol's property accepts a property only, therefore the caches lie behind properties.
     @property
     def matrix(self) -> Array:
-        """(|X|, outputs) array of W(y|x), correctly rounded (exact for denominator 2**53)."""
+        """(|X|, outputs) array of W(y|x), correctly rounded.
+
+        It is dense: a channel of many rows has `integers` and `shares`.
+        """
         return self._cached_matrix
 
     @cached_property
     def _cached_matrix(self) -> Array:
-        values = self.integers.dense / float(self.denominator)
+        integers = self.integers
+        values = np.zeros(integers.shape)
+        values[integers.row_of, integers.indices] = self.shares
         values.setflags(write=False)
         return values
 
@@ -224,7 +343,8 @@ class Channel(Displayed):
     def behind(self) -> list[tuple[tuple[int, ...], list[int]]]:
         """For every output the inputs that can have caused it, and their P(x, y) as integers.
 
-        They are N(x) rows[x][y] = P(x, y) total denominator, with the counts N(x) of the table.
+        They are N(x) W(y|x) denominator = P(x, y) total denominator, with the counts N(x) of the
+        table.
         """
         if self.joint is None:
             raise InputError(
@@ -233,20 +353,71 @@ class Channel(Displayed):
         # Python integers, because counts times entries may exceed 64 bits.
         weights = self.joint.useful_counts
         behind: list[tuple[tuple[int, ...], list[int]]] = []
-        for inputs, values in self.integers.columns:
+        for inputs, values in self.columns:
             masses = [weights[x] * w for x, w in zip(inputs, values, strict=True)]
             behind.append((inputs, masses))
         return behind
 
     @property
     def own_entries(self) -> list[int]:
-        """The entry of each row on the output that has the name of its symbol; 0 without one."""
+        """W(y|x) of each row x on the output that has the name of its symbol, in units of
+        1 / `denominator`; 0 without one.
+        """
         output_of = dict(zip(self.outputs, range(len(self.outputs)), strict=True))
         entries: list[int] = []
-        for name, row in zip(self.useful.names, self.integers.entries(), strict=True):
+        for name, row, total in zip(
+            self.useful.names, self.integers.entries(), self.row_totals, strict=True
+        ):
             y = output_of.get(name, -1)
-            entries.append(dict(row).get(y, 0))
+            entries.append(dict(row).get(y, 0) * (self.denominator // total))
         return entries
+
+    @property
+    def output_columns(self) -> tuple[str, ...]:
+        """Names of the columns that are written for an output."""
+        if self.published is None:
+            return (",".join(self.useful.columns),)
+        return self.published.columns
+
+    @property
+    def output_cells(self) -> tuple[tuple[str, ...], ...]:
+        """For each output what is written, a text for each of `output_columns`."""
+        if self.published is None:
+            return tuple((label,) for label in self.outputs)
+        return self.published.cells
+
+    @property
+    def releases_symbols(self) -> bool:
+        """True if outputs are written as symbols of the columns, and not as labels."""
+        return (
+            self.published is not None and self.published.columns == self.useful.columns
+        )
+
+    @cached_property
+    def keeps_law(self) -> bool:
+        """True if every row of the table is released exactly as often as the table has it.
+
+        The total of each row must be in proportion to its records; of a public channel, which does
+        not say how many these are, it is taken to be.
+        """
+        if not self.releases_symbols:
+            return False
+        totals = self.row_totals
+        if self.joint is not None:
+            records = self.joint.useful_counts
+            whole = sum(totals)
+            for total, count in zip(totals, records, strict=True):
+                if total * self.joint.total != count * whole:
+                    return False
+        # Python integers, because sums may exceed 64 bits.
+        released = [sum(values) for _, values in self.integers.columns]
+        if len(released) != len(totals):
+            return False
+        place = self.useful.index
+        for cells, mass in zip(self.output_cells, released, strict=True):
+            if cells not in place or totals[place[cells]] != mass:
+                return False
+        return True
 
     def codebook(self) -> dict[str, dict[str, float]]:
         """For every output label, the posterior P(x|y) of each input that can have caused it."""
@@ -269,12 +440,79 @@ class Channel(Displayed):
         return (self.record.confidence or {}).get("unseen", 0)
 
     @property
-    def distance(self) -> Literal["absolute", "squared"] | None:
+    def distance(self) -> Literal["absolute", "squared", "ranks"] | None:
         """The distance between numbers that the design minimised; None for other objectives."""
         objective = self.record.objective
         if objective is None:
             return None
         return objective.distance
+
+    def distribution(
+        self, row: Mapping[str, str] | Sequence[str] | str
+    ) -> dict[tuple[str, ...], Fraction]:
+        """The exact law of what is released for a record.
+
+        Parameters
+        ----------
+        row : mapping of column to text, or sequence of texts
+            The true texts of the useful columns, given ones included, in the order of
+            ``useful.columns``; one text for a single column.
+
+        Returns
+        -------
+        dict from tuples of released texts to probabilities, which sum to 1
+            One text for each of `output_columns`.
+
+        Raises
+        ------
+        InputError
+            If a column is missing, or the channel does not know the row.
+        """
+        symbol = self._symbol_of(row)
+        if symbol not in self.useful.index:
+            raise InputError(
+                "the channel does not know this row: no record of its table has it"
+            )
+        x = self.useful.index[symbol]
+        span = slice(int(self.integers.indptr[x]), int(self.integers.indptr[x + 1]))
+        law: dict[tuple[str, ...], Fraction] = {}
+        for y, value in zip(
+            self.integers.indices[span].tolist(),
+            self.integers.values[span].tolist(),
+            strict=True,
+        ):
+            cells = self.output_cells[y]
+            share = Fraction(value, self.row_totals[x])
+            law[cells] = law.get(cells, Fraction(0)) + share
+        return law
+
+    def _symbol_of(
+        self, row: Mapping[str, str] | Sequence[str] | str
+    ) -> tuple[str, ...]:
+        """The cells of a record in the order of the useful columns; numbers in their bins."""
+        columns = self.useful.columns
+        if isinstance(row, str):
+            texts = [row]
+        elif isinstance(row, Mapping):
+            missing = [name for name in columns if name not in row]
+            if missing:
+                raise InputError(f"the row has no column {listed(missing)}")
+            texts = [row[name] for name in columns]
+        else:
+            texts = list(row)
+        if len(texts) != len(columns):
+            raise InputError(
+                f"the row has {len(texts)} texts for the {len(columns)} columns "
+                f"{listed(columns)}"
+            )
+        cells: list[str] = []
+        for place, text in enumerate(texts):
+            bins = self.useful.bins_of(place)
+            # A label is a cell already; anything else is a number, which belongs to a bin.
+            if bins is not None and text not in bins.labels:
+                text = bins.marked[bins.bin_of(text)]
+            cells.append(text)
+        return tuple(cells)
 
     def with_record(self, record: ChannelRecord) -> Channel:
         """The same channel with another record."""
@@ -288,6 +526,7 @@ class Channel(Displayed):
         identity: Sequence[str] | None = None,
         first_row: int = 0,
         policy: Policy | None = None,
+        draws: str | None = None,
         insecure_seed: int | None = None,
     ) -> Any:
         """Draw an output for every entry of a column; the same kind of column back.
@@ -310,6 +549,9 @@ class Channel(Displayed):
         policy : release.Policy, optional
             The rules for unknown symbols and missing cells; by default those with which the
             channel was designed, where both are refused if nothing was said.
+        draws : {"fixed", "independent"}, optional
+            Fixed counts, the default where the column is the table of the design, or a draw of its
+            own for each entry.
         insecure_seed : int, optional
             Reproducible draws, for tests only: with the seed the channel can be undone.
 
@@ -333,10 +575,14 @@ class Channel(Displayed):
         if policy is None:
             policy = Policy.recorded(self.record.rules)
         release = Release(self, key_of(key, insecure_seed), policy=policy)
-        (drawn,) = release.draw(cells, records)
+        if draws != "independent":
+            _fix_where_whole(release, cells, records, is_asked=draws is not None)
+        drawn = release.draw(cells, records)
+        if self.published is not None:
+            return _rebuilt_rows(column, drawn, release, self.useful.columns)
         return rebuild(
             column,
-            drawn.astype(np.int64),
+            drawn[0].astype(np.int64),
             self.outputs,
             release.names[0],
             own=self.releases_own_symbols,
@@ -395,10 +641,50 @@ class Channel(Displayed):
 
         Returns
         -------
-        Channel, RowChannel or BoxChannel
+        Channel or BoxChannel
             The type of `mechdesign.load` names them.
         """
         # A file of any kind is accepted, and the modules of all kinds import this one.
         from mechdesign.channel import loading
 
         return loading.load(path)
+
+
+def _fix_where_whole(
+    release: Release, cells: Sequence[Encoded], records: Records, *, is_asked: bool
+) -> None:
+    """Fix the counts of the draws where the records are those of the table of the design."""
+    is_whole = isinstance(records, RowNumbers) and records.first == 0
+    counts = fixed_records(release.channel)
+    if is_whole and counts is not None:
+        codes = release.symbols_of(cells)
+        found = np.bincount(codes, minlength=len(counts) + 2)
+        if np.array_equal(found[: len(counts)], counts) and len(codes) == counts.sum():
+            release.fix(codes)
+            return
+    if is_asked:
+        raise InputError(
+            "the entries are not the whole table of the design, so their counts cannot be fixed: "
+            "leave draws out"
+        )
+
+
+def _rebuilt_rows(
+    column: Any, drawn: Sequence[Any], release: Release, columns: tuple[str, ...]
+) -> Any:
+    """Released rows in the kind of container that the records came in."""
+    if isinstance(column, (list, tuple)):
+        # A list of tuples is a list of tuples again.
+        texts = [
+            [labels[code] for code in codes.tolist()]
+            for codes, labels in zip(drawn, release.texts, strict=True)
+        ]
+        return list(zip(*texts, strict=True))
+    return frame_of_columns(column, drawn, release.texts, release.names, columns[0])
+
+
+def _check_total(total: object, what: str) -> None:
+    """Raise InputError unless a sum of a row is an integer in range."""
+    # bool is a kind of int, and no sum.
+    if type(total) is not int or not 1 <= total <= LARGEST_INTEGER:
+        raise InputError(f"{what} ({quoted(total)}) must be an integer in [1, 2^62]")

@@ -34,12 +34,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field, WithJsonSchema
 
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.output_cells import OutputCells
 from mechdesign.channel.record import (
+    TOTAL,
     AverageBudget,
     ChannelRecord,
     Confidence,
@@ -82,6 +84,13 @@ _Table = Annotated[Any, WithJsonSchema(_TABLE)]
 _Pairs = Annotated[Any, WithJsonSchema(_PAIRS)]
 
 
+class Published(Record):
+    """The columns that are written, and for each output a text for each of them."""
+
+    columns: tuple[str, ...]
+    cells: tuple[tuple[str, ...], ...]
+
+
 class ChannelDocument(d.FileDocument):
     """A channel file.
 
@@ -99,7 +108,7 @@ class ChannelDocument(d.FileDocument):
     useful: Labels
     sensitive: Labels | None = None
     outputs: tuple[str, ...]
-    denominator: Annotated[int, Field(ge=1, le=LARGEST_INTEGER)]
+    denominator: Annotated[int, Field(ge=1, le=LARGEST_INTEGER)] | None = None
     rows: _Table = None
     joint: _Table = None
     counts: bool = True
@@ -118,6 +127,17 @@ class ChannelDocument(d.FileDocument):
     budgets: tuple[SymbolBudgets, ...] = ()
     after: tuple[Digest, ...] = ()
     averages: tuple[AverageBudget, ...] = ()
+    totals: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=LARGEST_INTEGER)], ...] | None,
+        Field(description="The sum of each row, where rows have sums of their own."),
+    ] = None
+    given: tuple[str, ...] = ()
+    published: Published | Literal["rows"] | None = Field(
+        default=None,
+        description="The released columns and their texts for each output; 'rows' where every "
+        "output is a symbol of useful, each column written by itself.",
+    )
+    promise: Literal["total", "relative"] = "total"
     rules: CellRules = NO_RULES
 
 
@@ -131,6 +151,10 @@ OF_VERSION_2 = (
     "budgets",
     "after",
     "averages",
+    "totals",
+    "given",
+    "published",
+    "promise",
     "rules",
 )
 
@@ -209,7 +233,11 @@ def _values(channel: Channel) -> dict[str, Any]:
         "useful": labels_record(useful),
         "sensitive": None,
         "outputs": channel.outputs,
-        "denominator": channel.denominator,
+        "denominator": channel.denominator if channel.totals is None else None,
+        "totals": channel.totals,
+        "given": channel.given or None,
+        "published": _published(channel),
+        "promise": record.promise_kind if record.promise_kind != TOTAL else None,
     }
     if channel.sensitive is not None:
         values["sensitive"] = labels_record(channel.sensitive)
@@ -231,6 +259,26 @@ def _values(channel: Channel) -> dict[str, Any]:
     if record.rules != NO_RULES:
         values["rules"] = record.rules.model_dump()
     return values
+
+
+def _published(channel: Channel) -> Any:
+    """What is written for the outputs, as the file has it."""
+    published = channel.published
+    if published is None:
+        return None
+    if _are_own_rows(channel.useful, channel.outputs, published):
+        return "rows"
+    return {"columns": published.columns, "cells": published.cells}
+
+
+def _are_own_rows(
+    useful: Variable, outputs: Sequence[str], published: OutputCells
+) -> bool:
+    """True if every output has the name and the cells of a symbol of the useful columns."""
+    if published.columns != useful.columns:
+        return False
+    symbol_of = dict(zip(useful.names, useful.symbols, strict=True))
+    return [symbol_of.get(label) for label in outputs] == list(published.cells)
 
 
 def _plain(models: Sequence[Record]) -> list[dict[str, Any]]:
@@ -346,14 +394,40 @@ def _channel(version: int, document: ChannelDocument) -> Channel:
     sensitive = None
     if document.sensitive is not None:
         sensitive = variable_of(document.sensitive, "sensitive")
+    denominator = document.denominator
+    if (denominator is None) == (document.totals is None):
+        raise InputError(
+            "the channel file must have either a denominator or the totals of its rows"
+        )
     return Channel(
         useful=useful,
         outputs=document.outputs,
         rows=_rows(document, useful),
-        denominator=document.denominator,
+        denominator=denominator or 1,
+        totals=document.totals,
+        given=document.given,
+        published=_output_cells(document, useful),
         joint=_joint(document, sensitive, useful),
         sensitive=sensitive,
         record=_record(document),
+    )
+
+
+def _output_cells(document: ChannelDocument, useful: Variable) -> OutputCells | None:
+    """What is written for the outputs."""
+    published = document.published
+    if published is None:
+        return None
+    if isinstance(published, Published):
+        return OutputCells(published.columns, published.cells)
+    symbol_of = dict(zip(useful.names, useful.symbols, strict=True))
+    unknown = [label for label in document.outputs if label not in symbol_of]
+    if unknown:
+        raise InputError(
+            f"published: the output {listed(unknown)} is no symbol of the useful columns"
+        )
+    return OutputCells(
+        useful.columns, tuple(symbol_of[label] for label in document.outputs)
     )
 
 
@@ -388,6 +462,7 @@ def _record(document: ChannelDocument) -> ChannelRecord:
         budgets=document.budgets,
         after=document.after,
         averages=document.averages,
+        promise_kind=document.promise,
         rules=document.rules,
     )
 

@@ -1,21 +1,19 @@
-"""Open a channel file of any kind: of one column, of rows, or of boxes of rows.
+"""Open a channel file of any kind: a channel, or one for boxes of rows.
 
 The name of a format stands near the beginning of each file. `load` looks for it there and calls the
 reader of that format, which checks everything; what names no other format goes to the reader of
 channels of one column, whose refusal fits any file.
 
-`load_without_boxes` and `load_single` open a file in the same way, and then refuse the kinds that
-their callers cannot work with.
+`load_without_boxes` opens a file in the same way, and then refuses boxes.
 """
 
 from __future__ import annotations
 
 import os
 
-from mechdesign.channel import box_file, file, row_file
+from mechdesign.channel import box_file, file
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import read_errors, text_of
 
@@ -26,8 +24,8 @@ A label there could hold the name of a format, too, so the reader of the format 
 """
 
 
-def load(path: str | os.PathLike[str]) -> Channel | RowChannel | BoxChannel:
-    """Open the file of a channel, of one variable, of rows, or of boxes of rows.
+def load(path: str | os.PathLike[str]) -> Channel | BoxChannel:
+    """Open the file of a channel, or of one for boxes of rows.
 
     Raises
     ------
@@ -36,14 +34,12 @@ def load(path: str | os.PathLike[str]) -> Channel | RowChannel | BoxChannel:
     """
     # Parsing a large file only to learn its format would take seconds.
     head = _head(path)
-    if _is_of(head, row_file.RowChannelDocument.FORMAT):
-        return row_file.read(path)
     if _is_of(head, box_file.BoxChannelDocument.FORMAT):
         return box_file.read(path)
     return file.read(path)
 
 
-def load_without_boxes(path: str | os.PathLike[str]) -> Channel | RowChannel:
+def load_without_boxes(path: str | os.PathLike[str]) -> Channel:
     """Open a channel for work that channels for boxes of rows do not have: exports, compositions.
 
     Raises
@@ -56,23 +52,6 @@ def load_without_boxes(path: str | os.PathLike[str]) -> Channel | RowChannel:
         raise InputError(
             f"{text_of(path)} is a channel for boxes of rows, and this command does not take one: "
             "`apply`, `run`, `check`, `estimate`, `show`, `audit` and `report` do"
-        )
-    return channel
-
-
-def load_single(path: str | os.PathLike[str]) -> Channel:
-    """Open the file of a channel of one column, for work that row channels do not have.
-
-    Raises
-    ------
-    InputError
-        If the file is a row channel, or no channel, or was edited or damaged.
-    """
-    channel = load(path)
-    if isinstance(channel, (RowChannel, BoxChannel)):
-        raise InputError(
-            f"{text_of(path)} is a channel of whole rows, and this needs a channel of one column: "
-            "design one with --useful"
         )
     return channel
 

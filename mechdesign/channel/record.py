@@ -21,7 +21,7 @@ from pydantic import Field, model_validator
 from mechdesign.core.arguments import repeated
 from mechdesign.core.errors import InputError
 from mechdesign.core.records import Digest, Matching, Record
-from mechdesign.core.wording import listed
+from mechdesign.core.wording import listed, quoted
 from mechdesign.notions import Notion, check_budget, from_record
 from mechdesign.tables.cell_rules import NO_RULES, CellRules
 from mechdesign.tables.variable import Variable
@@ -34,6 +34,12 @@ Ratio = Annotated[
     ),
 ]
 Interval = tuple[Ratio, Ratio]
+
+TOTAL = "total"
+"""The promise that bounds P(s|k, y) against P(s); k are the given columns."""
+
+RELATIVE = "relative"
+"""The promise that bounds P(s|k, y) against P(s|k), for observers who know the given columns k."""
 
 PUBLIC_PROVENANCE = ("command", "tool", "version", "mechanism", "method")
 """Keys of the origin in a public file. With names, sizes and hashes of the source a reader could
@@ -93,11 +99,11 @@ class Objective(Record):
 
     `stay` has the least share of each symbol that keeps its value, `forbid` the pairs (from, to) of
     symbols of which the first is never released as the second. `constraints` counts further ones,
-    which a file cannot hold.
+    which a file cannot hold. Numbers of released rows are moved least in "ranks" by default.
     """
 
     name: Literal["truth", "distance", "costs", "convex"]
-    distance: Literal["absolute", "squared"] | None = None
+    distance: Literal["absolute", "squared", "ranks"] | None = None
     keep_frequencies: bool = False
     stay: dict[str, Ratio] = Field(default_factory=dict)
     forbid: tuple[tuple[str, str], ...] = ()
@@ -108,12 +114,12 @@ class Objective(Record):
         """Refuse an objective of distance without a distance, or another one with it."""
         if (self.name == "distance") != (self.distance is not None):
             raise InputError(
-                "distance (absolute or squared) belongs to the objective distance, no other"
+                "distance (absolute, squared or ranks) belongs to the objective distance, no other"
             )
         return self
 
 
-AverageMeasure: TypeAlias = Literal["mi", "tv", "chi2", "maximal-leakage"]
+AverageMeasure: TypeAlias = Literal["mi", "tv", "chi2", "maximal-leakage", "guess"]
 
 AVERAGE_MEASURES: tuple[AverageMeasure, ...] = get_args(AverageMeasure)
 """Average leakages that can have a budget."""
@@ -127,9 +133,10 @@ NO_PUBLIC_AVERAGE = (
 class AverageBudget(Record):
     """A bound on the average leakage over the outputs, which promises nothing about one record.
 
-    `mi` and `maximal-leakage` are in nats; `achieved` is the leakage of the channel, rounded
-    upwards. If the design minimised the leakage of channels that `keep` a share of the information,
-    no such channel leaks less than `lower_bound`, and the budget is the achieved leakage.
+    `mi` and `maximal-leakage` are in nats, `guess` is the share of right guesses. `achieved` is the
+    leakage of the channel, rounded upwards. If the design minimised the leakage of channels that
+    `keep` a share of the information, no such channel leaks less than `lower_bound`, and the budget
+    is the achieved leakage.
     """
 
     measure: AverageMeasure
@@ -179,7 +186,8 @@ class ChannelRecord:
     and `utility` are those of the integers. `after` has the `sha256` of the channel files
     (`channel.file.digest`) together with which this one keeps the promise. `rules` are those by
     which the cells of the table were read, and those of a release must be. `unwritable` is the
-    reason why no file may hold the channel, if there is one.
+    reason why no file may hold the channel, if there is one. `promise_kind` says against what lifts
+    are measured, `TOTAL` or `RELATIVE`.
     """
 
     notion: dict[str, Any] | None = None
@@ -194,6 +202,7 @@ class ChannelRecord:
     averages: tuple[AverageBudget, ...] = ()
     rules: CellRules = NO_RULES
     unwritable: str | None = None
+    promise_kind: str = TOTAL
 
     def promise(self, sensitive: Variable | None) -> Notion | None:
         """The notion of the request with the budgets of single symbols; None without a notion."""
@@ -243,6 +252,12 @@ class ChannelRecord:
             confidence=confidence or None,
             after=(),
         )
+
+    def __post_init__(self) -> None:
+        if self.promise_kind not in (TOTAL, RELATIVE):
+            raise InputError(
+                f"promise ({quoted(self.promise_kind)}) must be total or relative"
+            )
 
 
 def chosen_entries(record: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:

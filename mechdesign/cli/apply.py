@@ -187,6 +187,7 @@ def _kept_guess(reporter: Reporter, result: Applied, job: Job) -> dict[str, Any]
 
 def _written(result: Applied, target: str, dry_run: bool) -> str:
     """What was written where, and which columns the promise does not cover, for people."""
+    from mechdesign.jobs.options import FIXED
     from mechdesign.report.wording import count, first_labels, label
 
     released = ", ".join(map(label, result.columns))
@@ -202,4 +203,9 @@ def _written(result: Applied, target: str, dry_run: bool) -> str:
     if result.kept:
         kept = first_labels(result.kept, MOST_KEPT)
         text += f" Kept as they are, and not covered by the promise (--keep): {kept}."
+    if result.draws == FIXED:
+        text += (
+            " Counts are fixed: every released row occurs exactly as often as in the table of the "
+            "design, and the promise holds for readers of the whole file, too."
+        )
     return text

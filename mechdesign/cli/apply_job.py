@@ -80,6 +80,7 @@ class Job:
             "ledger": self.ledger,
             "changed": self.draws.changed,
             "fresh_draw": self.draws.fresh_draw,
+            "draws": self.draws.draws,
             "insecure_seed": self.draws.insecure_seed,
             "manifest": self.manifest,
             "internal_manifest": self.sides.internal_manifest,
@@ -136,13 +137,14 @@ class Job:
             or bool(self.sides.codebook)
             or self.draws.fresh_draw
             or self.draws.changed != "refuse"
+            or self.draws.draws is not None
             or self.published != PolicyOptions()
         )
         if is_asked:
             raise InputError(
                 "a mechanism draws nothing: --also, --as, --missing, --unknown, --normalise, "
-                "--trim, --changed, --fresh-draw, --internal-manifest and --codebook are for "
-                "channels"
+                "--trim, --changed, --fresh-draw, --draws, --internal-manifest and --codebook are "
+                "for channels"
             )
 
 

@@ -126,6 +126,11 @@ class JobOptions(LedgerOption):
         "Draw anew what was released before: two draws of a record can tell far more than one; "
         "says how much."
     )
+    draws: str | None = option(
+        "WHICH",
+        "fixed (every released row exactly as often as the table has it; the default where IN is "
+        "the table of the design) or independent (a draw of its own for each record).",
+    )
     dry_run: bool = flag("Check everything, the ledger too, and write nothing.")
     insecure_seed: int | None = option(
         "N", "Draws without a ledger, for tests: anybody who knows N can undo them."

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mechdesign.auditing.breaches import BreachVerdict
     from mechdesign.auditing.measures import ChannelMeasures
     from mechdesign.auditing.population_promise import PopulationPromise
+    from mechdesign.auditing.stated import Statement
 
 EXAMPLE = (
     "Example:  mechdesign audit channel.json        Or any matrix:  mechdesign audit --matrix "
@@ -66,6 +67,9 @@ class Verdict(NamedTuple):
         Every measure of the channel, with --all-measures.
     breaches
         Whether there is a privacy breach, for each protected column, with --breach.
+    statement
+        What the file states, held against its own table; None where another table was given, or
+        there is no file.
     """
 
     joint: md.Joint
@@ -74,11 +78,15 @@ class Verdict(NamedTuple):
     sentences: list[str]
     measures: ChannelMeasures | None = None
     breaches: tuple[BreachVerdict, ...] = ()
+    statement: Statement | None = None
 
     @property
     def satisfied(self) -> bool:
-        """Whether all that was asked for holds."""
-        return self.audit.satisfied and all(one.excluded for one in self.breaches)
+        """Whether all that was asked for holds, and what the file states."""
+        # A file whose figures are wrong keeps its promise by luck at best.
+        is_wrong = self.statement is not None and bool(self.statement.wrong)
+        has_breach = any(not one.excluded for one in self.breaches)
+        return self.audit.satisfied and not is_wrong and not has_breach
 
 
 def audit(
@@ -114,10 +122,6 @@ def audit(
         )
     else:
         loaded = md.load(channel)
-        if isinstance(loaded, md.RowChannel):
-            _refuse_breach(levels, "a channel of rows")
-            asked = _RowsAsked(table, budget, after, measures)
-            return _audit_rows(reporter, loaded, channel, asked, common)
         if isinstance(loaded, md.BoxChannel):
             _refuse_breach(levels, "a channel for boxes of rows")
             _refuse_measures(measures, "a channel for boxes of rows")
@@ -158,7 +162,7 @@ def _refuse_measures(measures: AllMeasures, subject: str) -> None:
     """Raise InputError if all measures are asked of a subject that has none."""
     if measures.all_measures:
         raise InputError(
-            "--all-measures is for the file of a channel of one column or of rows, not for "
+            "--all-measures is for the file of a channel of columns or rows, not for "
             f"{subject}: "
             "leave it out"
         )
@@ -176,12 +180,15 @@ def _answer(
     from mechdesign.report.average_section import audit_average_texts
     from mechdesign.report.breach_sentences import breach_sentences
     from mechdesign.report.command_records import audit_record
+    from mechdesign.report.file_statements import figures_record, figures_texts
     from mechdesign.report.terminal import audit_text, measures_text
 
     # Notices on a channel's own table were printed when it was designed.
     if table.table is not None:
         reporter.notices(verdict.joint.notices)
-    _report_verdict(reporter, name, verdict.audit.satisfied)
+    statement = verdict.statement
+    is_wrong = statement is not None and bool(statement.wrong)
+    _report_verdict(reporter, name, verdict.audit.satisfied and not is_wrong)
     channel_measures = verdict.measures
 
     def record() -> dict[str, Any]:
@@ -192,12 +199,17 @@ def _answer(
             answer["breaches"] = [
                 {**asdict(one), "excluded": one.excluded} for one in verdict.breaches
             ]
+        if statement is not None:
+            answer["figures"] = figures_record(statement)
         return answer
 
     def text() -> str:
-        averages = audit_average_texts(verdict.audit.averages)
-        sentences = [*breach_sentences(verdict.breaches), *verdict.sentences]
-        answer = audit_text(verdict.audit, [*averages, *sentences])
+        sentences = audit_average_texts(verdict.audit.averages)
+        sentences += breach_sentences(verdict.breaches)
+        sentences += verdict.sentences
+        if statement is not None:
+            sentences += figures_texts(statement)
+        answer = audit_text(verdict.audit, sentences)
         if channel_measures is not None:
             answer += "\n\n" + measures_text(channel_measures, measures.per_output)
         return answer
@@ -250,6 +262,7 @@ def _audit_channel(
     from mechdesign.auditing.common_table import common_table
     from mechdesign.auditing.population import set_behind
     from mechdesign.auditing.population_promise import population_promise
+    from mechdesign.auditing.stated import statement_of
     from mechdesign.report.sentences import population_sentences
 
     notion = _notion(channel, path, budget)
@@ -263,71 +276,19 @@ def _audit_channel(
             result = md.audit(channel, joint, notion, after=earlier)
             return Verdict(joint, result, None, sentences)
         joint = table.read_for(channel, path)
+        # Another table decides nothing of the figures of the file.
+        statement: Statement | None = None
+        if table.table is None and channel.joint is not None:
+            statement = statement_of(channel)
         # A design with --confidence is judged on the confidence set that it was made for.
         confidence = set_behind(channel, joint)
         result = md.audit(channel, joint, notion, population=confidence)
         # A promise for the population needs counts of records, and one secret for all columns.
         if not joint.is_counts or joint.sensitive.protects_columns:
-            return Verdict(joint, result, None, sentences)
+            return Verdict(joint, result, None, sentences, statement=statement)
         promise = population_promise(channel, joint, notion, chosen=confidence)
     sentences += population_sentences(promise, confidence, joint.total)
-    return Verdict(joint, result, promise, sentences)
-
-
-class _RowsAsked(NamedTuple):
-    """The options of an audit that concern a channel of rows."""
-
-    table: table_options.OtherTable
-    budget: options.MaybeBudget
-    after: options.AfterOptions
-    measures: AllMeasures
-
-
-def _audit_rows(
-    reporter: Reporter,
-    channel: md.RowChannel,
-    path: str,
-    asked: _RowsAsked,
-    common: options.CommonOptions,
-) -> int:
-    """The verdict on a channel of rows, on its own table or on another one."""
-    from mechdesign.auditing.rows import audit_rows
-    from mechdesign.report.rows import (
-        row_audit_record,
-        row_audit_text,
-        row_measures_text,
-    )
-
-    if asked.after.after:
-        raise InputError("--after belongs to channels of one column, not of rows")
-    # Without a notion `audit_rows` takes that of the channel.
-    notion: md.Notion | None = None
-    if asked.budget != options.MaybeBudget():
-        notion = asked.budget.notion_or(channel.notion.name)
-    row_measures: ChannelMeasures | None = None
-    with reporter.work("auditing"):
-        records = asked.table.rows_of(channel)
-        result = audit_rows(channel, records, notion)
-        if asked.measures.all_measures:
-            row_measures = asked.measures.of_rows(channel, records)
-    _report_verdict(reporter, path, result.satisfied)
-
-    def record() -> dict[str, Any]:
-        answer = row_audit_record(result)
-        if row_measures is not None:
-            answer["measures"] = asdict(row_measures)
-        return answer
-
-    def text() -> str:
-        answer = row_audit_text(result)
-        if row_measures is not None:
-            per_output = asked.measures.per_output
-            measured = row_measures_text(channel, row_measures, per_output=per_output)
-            answer += "\n\n" + measured
-        return answer
-
-    common.answer(record, text)
-    return 0 if result.satisfied else NO
+    return Verdict(joint, result, promise, sentences, statement=statement)
 
 
 def _audit_boxes(

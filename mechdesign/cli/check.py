@@ -148,13 +148,12 @@ def _check_channel(
     level: float,
     advance: Callable[[int], None],
 ) -> ReleaseCheck:
-    """Check a release against the channel of one column, of rows or of boxes in the file `path`."""
+    """Check a release against the channel, or the channel of boxes, in the file `path`."""
+    from mechdesign.auditing.stated import refuse_broken
     from mechdesign.channel.box_channel import BoxChannel
     from mechdesign.channel.loading import load
 
     channel = load(path)
-    if isinstance(channel, md.RowChannel):
-        return _check_rows(channel, release, compared, level)
     any_data = compared.any_data
     # The boxes are the symbols of a channel of one column, and what is in them is not compared.
     if isinstance(channel, BoxChannel):
@@ -162,6 +161,8 @@ def _check_channel(
             raise InputError(
                 "a release of boxes is checked by its labels alone: leave --original out"
             )
+        # Its single channel has no promise of its own.
+        refuse_broken(channel)
         channel = channel.single()
         # Its table lacks the slice, which is released as well.
         any_data = True
@@ -177,30 +178,4 @@ def _check_channel(
         **release.columns.arguments(),
         **release.published.arguments([channel]),
         **release.reading.arguments(),
-    )
-
-
-def _check_rows(
-    channel: md.RowChannel, release: Release, compared: CheckOptions, level: float
-) -> ReleaseCheck:
-    """Check a file of released rows."""
-    # Rows are compared as they are, under the names of the channel.
-    for group in (release.columns, release.published, release.reading):
-        if group != type(group)():
-            raise InputError(
-                "a channel of whole rows is checked under the columns' own names: "
-                "leave out the options for columns, labels and identifiers, or rename "
-                "the columns of the file"
-            )
-    if compared.ignore:
-        raise InputError(
-            "a check of whole rows compares the given and released columns only: leave --ignore out"
-        )
-    return md.check_release(
-        channel,
-        release.path,
-        original=compared.original,
-        level=level,
-        any_data=compared.any_data,
-        text=release.text.text(),
     )

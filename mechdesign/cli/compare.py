@@ -26,7 +26,7 @@ from mechdesign.cli.compare_options import GridOptions, OutputOptions, SweepOpti
 from mechdesign.cli.compare_purpose import answer_purpose_comparison
 from mechdesign.cli.compare_rows import answer_row_comparison, refuse_without_rows
 from mechdesign.cli.console import Reporter
-from mechdesign.cli.row_options import TRUTH, RowColumns
+from mechdesign.cli.row_options import RowColumns
 from mechdesign.core.errors import InputError
 
 EXAMPLE = (
@@ -71,7 +71,7 @@ def compare(
             rows,
             budgets,
             common,
-            objective=grid.objectives or TRUTH,
+            objective=grid.objectives or "truth",
             seconds=search.seconds,
         )
         return

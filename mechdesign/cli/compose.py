@@ -78,15 +78,10 @@ def compose(
     )
 
 
-def _average_notices(
-    paths: list[str], channels: list[md.Channel | md.RowChannel]
-) -> list[str]:
+def _average_notices(paths: list[str], channels: list[md.Channel]) -> list[str]:
     """That averages of single releases bound nothing about all of them together."""
     averaged: list[str] = []
     for path, channel in zip(paths, channels, strict=True):
-        # Channels of rows have no budgets on averages.
-        if isinstance(channel, md.RowChannel):
-            continue
         if channel.record.averages and path not in averaged:
             averaged.append(path)
     if not averaged:

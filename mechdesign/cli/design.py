@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import mechdesign as md
 from mechdesign.cli import options, table_options
@@ -27,7 +27,7 @@ from mechdesign.cli.design_options import (
 )
 from mechdesign.cli.line import COMMAND, command_line
 from mechdesign.cli.report import ReportOptions
-from mechdesign.cli.row_designs import design_merged, design_released_rows
+from mechdesign.cli.row_designs import design_boxed, design_merged
 from mechdesign.cli.row_options import RowOptions
 from mechdesign.core.errors import InputError
 
@@ -107,30 +107,36 @@ def design(
     output.check((table.table,), force=force)
     reports.check((table.table,), {"--output": output.output}, force=force)
     rows.refuse_alone()
-    if rows.asked:
-        return design_released_rows(reporter, arguments, population.level)
+    if rows.asked and population.level is not None:
+        return design_boxed(reporter, arguments, population)
     if rows.merging:
         return design_merged(reporter, arguments, population.level)
-    return _design_column(reporter, arguments, population)
+    return _design_table(reporter, arguments, population)
 
 
-def _design_column(
+def _design_table(
     reporter: Reporter,
     arguments: DesignArguments,
     population: options.PopulationRequest,
 ) -> int:
-    """Design a channel for the useful column, write it and its reports, print its promise."""
+    """Design a channel for a column or for rows, write it and its reports, print its promise."""
     from mechdesign.mechanisms.request import DesignRequest
 
     # Each group of options adds its part; earlier releases come last, because they widen the table.
     table = arguments.table
     with reporter.work("reading the table"):
-        joint, bins = table.read_before_auto()
+        columns = _columns(arguments)
+        joint, bins = table.read_before_auto(columns)
         # This notion is provisional: some budgets depend on the table, so `DesignBudget.designed`
         # replaces it.
-        request = DesignRequest(joint, arguments.budget.kind.at(1.0), bins=bins)
+        request = DesignRequest(
+            joint,
+            arguments.budget.kind.at(1.0),
+            bins=bins,
+            **_roles(arguments, columns),
+        )
         request = arguments.search.on(request)
-        request = arguments.objective.on(request, table, table.text())
+        request = arguments.objective.on(request, table, table.text(), columns)
         request = population.on(request, arguments.confidence.unseen(joint))
         request = _after(request, table, arguments.after.channels())
     result, proposals = _searched(reporter, arguments, request, population)
@@ -153,6 +159,26 @@ def _design_column(
     return 0
 
 
+def _columns(arguments: DesignArguments) -> tuple[str, ...] | None:
+    """The given and released columns of a release of rows; None for another release."""
+    rows = arguments.rows
+    if not rows.asked:
+        return None
+    rows.check_table(arguments.table)
+    return (*rows.given_columns(), *rows.released_columns(arguments.table))
+
+
+def _roles(
+    arguments: DesignArguments, columns: tuple[str, ...] | None
+) -> dict[str, Any]:
+    """The fields of the request that a release of rows has besides."""
+    if columns is None:
+        return {}
+    given = arguments.rows.given_columns()
+    released = columns[len(given) :]
+    return {"release": released, "given": given, **arguments.rows.on()}
+
+
 def _after(
     request: DesignRequest, table: table_options.InputTable, earlier: list[md.Channel]
 ) -> DesignRequest:
@@ -162,10 +188,10 @@ def _after(
     joint = request.joint
     whole = _with_columns(joint, table, earlier)
     # The wider table crosses all their columns; the new channel still releases its own alone.
-    released = None
-    if whole is not joint:
-        released = joint.useful.columns
-    return replace(request, joint=whole, after=earlier, release=released)
+    useful = None
+    if whole is not joint and not request.publishes_rows:
+        useful = joint.useful.columns
+    return replace(request, joint=whole, after=earlier, useful=useful)
 
 
 def _with_columns(
@@ -259,6 +285,7 @@ def _line(
         arguments.budget,
         arguments.confidence,
         arguments.after,
+        arguments.rows,
         arguments.search,
         objective,
         arguments.as_if_written,
@@ -301,7 +328,7 @@ def _answer(
 
     # Many different numbers are best sorted into bins, unless their distance is what counts.
     advice: tuple[str, ...] = ()
-    if arguments.objective.objective != "distance":
+    if arguments.objective.objective != "distance" and not arguments.rows.asked:
         advice = many_numbers(joint)
     reporter.notices((*joint.notices, *advice, *result.messages))
     path = arguments.output.output

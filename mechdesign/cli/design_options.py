@@ -195,7 +195,7 @@ class ObjectiveOptions(options.KeptOptions):
 
     @property
     def name(self) -> str:
-        """The objective of a release of one column."""
+        """The objective where it is named, else that of a release of one column."""
         return self.objective or "information"
 
     def shown(self) -> ObjectiveOptions:
@@ -205,12 +205,17 @@ class ObjectiveOptions(options.KeptOptions):
         # The line stands in a channel file, which may be given away.
         return replace(self, objective="COSTS.csv")
 
-    def task_of(self, table: table_options.InputTable) -> md.Joint | None:
-        """The table of the task column and the useful one, read like the table itself."""
+    def task_of(
+        self, table: table_options.InputTable, useful: tuple[str, ...] | None = None
+    ) -> md.Joint | None:
+        """The table of the task column and the useful ones, read like the table itself.
+
+        `useful` are these where no option names them.
+        """
         columns = self.task_table(table)
         if columns is None:
             return None
-        return columns.joint(columns.table)
+        return columns.joint(columns.table, useful=useful)
 
     def task_table(
         self, table: table_options.InputTable
@@ -231,16 +236,22 @@ class ObjectiveOptions(options.KeptOptions):
         return replace(table, sensitive=self.task, protect_each=False)
 
     def on(
-        self, request: DesignRequest, table: table_options.InputTable, text: TextOptions
+        self,
+        request: DesignRequest,
+        table: table_options.InputTable,
+        text: TextOptions,
+        useful: tuple[str, ...] | None = None,
     ) -> DesignRequest:
-        """The request with these options; `text` is how a file of costs or queries is written."""
+        """The request with these options; `text` is how a file of costs or queries is written,
+        `useful` the columns of a release of rows.
+        """
         from mechdesign.mechanisms.least_cost_matrix import read_costs
         from mechdesign.mechanisms.queries import is_queries_file, read_queries
 
         # Costs have the symbols in header and first column, queries their names in a first column
         # called "query": the header of the file decides which it is.
         symbols = request.joint.useful.names
-        objective: Any = self.name
+        objective: Any = self.objective
         if not self.named:
             if is_queries_file(self.name, text):
                 objective = read_queries(self.name, symbols, text)
@@ -249,12 +260,26 @@ class ObjectiveOptions(options.KeptOptions):
         return replace(
             request,
             objective=objective,
-            task=self.task_of(table),
+            task=self.task_of(table, useful),
             distance=self.distance,
-            keep_frequencies=self.keep_frequencies,
+            keep_frequencies=self.keeps_law,
             stay=parsing.stays_of(self.stay, symbols),
-            forbid=parsing.pairs_of(self.forbid, symbols),
+            forbid=parsing.pairs_of(self.forbid, _known(request)),
         )
+
+
+def _known(request: DesignRequest) -> tuple[str, ...]:
+    """What --forbid may name: symbols; of rows also cells, and cells with their column."""
+    useful = request.joint.useful
+    known = dict.fromkeys(useful.names)
+    if request.publishes_rows:
+        for column, cells in zip(
+            useful.columns, zip(*useful.symbols, strict=True), strict=True
+        ):
+            for cell in cells:
+                known[cell] = None
+                known[f"{column}={cell}"] = None
+    return tuple(known)
 
 
 @dataclass(frozen=True, kw_only=True)

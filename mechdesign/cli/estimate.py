@@ -35,7 +35,7 @@ from mechdesign.cli.released import (
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.analysis.row_frequencies import RowFrequencies
+    from mechdesign.analysis.column_frequencies import ColumnFrequencies
 
 EXAMPLE = (
     "Example:  mechdesign estimate released.csv --channel channel.json --method ml "
@@ -107,9 +107,10 @@ def estimate(
     if isinstance(loaded, md.BoxChannel):
         # Frequencies of boxes; `show` says which rows each of them has.
         loaded = loaded.single()
-    if isinstance(loaded, md.RowChannel):
-        _refuse_other_cells(released, loaded, others, "rows")
-        _estimate_rows(reporter, released, loaded, text, asked, common)
+    if loaded.keeps_law and asked.by is None and not as_csv:
+        _refuse_other_cells(released, loaded, others, "columns")
+        file = _ReleasedFile(released, columns, published, others, reading, text)
+        _estimate_shares(reporter, file, loaded, asked, common)
         return
     if asked.of is not None:
         raise InputError(
@@ -132,7 +133,7 @@ class _ReleasedFile(NamedTuple):
 
 def _refuse_other_cells(
     released: str,
-    channel: md.RowChannel | md.BoxChannel,
+    channel: md.Channel | md.BoxChannel,
     others: OtherCells,
     kind: str,
 ) -> None:
@@ -212,7 +213,7 @@ def _estimate_boxes(
     from mechdesign.analysis.box_frequencies import box_question
     from mechdesign.analysis.file_frequencies import estimate_file
     from mechdesign.analysis.joint_frequencies import JointFrequencies
-    from mechdesign.report.row_estimates import box_estimate_note
+    from mechdesign.report.column_estimates import box_estimate_note
 
     if asked.method != "unbiased" or asked.target != "population" or asked.by:
         raise InputError(
@@ -222,7 +223,7 @@ def _estimate_boxes(
     level = number("--level", asked.level)
     # A channel without its counts can only bound the frequencies inside its boxes.
     is_bounded = asked.any_data
-    estimates: list[RowFrequencies] = []
+    estimates: list[ColumnFrequencies] = []
     with reporter.work("counting", unit="records") as advance:
         for name in (asked.of or "").split(","):
             question = box_question(channel, name)
@@ -248,64 +249,75 @@ def _estimate_boxes(
     _answer_columns(estimates, facts, [note], common)
 
 
-def _estimate_rows(
+def _estimate_shares(
     reporter: Reporter,
-    released: str,
-    channel: md.RowChannel,
-    text: table_options.TextFormat,
+    file: _ReleasedFile,
+    channel: md.Channel,
     asked: EstimateOptions,
     common: options.CommonOptions,
 ) -> None:
-    """Frequencies of columns of released rows, each by itself or several together."""
-    from mechdesign.analysis.row_frequencies import estimate_rows
-    from mechdesign.formats.cells import Encoded
-    from mechdesign.leaks.coded_table import coded_table
+    """Shares of columns of a release that keeps the law of its table."""
+    from mechdesign.analysis.law_estimates import estimate_shares
+    from mechdesign.report.column_estimates import law_estimate_note
 
-    if asked.method != "unbiased" or asked.target != "population":
-        raise InputError(
-            "frequencies of released rows are unbiased and for the population: leave --method "
-            "and --target out"
-        )
-    # Each group of columns is estimated together: the frequencies of its crossed symbols. By
-    # default every column is a group of its own.
-    groups = [(name,) for name in channel.output_columns]
-    if asked.of is not None:
-        groups = [tuple(asked.of.split(","))]
-    if asked.by is not None:
-        groups = [(*group, asked.by) for group in groups]
+    for group in (file.columns, file.published, file.reading):
+        if group != type(group)():
+            raise InputError(
+                "released rows are read under the columns' own names: leave out the options for "
+                "columns, labels and identifiers, or rename the columns of the file"
+            )
     level = number("--level", asked.level)
-    with reporter.work("counting", unit="records"):
-        # Read once; each group then counts the integer codes of its columns.
-        table = coded_table(released, text.text())
-        columns: dict[str, Encoded] = {}
-        for name, column in table.columns.items():
-            columns[name] = Encoded(column.codes, column.values)
-        estimates: list[RowFrequencies] = []
-        for group in groups:
-            estimates.append(estimate_rows(channel, columns, group, level=level))
-    reporter.done("estimated", f"{released} is counted", records=table.records)
-    facts = {"records": table.records, "level": level}
-    _answer_columns(estimates, facts, [], common)
+    fixed = _has_fixed_counts(file.path)
+    with reporter.work("counting", unit="records") as advance:
+        estimates = estimate_shares(
+            channel,
+            file.path,
+            None if asked.of is None else tuple(asked.of.split(",")),
+            level=level,
+            target=asked.target,
+            fixed=fixed,
+            text=file.text.text(),
+            advance=advance,
+        )
+    records = estimates[0].records
+    reporter.done("estimated", f"{file.path} is counted", records=records)
+    facts = {"records": records, "level": level, "fixed_counts": fixed}
+    _answer_columns(estimates, facts, [law_estimate_note(fixed=fixed)], common)
+
+
+def _has_fixed_counts(path: str) -> bool:
+    """True if the manifest beside a release says that its counts were fixed."""
+    from mechdesign.core.files import has_sha256
+    from mechdesign.jobs.manifest_records import read_manifest
+
+    try:
+        manifest = read_manifest(f"{path}.manifest.json", "public")
+    except InputError:
+        return False
+    # The digest ties the manifest to this very file.
+    if not has_sha256(path, manifest.output):
+        return False
+    return all(column.draws == "fixed" for column in manifest.released)
 
 
 def _answer_columns(
-    estimates: Sequence[RowFrequencies],
+    estimates: Sequence[ColumnFrequencies],
     facts: Mapping[str, Any],
     notes: Sequence[str],
     common: options.CommonOptions,
 ) -> None:
     """Print the estimates of columns one below the other, then notes; `facts` begin the record."""
-    from mechdesign.report.row_estimates import (
-        row_frequencies_record,
-        row_frequencies_text,
+    from mechdesign.report.column_estimates import (
+        column_frequencies_record,
+        column_frequencies_text,
     )
 
     def record() -> dict[str, Any]:
-        frequencies = [row_frequencies_record(column) for column in estimates]
+        frequencies = [column_frequencies_record(column) for column in estimates]
         return {**facts, "frequencies": frequencies}
 
     def people_text() -> str:
-        tables = [row_frequencies_text(column) for column in estimates]
+        tables = [column_frequencies_text(column) for column in estimates]
         return "\n\n".join([*tables, *notes])
 
     common.answer(record, people_text)

@@ -21,7 +21,6 @@ from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
     from mechdesign.auditing.measures import ChannelMeasures
-    from mechdesign.tables.records import Records
 
 EXAMPLE = "Example:  mechdesign measure channel.json --alpha 2 --alpha 10"
 
@@ -73,14 +72,6 @@ class AllMeasures:
 
         return measures_of(channel, joint, self._alphas, tuple(self.orders or ()))
 
-    def of_rows(
-        self, channel: md.RowChannel, records: Records | None
-    ) -> ChannelMeasures:
-        """Every measure of a row channel on the table, or on its own."""
-        from mechdesign.auditing.row_measures import measure_rows
-
-        return measure_rows(channel, records, self._alphas, tuple(self.orders or ()))
-
     @property
     def _alphas(self) -> tuple[float, ...]:
         """Orders of the alpha-lift: 2, and every other one above 1."""
@@ -101,7 +92,6 @@ def measure(
     They are measured on the channel's own table unless another one is given.
     """
     from mechdesign.auditing.measures import measure as measures_of
-    from mechdesign.auditing.row_measures import measure_rows
     from mechdesign.channel.loading import load_without_boxes
     from mechdesign.report.terminal import measures_text
 
@@ -113,12 +103,9 @@ def measure(
     orders = tuple(asked.orders or ())
     notices: tuple[str, ...] = ()
     with reporter.work("measuring"):
-        if isinstance(loaded, md.RowChannel):
-            result = measure_rows(loaded, table.rows_of(loaded), alphas, orders)
-        else:
-            joint = table.read_for(loaded, channel)
-            notices = joint.notices
-            result = measures_of(loaded, joint, alphas, orders)
+        joint = table.read_for(loaded, channel)
+        notices = joint.notices
+        result = measures_of(loaded, joint, alphas, orders)
     # Notices on a channel's own table were printed when it was designed.
     if table.table is not None:
         reporter.notices(notices)

@@ -253,9 +253,9 @@ class AfterOptions:
 
     def channels(self) -> list[md.Channel]:
         """The channels of the earlier releases, in the order of the command line."""
-        from mechdesign.channel.loading import load_single
+        from mechdesign.channel.loading import load_without_boxes
 
-        return [load_single(path) for path in self.after or ()]
+        return [load_without_boxes(path) for path in self.after or ()]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,8 +324,24 @@ class KeptOptions:
     """What is kept"""
 
     distance: str | None = option(
-        "KIND", "With distance: absolute (default) or squared."
+        "KIND",
+        "With distance: absolute (default) or squared; with --release ranks (default) or absolute.",
     )
     keep_frequencies: bool = flag(
-        "With truth, distance, costs: expected shares of symbols stay as they are."
+        "With truth, distance, costs: expected shares of symbols stay as they are (default with "
+        "--release)."
     )
+    free_frequencies: bool = flag(
+        "With --release: leave the expected shares open, which keeps more cells."
+    )
+
+    @property
+    def keeps_law(self) -> bool | None:
+        """Whether expected shares are kept; None where nothing was said."""
+        if self.keep_frequencies and self.free_frequencies:
+            raise InputError(
+                "--keep-frequencies and --free-frequencies contradict each other"
+            )
+        if self.keep_frequencies:
+            return True
+        return False if self.free_frequencies else None

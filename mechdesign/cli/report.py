@@ -4,7 +4,7 @@ file for people.
 `report` loads the channel, audits it again where the file has its table, and lets `ReportOptions`
 write the files. --report is an internal report, computed from the table, --public-report one for
 everybody, computed from the channel alone. Channels of rows and of boxes have pages of their own
-(`save_rows`), and so has a mechanism file of `quantize`. A report on a channel of one column has
+(`save_boxes`), and so has a mechanism file of `quantize`. A report on a channel of one column has
 the shell lines that design, audit, apply and show it (`commands`). `design` shares
 `ReportOptions`.
 """
@@ -162,11 +162,6 @@ VERDICTS = {
     None: "not checked, because the table is missing",
 }
 
-NO_TABLE = (
-    "is a public channel without its table, and the report of a row channel is computed from the "
-    "table: report on the file that has it"
-)
-
 NO_COUNTS = (
     "is a public channel without its counts, and the report of a channel for boxes is computed "
     "from them: report on the file that has them"
@@ -205,8 +200,8 @@ def report(
 
     started = time.perf_counter()
     loaded = load(channel)
-    if isinstance(loaded, md.RowChannel | md.BoxChannel):
-        return _report_rows(loaded, channel, reports, reporter, common, force=force)
+    if isinstance(loaded, md.BoxChannel):
+        return _report_boxes(loaded, channel, reports, reporter, common, force=force)
     notion = promise_of(loaded, channel)
     if loaded.joint is None and reports.report is not None:
         raise InputError(
@@ -230,8 +225,8 @@ def report(
     return NO if satisfied is False else 0
 
 
-def _report_rows(
-    channel: md.RowChannel | md.BoxChannel,
+def _report_boxes(
+    channel: md.BoxChannel,
     name: str,
     reports: ReportOptions,
     reporter: Reporter,
@@ -239,10 +234,10 @@ def _report_rows(
     *,
     force: bool,
 ) -> int:
-    """Write the report of a channel of whole rows."""
+    """Write the report of a channel of boxes."""
     started = time.perf_counter()
     with reporter.work("reporting"):
-        verdict = save_rows(channel, name, reports, force=force)
+        verdict = save_boxes(channel, name, reports, force=force)
     satisfied = verdict.satisfied
     reporter.done("reported", reports.text(), **reports.files, satisfied=satisfied)
     seconds = time.perf_counter() - started
@@ -256,8 +251,8 @@ def _report_rows(
     return NO if satisfied is False else 0
 
 
-class RowVerdict(NamedTuple):
-    """What a channel of whole rows promises, and whether it keeps it.
+class BoxVerdict(NamedTuple):
+    """What a channel of boxes promises, and whether it keeps it.
 
     `notion` is None where nothing but given columns is released, `satisfied` where a public channel
     lacks the table.
@@ -267,36 +262,31 @@ class RowVerdict(NamedTuple):
     satisfied: bool | None
 
 
-def save_rows(
-    channel: md.RowChannel | md.BoxChannel,
+def save_boxes(
+    channel: md.BoxChannel,
     name: str,
     reports: ReportOptions,
     *,
     force: bool,
-) -> RowVerdict:
-    """Write the reports of a channel of whole rows from the file `name`; its exact verdict."""
-    from mechdesign.report.box_sentences import notion_of
-    from mechdesign.report.row_reports import (
+) -> BoxVerdict:
+    """Write the reports of a channel of boxes from the file `name`; its exact verdict."""
+    from mechdesign.report.box_reports import (
         save_internal_report,
         save_public_report,
-        verdict_on_rows,
+        verdict_on_boxes,
     )
+    from mechdesign.report.box_sentences import notion_of
 
-    satisfied = verdict_on_rows(channel)
+    satisfied = verdict_on_boxes(channel)
     if satisfied is None and reports.report is not None:
-        problem = NO_TABLE
-        if isinstance(channel, md.BoxChannel):
-            problem = NO_COUNTS
-        raise InputError(f"{name} {problem}, or give --public-report FILE")
+        raise InputError(f"{name} {NO_COUNTS}, or give --public-report FILE")
     if reports.report is not None:
         save_internal_report(channel, reports.report, overwrite=force)
     if reports.public_report is not None:
         save_public_report(
             channel, reports.public_report, satisfied=satisfied, overwrite=force
         )
-    if isinstance(channel, md.BoxChannel):
-        return RowVerdict(notion_of(channel), satisfied)
-    return RowVerdict(channel.notion, satisfied)
+    return BoxVerdict(notion_of(channel), satisfied)
 
 
 def design_line(channel: md.Channel, output: str) -> str | None:

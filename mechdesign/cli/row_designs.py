@@ -1,60 +1,81 @@
-"""`mechdesign design` for whole rows (--release), and for a column with rare symbols merged.
+"""`mechdesign design` for boxes: of rows with a confidence level (--release, --confidence), and of
+a column with rare symbols merged (--merge-rare).
 
 Both make channels that are released and reported alike, and refuse the same options
-(`_refuse_other_options`). `design_released_rows` crosses the columns of --release and designs one
-level after the other; with --confidence it learns boxes of rows. `design_merged` (--merge-rare)
-learns boxes of the symbols of one column: of the jobs clerk, typist and smith it may release
-"clerk or typist" as one. Each reads the table, searches within --time-limit, and lets
-`design_rows.answer_rows` write the files and print the promise.
+(`_refuse_other_options`). `design_boxed` learns boxes of rows; `design_merged` learns boxes of the
+symbols of one column: of the jobs clerk, typist and smith it may release "clerk or typist" as one.
+Each reads the table, searches within --time-limit, and lets `design_boxes.answer_boxes` write the
+files and print the promise.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-import mechdesign as md
-from mechdesign.cli import options, parsing
+from mechdesign.cli import options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.design_arguments import DesignArguments
-from mechdesign.cli.design_options import DesignBudget, DesignOptions
-from mechdesign.cli.design_rows import answer_rows, designed, read_rows
-from mechdesign.cli.row_options import TOTAL, TRUTH
+from mechdesign.cli.design_boxes import answer_boxes
+from mechdesign.cli.design_options import DesignOptions
+from mechdesign.cli.report import ReportOptions
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
     from mechdesign.mechanisms.box_result import BoxDesign
+    from mechdesign.tables.joint import Joint
+
+OF_BOXES = (None, "truth", "information")
+"""The objectives of boxes of rows."""
+
+OF_MERGED = (None, "information")
+"""The objectives of a column with merged symbols."""
 
 
-def design_released_rows(
-    reporter: Reporter, arguments: DesignArguments, level: float | None
+def design_boxed(
+    reporter: Reporter,
+    arguments: DesignArguments,
+    population: options.PopulationRequest,
 ) -> int:
-    """Design a channel for whole rows, write it and its report, print its promise."""
-    _refuse_other_options(arguments)
+    """Design a channel for boxes of rows, write it and its report, print its promise."""
+    from mechdesign.channel.box_channel import NOT_PUBLIC
+    from mechdesign.mechanisms.designing import design_requested
+    from mechdesign.mechanisms.request import DesignRequest
+
+    _refuse_other_options(arguments, OF_BOXES)
     table = arguments.table
     rows = arguments.rows
-    search = arguments.search
+    # Before the search, at whose end the file would be refused.
+    if rows.fill and arguments.output.public:
+        raise InputError(NOT_PUBLIC)
+    rows.check_table(table)
+    released = rows.released_columns(table)
+    given = rows.given_columns()
     with reporter.work("reading the table"):
-        joint = read_rows(table, rows)
+        joint, bins = table.read_before_auto((*given, *released))
+        if bins is not None:
+            raise InputError(
+                "--bin auto needs a design of the table: give edges, a width or quantiles:N"
+            )
         _check_listed(arguments.confidence.secrets, joint)
-        task = _task_rows(arguments, joint)
-    with reporter.work("searching", unit="nodes", limit=search.seconds) as work:
-        design = designed(
-            joint,
-            rows,
-            _row_notion(arguments.budget, joint),
-            objective=arguments.objective.objective or TRUTH,
-            bins=parsing.bins_of(table.bins),
-            time_limit=_row_seconds(search),
-            progress=work.step,
-            keep=arguments.budget.keep,
-            allow_identifier=search.allow_identifier,
-            confidence=level,
-            task=task,
-        )
+    request = DesignRequest(
+        joint,
+        arguments.budget.notion_or("alip"),
+        release=released,
+        given=given,
+        confidence=population.level,
+        **rows.on(),
+    )
+    request = arguments.objective.on(request, table, table.text(), (*given, *released))
+    request = arguments.search.on(request)
+    with reporter.work(
+        "searching", unit="nodes", limit=arguments.search.seconds
+    ) as work:
+        result: Any = design_requested(replace(request, progress=work.step))
     reporter.notices(joint.notices)
-    groups = _row_groups(arguments, level, arguments.objective.shown())
-    return _answer_rows(reporter, arguments, design, groups)
+    groups = _row_groups(arguments, population.level, arguments.objective.shown())
+    return _answer_boxes(reporter, arguments, result, groups)
 
 
 def design_merged(
@@ -69,7 +90,7 @@ def design_merged(
         raise InputError(
             "--merge-rare needs --confidence: without it no symbol is too rare"
         )
-    _refuse_other_options(arguments)
+    _refuse_other_options(arguments, OF_MERGED)
     rows = arguments.rows
     search = arguments.search
     with reporter.work("reading the table"):
@@ -92,11 +113,13 @@ def design_merged(
         records = Records.from_joint(joint, [joint.useful.columns])
         design = design_boxes(records, request)
     reporter.notices(joint.notices)
-    return _answer_rows(reporter, arguments, design, _row_groups(arguments, level))
+    return _answer_boxes(reporter, arguments, design, _row_groups(arguments, level))
 
 
-def _refuse_other_options(arguments: DesignArguments) -> None:
-    """Refuse options that a release of rows or boxes does not have."""
+def _refuse_other_options(
+    arguments: DesignArguments, objectives: tuple[str | None, ...]
+) -> None:
+    """Refuse options that a release of rows or boxes does not have, and other objectives."""
     # First those with a reason or another way, then those that are only not built.
     if arguments.confidence.symbols is not None:
         raise InputError(
@@ -105,29 +128,47 @@ def _refuse_other_options(arguments: DesignArguments) -> None:
         )
     if arguments.after.after:
         raise InputError(
-            "--after is not built for a release of rows (--release, --merge-rare): leave it out; "
+            "--after is not built for boxes (--release with --confidence, --merge-rare): leave it "
+            "out; "
             "`mechdesign compose` says what the releases tell together"
         )
-    unbuilt = _unbuilt_options(arguments)
+    unbuilt = _unbuilt_options(arguments, objectives)
     if unbuilt:
         raise InputError(
-            f"{unbuilt[0]} is not built for a release of rows (--release, --merge-rare): leave "
-            "it out"
-        )
-    if arguments.budget.max_posterior is not None and arguments.rows.promise != TOTAL:
-        raise InputError(
-            "--max-posterior is about beliefs, and a relative promise says how much they change "
-            "where the given columns are known: take --promise total, or --at-most-times"
+            f"{unbuilt[0]} is not built for boxes (--release with --confidence, --merge-rare): "
+            "leave it out"
         )
 
 
-def _unbuilt_options(arguments: DesignArguments) -> list[str]:
+def _unbuilt_options(
+    arguments: DesignArguments, objectives: tuple[str | None, ...]
+) -> list[str]:
     """The options on the command line that no release of rows has."""
     budget = arguments.budget
     confidence = arguments.confidence
-    unbuilt: list[str] = []
-    if budget.average is not None:
-        unbuilt.append("--average")
+    search = arguments.search
+    objective = arguments.objective
+    default = DesignOptions()
+    # Boxes of rows have a law to keep, merged symbols have free labels.
+    has_boxes = objectives == OF_BOXES
+    # By name what neither a release of rows with a confidence level nor merged symbols have, and
+    # whether it is given.
+    refused = {
+        "--average": budget.average is not None,
+        "--budget": bool(budget.budget),
+        "--objective": objective.objective not in objectives,
+        "--task": objective.task is not None,
+        "--distance": objective.distance is not None,
+        "--keep-frequencies": objective.keep_frequencies and not has_boxes,
+        "--free-frequencies": objective.free_frequencies and not has_boxes,
+        "--stay": bool(objective.stay),
+        "--forbid": bool(objective.forbid),
+        "--method": search.method != default.method,
+        "--enumerate": search.enumerate != default.enumerate,
+        "--gap": search.smallest_gap != default.smallest_gap,
+        "--curve": arguments.reports.curve != ReportOptions().curve,
+    }
+    unbuilt = [name for name, is_given in refused.items() if is_given]
     if confidence.confidence is not None:
         # Both turn the table into a budget, and the promise is about the population.
         if budget.keep is not None:
@@ -141,44 +182,12 @@ def _unbuilt_options(arguments: DesignArguments) -> list[str]:
     return unbuilt
 
 
-def _task_rows(arguments: DesignArguments, joint: md.Joint) -> md.Joint | None:
-    """The same rows with the column of the task in the place of the sensitive one; None without
-    a task.
-    """
-    from mechdesign.mechanisms.row_task import check_task_columns
-
-    of_task = arguments.objective.task_table(arguments.table)
-    if of_task is None:
-        return None
-    rows = arguments.rows
-    # The task is told of by all columns that are published, so it may be none of them.
-    groups = [*rows.levels(), rows.given_columns()]
-    names = (of_task.sensitive or "").split(",")
-    # Before the table is read again, which may take long.
-    check_task_columns(names, joint.sensitive.columns, groups)
-    return read_rows(of_task, rows)
-
-
-def _check_listed(secrets: str | None, joint: md.Joint) -> None:
+def _check_listed(secrets: str | None, joint: Joint) -> None:
     """Compare the list of sensitive values, if there is one, with the table."""
     from mechdesign.tables.confidence_files import check_secrets
 
     if secrets is not None:
         check_secrets(secrets, joint)
-
-
-def _row_notion(budget: DesignBudget, joint: md.Joint) -> md.Notion:
-    """What a release of rows promises; the lifts of a total promise are those of one column."""
-    if budget.keep is not None:
-        # Only the kind of the notion and the ratio of its sides count.
-        return budget.at("1")
-    if budget.max_posterior is None:
-        return budget.notion_or("alip")
-    from mechdesign.mechanisms.budget import posterior_budget
-    from mechdesign.mechanisms.request import DesignRequest
-
-    request = DesignRequest(joint, budget.kind.at(1.0))
-    return budget.notion_or("alip", posterior_budget(request, budget.max_posterior))
 
 
 def _row_seconds(search: DesignOptions) -> float:
@@ -209,14 +218,14 @@ def _row_groups(
     )
 
 
-def _answer_rows(
+def _answer_boxes(
     reporter: Reporter,
     arguments: DesignArguments,
-    design: md.RowDesign | BoxDesign,
+    design: BoxDesign,
     groups: tuple[object, ...],
 ) -> int:
     """Write the file of a channel for rows or boxes, and print its promise."""
-    return answer_rows(
+    return answer_boxes(
         reporter,
         design,
         arguments.common,

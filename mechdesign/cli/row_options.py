@@ -1,36 +1,42 @@
-"""The options of a release of whole rows: `RowColumns` of `compare`, `RowOptions` of `design`.
+"""The options of a release of rows: `RowColumns` of `compare`, `RowOptions` of `design`.
 
-``--release A,B*C --given D`` gives the levels (A,) and (B, C), which are drawn one after the other,
-each given those before it, and the column D, which is released as it is.
+``--release A,B --given D`` releases the columns A and B of every record as a row of the table, and
+the column D as it is. ``--release all`` releases every column but the sensitive ones, those of
+``--given`` and those of ``--leave-out``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
+from mechdesign.cli import parsing, table_options
 from mechdesign.cli.line import flag, option
+from mechdesign.core.arguments import repeated
 from mechdesign.core.errors import InputError
-from mechdesign.core.wording import quoted
-
-TRUTH = "truth"
-"""The objective of a release of rows where none is named."""
+from mechdesign.core.wording import listed, quoted
 
 TOTAL = "total"
 """The promise that compares with knowing nothing."""
 
+ALL = "all"
+"""Every column of the table that has no other role."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RowColumns:
-    """Release whole rows"""
+    """Release rows"""
 
     release: list[str] | None = option(
-        "COL[*COL][,..]",
-        "Release whole rows of these columns under one promise; "
-        "levels in this order, A*B crosses two columns in one level.",
+        "COL[,COL..]|all",
+        "Release rows of these columns under one promise, each column written by itself; all: "
+        "every column but the sensitive and left-out ones.",
     )
     given: list[str] | None = option(
         "COL[,COL..]", "Columns released as they are, with --release."
+    )
+    leave_out: list[str] | None = option(
+        "COL[,COL..]", "With --release all: columns that are not released."
     )
     promise: str = option(
         "WHICH",
@@ -38,61 +44,119 @@ class RowColumns:
         "with knowing the given columns).",
         "total",
     )
-    order: str = option(
-        "WHICH",
-        "Order of the levels: given, or best (tries all for up to five).",
-        "given",
-    )
-    least_mass: str | None = option(
-        "SHARE",
-        "Rows whose beginning is rarer than this release the rest as a constant.",
-    )
 
     @property
     def asked(self) -> bool:
-        """Whether rows are to be released."""
+        """True if rows are to be released."""
         return self.release is not None
-
-    def levels(self) -> list[tuple[str, ...]]:
-        """The columns of each level."""
-        # Repeating the option is the same as commas, as for every option that names columns.
-        levels: list[tuple[str, ...]] = []
-        for text in self.release or ():
-            for level in text.split(","):
-                # "A*B" is one level of two columns, which are drawn together.
-                columns = tuple(level.split("*"))
-                if "" in columns:
-                    raise InputError(
-                        f"--release {text!r} has an empty column name; write A,B*C,D"
-                    )
-                levels.append(columns)
-        return levels
 
     def given_columns(self) -> tuple[str, ...]:
         """The columns that are released as they are."""
-        columns: list[str] = []
-        for text in self.given or ():
-            columns += text.split(",")
-        if "" in columns:
-            raise InputError("--given has an empty column name; write A,B")
-        return tuple(columns)
+        return _names("--given", self.given)
 
-    def mass(self) -> float | None:
-        """The share of the records that the beginning of a row needs (`least_mass`)."""
-        if self.least_mass is None:
-            return None
-        try:
-            return float(self.least_mass)
-        except ValueError:
+    def released_columns(self, table: table_options.InputTable) -> tuple[str, ...]:
+        """The columns that are released as rows; of ``all`` those that the table has.
+
+        Raises
+        ------
+        InputError
+            If a column has two roles.
+        """
+        released = _names("--release", self.release)
+        left_out = _names("--leave-out", self.leave_out)
+        given = self.given_columns()
+        secrets = _secrets(table)
+        if released == (ALL,):
+            header = table.header()
+            # One name with commas in it, or several: the table decides.
+            text = table.sensitive or ""
+            hidden = {text} if text in header else set(text.split(","))
+            taken = {
+                *hidden,
+                *given,
+                *left_out,
+                *((table.weight,) if table.weight else ()),
+            }
+            unknown = [name for name in left_out if name not in header]
+            if unknown:
+                raise InputError(
+                    f"--leave-out: the table has no column {listed(unknown)}"
+                )
+            released = tuple(name for name in header if name not in taken)
+            if not released:
+                raise InputError("--release all leaves no column to release")
+            return released
+        if left_out:
             raise InputError(
-                f"--least-mass ({quoted(self.least_mass)}) must be a share of the records in [0, 1)"
-            ) from None
+                "--leave-out belongs to --release all; otherwise only the columns that --release "
+                "names are released"
+            )
+        for name in (*released, *given):
+            if name in secrets:
+                raise InputError(
+                    f"the sensitive column {quoted(name)} cannot be released or given; leave it "
+                    "out of --release and --given"
+                )
+        twice = repeated((*released, *given))
+        if twice is not None:
+            raise InputError(
+                f"the column {quoted(twice)} is released twice; name it once in --release, or in "
+                "--given"
+            )
+        return released
+
+    def check_table(self, table: table_options.InputTable) -> None:
+        """Refuse tables without single records, and columns named in two ways."""
+        if table.contingency or table.probabilities:
+            raise InputError(
+                "--release takes a table of records (or long counts with --weight), not "
+                "--contingency or --probabilities"
+            )
+        if table.useful is not None:
+            raise InputError(
+                "--release names the columns to release: leave --useful out"
+            )
+
+
+def _names(name: str, texts: list[str] | None) -> tuple[str, ...]:
+    """Columns from the values of an option, each of which may name several."""
+    names: list[str] = []
+    for text in texts or ():
+        columns = parsing.columns(name, text) or ()
+        names += columns.split(",") if isinstance(columns, str) else columns
+    return tuple(names)
+
+
+def _secrets(table: table_options.InputTable) -> tuple[str, ...]:
+    """The sensitive columns, in either reading of their text."""
+    secrets = parsing.columns("--sensitive", table.sensitive) or ()
+    if isinstance(secrets, str):
+        return (secrets, *secrets.split(","))
+    return secrets
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowOptions(RowColumns):
-    """Release whole rows"""
+    """Release rows"""
 
+    never: list[str] | None = option(
+        "A=a,B=b",
+        "With --release: a combination of cells that is never released; may be repeated.",
+    )
+    column_weight: list[str] | None = option(
+        "COL=W",
+        "With --release: what a changed cell of a column costs, in proportion (default 1); may be "
+        "repeated.",
+    )
+    smallest_group: str | None = option(
+        "K",
+        "With --release: only rows that at least K records have are released, each at least K "
+        "times (default: 5 where such rows hold half of the records, else 1).",
+    )
+    known: list[str] | None = option(
+        "COL[,COL..]",
+        "With --smallest-group: the columns that an outsider can know; default: all released.",
+    )
     cells: str | None = option(
         "N",
         "With --release and --confidence: number of boxes of rows; by default a slice "
@@ -104,7 +168,7 @@ class RowOptions(RowColumns):
         "promised together; auto (--merge-rare) takes the fewest with which half is kept.",
     )
     fill: bool = flag(
-        "With --release and --confidence: release symbols drawn inside the released box."
+        "With --release and --confidence: release rows of the table drawn within the released box."
     )
 
     slice_seed: str | None = option(
@@ -155,9 +219,35 @@ class RowOptions(RowColumns):
             only_of_rows = replace(self, merge_rare=None, rare=None, slice_seed=None)
         if only_of_rows != type(self)() and not self.asked:
             raise InputError(
-                "--given, --promise, --order, --least-mass, --cells, --rare, --slice-seed and "
-                "--fill belong to a release of rows: give --release COL,.. too"
+                "--given, --leave-out, --promise, --never, --column-weight, --smallest-group, "
+                "--known, --cells, --rare, --slice-seed and --fill belong to a release of rows: "
+                "give --release COL,.. too"
             )
+
+    def on(self) -> dict[str, Any]:
+        """The fields of a request that these options set, but for the columns."""
+        return {
+            "promise": self.promise,
+            "never": self.combinations(),
+            "column_weights": self.weights(),
+            "smallest_group": self.count("--smallest-group", self.smallest_group),
+            "known": _names("--known", self.known),
+            "cells": self.count("--cells", self.cells),
+            "rare": self.count("--rare", self.rare),
+            "fill": self.fill,
+            "slice_seed": self.count("--slice-seed", self.slice_seed),
+        }
+
+    def combinations(self) -> list[dict[str, str]]:
+        """The combinations of cells that are never released."""
+        return [_assignments("--never", text) for text in self.never or ()]
+
+    def weights(self) -> dict[str, str] | None:
+        """The weight of each column that has one of its own."""
+        weights: dict[str, str] = {}
+        for text in self.column_weight or ():
+            weights |= _assignments("--column-weight", text)
+        return weights or None
 
     def count(self, name: str, text: str | None) -> int | None:
         """A whole number among the options."""
@@ -169,3 +259,17 @@ class RowOptions(RowColumns):
             raise InputError(
                 f"{name} ({quoted(text)}) must be a whole number"
             ) from None
+
+
+def _assignments(name: str, text: str) -> dict[str, str]:
+    """COL=TEXT pairs, separated by commas."""
+    pairs: dict[str, str] = {}
+    parts = parsing.columns(name, text) or ()
+    for part in parts.split(",") if isinstance(parts, str) else parts:
+        column, has_sign, cell = part.partition("=")
+        if not has_sign or not column:
+            raise InputError(
+                f"{name} ({quoted(text)}) must be COL=TEXT pairs with commas"
+            )
+        pairs[column] = cell
+    return pairs

@@ -1,8 +1,8 @@
 """`mechdesign show CHANNEL`: the matrix and the codebook, for eyes or for other tools.
 
 `show` asks what the file is: a mechanism file of `quantize` (`mechanism.show_mechanism`), a channel
-of one column (`_show_channel`), or one of rows or boxes (`_show_rows`). Each has a text for people,
-such as ``clerk: mix-1 89.098 %, mix-2 10.902 %``, exact decimals as CSV (--csv), and a record
+(`_show_channel`), or one of boxes (`_show_boxes`). Each has a text for people, such as
+ ``clerk: mix-1 89.098 %, mix-2 10.902 %``, exact decimals as CSV (--csv), and a record
 (--json).
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import mechdesign as md
 from mechdesign.cli import options
-from mechdesign.cli.console import Reporter
+from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.mechanism import is_mechanism, show_mechanism
 
 EXAMPLE = (
@@ -19,62 +19,73 @@ EXAMPLE = (
 )
 
 
+BROKEN = (
+    "its own table disproves the promise of the file, which was edited or damaged: nothing is "
+    "released through it (`audit` shows where)"
+)
+"""The note beside a shown channel that breaks its promise."""
+
+
 def show(
     reporter: Reporter,
     channel: options.ChannelPath,
     common: options.CommonOptions,
     as_csv: options.AsCsv = False,
-) -> None:
+) -> int:
     """Print the probabilities of a channel, and the meaning of each output for the useful column.
 
     With --csv the matrix with exact decimals, a row per useful symbol, as `audit --matrix` reads
-    it. A channel of rows or boxes has a matrix for each node or stratum: these are one long table.
+    it. A channel of boxes has a matrix for each stratum: these are one long table.
     """
     common.refuse_beside(as_csv)
     if is_mechanism(channel):
         show_mechanism(channel, common, as_csv=as_csv)
-    else:
-        _show_channel(channel, common, as_csv=as_csv)
-    reporter.done("shown", f"{channel} is shown")
+        reporter.done("shown", f"{channel} is shown")
+        return 0
+    kept = _show_channel(channel, common, as_csv=as_csv)
+    if kept is False:
+        # On standard error too, for whoever reads the matrix alone.
+        reporter.notice(BROKEN)
+    reporter.done("shown", f"{channel} is shown", satisfied=kept)
+    return NO if kept is False else 0
 
 
-def _show_channel(path: str, common: options.CommonOptions, *, as_csv: bool) -> None:
-    """Print a channel of one column; those of rows and boxes go on to `_show_rows`."""
+def _show_channel(
+    path: str, common: options.CommonOptions, *, as_csv: bool
+) -> bool | None:
+    """Print a channel; whether it keeps its promise on its own table, None without one."""
+    from mechdesign.auditing.stated import keeps_promise
     from mechdesign.report.command_records import channel_record
     from mechdesign.report.terminal import channel_text, matrix_csv
 
     channel = md.load(path)
-    if isinstance(channel, (md.RowChannel, md.BoxChannel)):
-        _show_rows(channel, common, as_csv=as_csv)
-        return
+    kept = keeps_promise(channel)
+    if isinstance(channel, md.BoxChannel):
+        _show_boxes(channel, common, kept, as_csv=as_csv)
+        return kept
     text = channel_text
     if as_csv:
         text = matrix_csv
-    common.answer(lambda: channel_record(channel), lambda: text(channel))
+    common.answer(
+        lambda: {**channel_record(channel), "satisfied": kept}, lambda: text(channel)
+    )
+    return kept
 
 
-def _show_rows(
-    channel: md.RowChannel | md.BoxChannel,
+def _show_boxes(
+    channel: md.BoxChannel,
     common: options.CommonOptions,
+    kept: bool | None,
     *,
     as_csv: bool,
 ) -> None:
-    """A channel of rows has a matrix for every node, one of boxes for every stratum: as CSV they
-    are one long table.
-    """
-    from mechdesign.jobs.row_codebook import box_codebook_text, row_codebook_text
+    """A channel of boxes has a matrix for every stratum: as CSV they are one long table."""
+    from mechdesign.jobs.box_codebook import box_codebook_text
     from mechdesign.report.boxes import box_channel_record
-    from mechdesign.report.rows import row_channel_record, row_channel_text
 
-    if isinstance(channel, md.BoxChannel):
-        record = box_channel_record(channel)
-        text = channel.summary()
-        if as_csv:
-            text = box_codebook_text(channel)
-    else:
-        record = row_channel_record(channel)
-        text = row_channel_text(channel)
-        if as_csv:
-            text = row_codebook_text(channel)
+    record = box_channel_record(channel)
+    text = channel.summary()
+    if as_csv:
+        text = box_codebook_text(channel)
     # The end of the last line is printed with the answer.
-    common.answer(lambda: record, text.rstrip)
+    common.answer(lambda: {**record, "satisfied": kept}, text.rstrip)

@@ -22,7 +22,6 @@ from mechdesign.core.wording import listed
 if TYPE_CHECKING:
     from mechdesign.formats.cell_forms import CellForm
     from mechdesign.formats.text_options import TextOptions
-    from mechdesign.tables.records import Records
     from mechdesign.tables.variable import Variable
 
 AUTO = "auto"
@@ -75,8 +74,8 @@ class TableOptions:
     )
     useful: str | None = option(
         "COL[,COL..]",
-        "Column to release; several are crossed. With --contingency, the name that `apply` "
-        "will look for.",
+        "Column to release; several are crossed. It may be the sensitive one: then its own values "
+        "are protected. With --contingency, the name that `apply` will look for.",
     )
     weight: str | None = option(
         "COL",
@@ -193,20 +192,31 @@ class InputTable(TextFormat, TableOptions):
         public=PUBLIC_TABLE,
     )
 
-    def read_before_auto(self) -> tuple[md.Joint, Any]:
+    def header(self) -> tuple[str, ...]:
+        """The names of the columns of the table."""
+        from mechdesign.tables.reading import column_names_of
+
+        if self.table == "-":
+            raise InputError(
+                "--release all reads the header of the table first: give a file, not -"
+            )
+        return column_names_of(self.table, self.text())
+
+    def read_before_auto(self, useful: Columns | None = None) -> tuple[md.Joint, Any]:
         """The table without the bins that only a budget can decide (``auto``), and the request for
         these as `DesignRequest.bins` takes it.
 
         The request is "auto" for a table of one useful column, {column: "auto"} for crossed ones,
         and None where all bins are known. ``--bin age=10 --bin income=auto`` gives a table with
-        ages in tens and single incomes, and the request {"income": "auto"}.
+        ages in tens and single incomes, and the request {"income": "auto"}. `useful` are the
+        columns where no option names them.
         """
         # Three forms: bins of the one column, none or known ones, and bins by column.
         bins = parsing.bins_of(self.bins)
         if bins == AUTO:
-            return replace(self, bins=None).joint(self.table), AUTO
+            return replace(self, bins=None).joint(self.table, useful=useful), AUTO
         if bins is None or isinstance(bins, str):
-            return self.joint(self.table), None
+            return self.joint(self.table, useful=useful), None
         undecided: dict[str, Any] = {}
         decided: dict[str, Any] = {}
         for column, text in bins.items():
@@ -215,8 +225,10 @@ class InputTable(TextFormat, TableOptions):
             else:
                 decided[column] = text
         if not undecided:
-            return self.joint(self.table), None
-        table = replace(self, bins=None).joint(self.table, bins=decided or None)
+            return self.joint(self.table, useful=useful), None
+        table = replace(self, bins=None).joint(
+            self.table, useful=useful, bins=decided or None
+        )
         return table, undecided
 
 
@@ -229,7 +241,7 @@ class OtherTable(TextFormat, TableOptions):
     )
 
     def read(
-        self, path: str, *channels: md.Channel | md.RowChannel, together: bool = False
+        self, path: str, *channels: md.Channel, together: bool = False
     ) -> md.Joint | None:
         """The table of `--table` as the channels read it; None if the option is not given.
 
@@ -239,11 +251,10 @@ class OtherTable(TextFormat, TableOptions):
         ----------
         path : str
             The file of the channels, for messages.
-        channels : Channel or RowChannel
+        channels : Channel
         together : bool
             Whether the channels are judged together, so that all must protect the same column.
         """
-        from mechdesign.auditing.common_table import variables_of
         from mechdesign.release.policies import recorded_rules
         from mechdesign.tables.records import bins_by_column
 
@@ -260,9 +271,7 @@ class OtherTable(TextFormat, TableOptions):
                 protected.append(channel.sensitive)
         if together and self.sensitive is None:
             _refuse_different_secrets(protected)
-        read: list[Variable] = []
-        for channel in channels:
-            read += variables_of(channel)
+        read = [channel.useful for channel in channels]
         # A symbol of the channel is a bin: the table must be sorted into the very same ones.
         bins = bins_by_column(read)
         if bins and self.bins:
@@ -303,22 +312,6 @@ class OtherTable(TextFormat, TableOptions):
             )
         return joint
 
-    def rows_of(self, channel: md.RowChannel) -> Records | None:
-        """The rows of the table given over the columns of a row channel, None if none is given."""
-        from mechdesign.tables.records import Records, bins_by_column
-
-        if self.table is None:
-            return None
-        groups = [variable.columns for variable in channel.groups]
-        columns = channel.released_columns
-        # Without bins of the options: the channel's are applied below, to each column by itself.
-        whole = replace(self, bins=None)
-        joint = whole.joint(
-            self.table, sensitive=channel.sensitive.columns, useful=columns
-        )
-        bins = bins_by_column(channel.groups)
-        return Records.from_joint(joint, groups, bins=bins or None)
-
 
 def _refuse_different_secrets(protected: Sequence[Variable]) -> None:
     """Refuse to judge channels together that protect different columns."""
@@ -331,7 +324,7 @@ def _refuse_different_secrets(protected: Sequence[Variable]) -> None:
 
 
 def _protect_each_of_several(
-    protected: Sequence[Variable], channels: Sequence[md.Channel | md.RowChannel]
+    protected: Sequence[Variable], channels: Sequence[md.Channel]
 ) -> bool:
     """Whether every channel protects each of several columns for itself, not their combinations.
 

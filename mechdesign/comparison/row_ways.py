@@ -1,228 +1,197 @@
-"""A row channel beside what people do with several columns today.
+"""Ways to release rows at one budget, beside each other.
 
-`compare_rows` releases the same columns of the same table in three ways, and tells of each what it
-keeps and whether the row keeps its promise:
+`compare_rows` takes the request of a release of rows and sets beside its design
 
-- The *row channel* is the design of `design_rows`, whose promise is about the whole row.
-- *Each column by itself* has a channel for every level (`_separate_channel`), designed at the whole
-  budget as if the others were not there. Together they may break the promise: two columns that
-  each double a belief can make it four times as likely. `level_channels.measured_way` computes the
-  exact verdict on the whole row.
-- *Randomised response* has one parameter for all columns, the largest with which the row keeps its
-  promise on this table (`row_response`).
+- the same with free frequencies, which keeps more cells and moves the law of the table;
+- randomised response of whole rows: a row stays with a probability, else another record's row is
+  drawn from the law of the table. The largest probability is found by halves, exactly verified.
 
-Two columns of two symbols each at LIP 0.2 may give: ::
-
-    way                    satisfied  kept    eps_l   eps_u
-    row channel            True       0.1038  0.2000  0.1666
-    each column by itself  False      0.1929  0.4158  0.2929    (each alone keeps 0.2)
-    randomised response    True       0.0471  0.2000  0.1666
+Each way is a channel over the same rows, audited in the same way.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from mechdesign.auditing.row_masses import table_on
-from mechdesign.comparison.level_channels import (
-    LevelChannel,
-    PromisedRows,
-    RowWay,
-    measured_way,
-    unchanged_shares,
-)
-from mechdesign.comparison.row_response import RESPONSE, randomised_response
-from mechdesign.core.display import Displayed
-from mechdesign.core.progress import Steps
-from mechdesign.core.wording import about
+from mechdesign.auditing.measures import beyond_given, utility
+from mechdesign.auditing.verdict import Achieved, audit
+from mechdesign.channel.channel import DENOMINATOR, Channel
+from mechdesign.channel.output_cells import own_rows
+from mechdesign.channel.record import RELATIVE, ChannelRecord
+from mechdesign.core.errors import InputError, MechdesignError
+from mechdesign.core.integers import IntegerRows
 from mechdesign.mechanisms.designing import design_requested
+from mechdesign.mechanisms.plan_costs import CodedCells
+from mechdesign.mechanisms.plan_design import channel_law, column_truth
 from mechdesign.mechanisms.request import DesignRequest
-from mechdesign.mechanisms.row_node import TRUTH
-from mechdesign.mechanisms.row_request import GIVEN, TIME_LIMIT
-from mechdesign.mechanisms.row_result import RowDesign
-from mechdesign.mechanisms.rows import design_rows
+from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.records import Groups
-from mechdesign.tables.tally import Missing
 
-__all__ = [
-    "ALONE",
-    "RESPONSE",
-    "ROWS",
-    "RowComparison",
-    "RowWay",
-    "compare_rows",
-]
+PLAN = "rows of the table"
+FREE = "with free frequencies"
+RESPONSE = "randomised response"
 
-ROWS = "row channel"
-ALONE = "each column by itself"
+HALVINGS = 20
+"""Steps that find the probability of staying to a millionth."""
+
+MOST_RESPONSE_ROWS = 2_000
+"""Rows up to which randomised response is compared: its channel has an entry for every pair."""
+
+
+@dataclass(frozen=True)
+class RowWay:
+    """One way to release rows.
+
+    Attributes
+    ----------
+    name : str
+    satisfied : bool
+        The exact verdict on the promise.
+    achieved : Achieved
+    unchanged : float
+        Mean expected share of unchanged cells.
+    nmi : float
+        I(X;Y) / H(X), beyond the given columns.
+    total_variation : float
+        Of the released rows from those of the table, rounded up.
+    """
+
+    name: str
+    satisfied: bool
+    achieved: Achieved
+    unchanged: float
+    nmi: float
+    total_variation: float
 
 
 @dataclass(frozen=True, repr=False)
-class RowComparison(Displayed):
-    """A row channel and the two ways of today, for one table and one promise."""
+class RowComparison:
+    """The ways to release rows at one budget, the plan first, and its design."""
 
-    design: RowDesign
+    notion: Notion
+    columns: tuple[str, ...]
     ways: tuple[RowWay, ...]
-    seconds: float
+    design: Design
+    messages: tuple[str, ...]
 
     def __repr__(self) -> str:
-        parts = [f"{way.name}: {_kept_text(way)}" for way in self.ways]
-        return f"RowComparison({'; '.join(parts)})"
-
-    def columns(self) -> dict[str, list[Any]]:
-        """The ways as a table, by columns: budgets in nats, None for what was not computed."""
-        table: dict[str, list[Any]] = {"way": [way.name for way in self.ways]}
-        for name in ("satisfied", "complete", "kept"):
-            table[name] = [getattr(way, name) for way in self.ways]
-        for side in ("eps_l", "eps_u", "eps_ldp"):
-            table[side] = [getattr(way.achieved, side, None) for way in self.ways]
-        # A way with free outputs has no truth; those that have it name the same columns.
-        for k, way in enumerate(self.ways):
-            for name, share in (way.truth or {}).items():
-                shares = table.setdefault(f"truth of {name}", [None] * len(self.ways))
-                shares[k] = share
-        return table
+        names = ", ".join(way.name for way in self.ways)
+        return f"RowComparison({self.notion.text}: {names})"
 
 
-def _kept_text(way: RowWay) -> str:
-    if way.kept is None:
-        return "information not computed"
-    return f"kept {about(way.kept)}"
-
-
-def compare_rows(
-    table: Any,
-    *,
-    sensitive: str | Sequence[str],
-    release: Groups,
-    notion: Notion,
-    given: str | Sequence[str] = (),
-    promise: str = "total",
-    objective: str = TRUTH,
-    order: str = GIVEN,
-    least_mass: float | None = None,
-    bins: Any = None,
-    weight: str | None = None,
-    missing: Missing = "refuse",
-    time_limit: float | None = None,
-    progress: Steps | None = None,
-) -> RowComparison:
-    """Compare a row channel with two ways to release several columns that are usual today.
-
-    Every channel is verified in exact arithmetic, and the promise that separate columns break is
-    computed so. Where the law of the released row has more than `MOST_CELLS` cells, it is computed
-    for the first columns alone, which gives a lower limit; randomised response then has the
-    parameter min(eps) / levels, with which no table can break the promise.
+def compare_rows(request: DesignRequest) -> RowComparison:
+    """Compare the ways to release rows.
 
     Parameters
     ----------
-    table, sensitive, release, notion, given, promise, objective, order, least_mass, bins, weight, \
-            missing : as for `design_rows`
-    time_limit : float, optional
-        Seconds for each search: that of the row channel, and that of every single column.
-    progress : callable, optional
-
-    Returns
-    -------
-    RowComparison
-        Its `ways` are the row channel, each column by itself, and randomised response.
+    request : DesignRequest
+        Of a release of rows as rows of the table.
 
     Raises
     ------
-    InputError, NotPrivate, SolverFailure
-        As `design_rows` does.
+    InputError
+        If it is another one.
     """
-    started = time.perf_counter()
-    design = design_rows(
-        table,
-        sensitive=sensitive,
-        release=release,
-        notion=notion,
-        given=given,
-        promise=promise,
-        objective=objective,
-        order=order,
-        least_mass=least_mass,
-        bins=bins,
-        weight=weight,
-        missing=missing,
-        time_limit=time_limit,
-        progress=progress,
+    if not request.publishes_rows or request.has_free_outputs:
+        raise InputError(
+            "a comparison of rows is one of releases as rows of the table: name the columns "
+            "(release) with objective truth, distance or costs"
+        )
+    # A smallest group is a further promise, which the other ways do not have.
+    request = replace(request, smallest_group=1)
+    design = design_requested(request)
+    joint = _table(design.channel)
+    ways = [_way(PLAN, design.channel, joint, request)]
+    messages = list(design.messages)
+    try:
+        free = design_requested(replace(request, keep_frequencies=False))
+        ways.append(_way(FREE, free.channel, joint, request))
+    except MechdesignError as error:
+        messages.append(f"{FREE}: {error}")
+    if len(joint.useful) <= MOST_RESPONSE_ROWS:
+        ways.append(_way(RESPONSE, _response(joint, request), joint, request))
+    else:
+        messages.append(
+            f"{RESPONSE} is compared up to {MOST_RESPONSE_ROWS:,} rows, and there are "
+            f"{len(joint.useful):,}"
+        )
+    return RowComparison(
+        notion=request.notion,
+        columns=tuple(design.truth or {}),
+        ways=tuple(ways),
+        design=design,
+        messages=tuple(messages),
     )
-    if not isinstance(design, RowDesign):
-        raise TypeError("without a confidence level a design of rows is a tree")
-    records = table_on(design.channel)
-    rows = PromisedRows(records, len(design.channel.given), promise, notion)
-    seconds = TIME_LIMIT
-    if time_limit is not None:
-        seconds = time_limit
-    ways = (
-        _row_channel_way(design),
-        _separate_way(rows, objective, seconds),
-        randomised_response(rows),
-    )
-    return RowComparison(design, ways, time.perf_counter() - started)
 
 
-def _row_channel_way(design: RowDesign) -> RowWay:
-    """The row channel, whose figures are those of its design."""
+def _table(channel: Channel) -> Joint:
+    """The table that a designed channel carries."""
+    if channel.joint is None:
+        raise TypeError("a designed channel has its table")
+    return channel.joint
+
+
+def _way(name: str, channel: Channel, joint: Joint, request: DesignRequest) -> RowWay:
+    """The figures of one way."""
+    record = ChannelRecord(promise_kind=request.promise)
+    verdict = audit(channel.with_record(record), joint, request.notion)
+    truth = column_truth(channel, CodedCells.of(joint.useful), tuple(request.given))
+    worth = beyond_given(utility(channel, joint), joint, tuple(request.given))
     return RowWay(
-        name=ROWS,
-        kept=design.nmi,
-        truth=design.truth,
-        satisfied=design.audit.satisfied,
-        achieved=design.achieved,
-        worst=design.audit.worst,
-        complete=True,
-        columns=design.channel.released_columns,
+        name=name,
+        satisfied=verdict.satisfied,
+        achieved=verdict.achieved,
+        unchanged=sum(truth.values()) / len(truth),
+        nmi=worth.nmi,
+        total_variation=channel_law(channel, joint).total_variation,
     )
 
 
-def _separate_way(rows: PromisedRows, objective: str, seconds: float) -> RowWay:
-    """A channel for every level, as if the others were not there."""
-    channels: list[LevelChannel] = []
-    for level in range(len(rows.levels)):
-        channels.append(_separate_channel(rows, level, objective, seconds))
-    truth: dict[str, float] | None = None
-    if objective == TRUTH:
-        truth = unchanged_shares(rows, channels)
-    return measured_way(rows, channels, ALONE, truth=truth)
+def _response(joint: Joint, request: DesignRequest) -> Channel:
+    """Randomised response of whole rows with the largest private probability of staying."""
+    low = 0.0
+    high = 1.0
+    best = _staying(joint, 0.0, request)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        channel = _staying(joint, middle, request)
+        if audit(channel, joint, request.notion).satisfied:
+            low = middle
+            best = channel
+        else:
+            high = middle
+    return best
 
 
-def _separate_channel(
-    rows: PromisedRows, level: int, objective: str, seconds: float
-) -> LevelChannel:
-    """The design of one level alone, at the whole budget."""
-    records = rows.records
-    codes = records.codes[:, rows.given + level]
-    counts = np.zeros((len(records.sensitive), len(rows.levels[level])), dtype=object)
-    # Rows that differ in other columns share a cell here: `add.at` adds all of them up, in the
-    # integers of Python, so that the table is exact.
-    np.add.at(counts, (records.secrets, codes), records.integers)
-    joint = Joint(
-        records.sensitive,
-        rows.levels[level],
-        tuple(tuple(row) for row in counts.tolist()),
-        is_counts=records.is_counts,
+def _staying(joint: Joint, share: float, request: DesignRequest) -> Channel:
+    """Rows that stay with a probability, else become the row of another record (of the same given
+    cells).
+    """
+    n = len(joint.useful)
+    given = [joint.useful.columns.index(name) for name in request.given]
+    strata: dict[tuple[str, ...], list[int]] = {}
+    for x, symbol in enumerate(joint.useful.symbols):
+        strata.setdefault(tuple(symbol[k] for k in given), []).append(x)
+    w: Any = np.zeros((n, n))
+    for members in strata.values():
+        masses = joint.p_x[members] / joint.p_x[members].sum()
+        w[np.ix_(members, members)] = (1.0 - share) * masses[None, :]
+    w[np.arange(n), np.arange(n)] += share
+    integers = np.rint(w * float(DENOMINATOR)).astype(np.int64)
+    top = np.argmax(integers, axis=1)
+    integers[np.arange(n), top] += DENOMINATOR - integers.sum(axis=1)
+    kind = RELATIVE if request.promise == RELATIVE else "total"
+    return Channel(
+        useful=joint.useful,
+        outputs=joint.useful.names,
+        rows=IntegerRows.from_array(integers),
+        denominator=DENOMINATOR,
+        joint=joint,
+        given=tuple(request.given),
+        published=own_rows(joint.useful, range(n)),
+        record=ChannelRecord(promise_kind=kind),
     )
-    request = DesignRequest(
-        joint,
-        rows.notion,
-        objective=objective,
-        time_limit=seconds,
-        allow_identifier=True,
-    )
-    channel = design_requested(request).channel
-    texts = tuple((name,) for name in channel.outputs)
-    if objective == TRUTH:
-        # The outputs are the column's own symbols, by their joined names.
-        symbols = dict(zip(channel.useful.names, channel.useful.symbols, strict=True))
-        texts = tuple(symbols[name] for name in channel.outputs)
-    return LevelChannel(channel.integers.dense, texts)

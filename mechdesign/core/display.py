@@ -16,9 +16,6 @@ RENDERER = "mechdesign.report.display"
 """The module that makes words and pictures. Results import it by name, when they are shown:
 it lies above them in the order of imports, and it is heavy."""
 
-ROW_RENDERER = "mechdesign.report.rows"
-"""The module with the words of channels for rows, imported in the same way."""
-
 BOX_RENDERER = "mechdesign.report.boxes"
 """The module with the words of channels for boxes, imported in the same way."""
 

@@ -95,6 +95,26 @@ class FileError(InputError):
         return type(self), (self.file, self.args[0])
 
 
+AGAIN = 75
+"""Exit code of what may succeed when it is started again, as sendmail and others use it
+(EX_TEMPFAIL).
+"""
+
+
+class StartAgain(InputError):
+    """Another job was in the way, and nothing is wrong with the input: start again (exit code
+    75).
+    """
+
+    exit_code = AGAIN
+
+
+class FileChanged(FileError):
+    """A file changed while it was read: start again when it is complete (exit code 75)."""
+
+    exit_code = AGAIN
+
+
 class NotPrivate(MechdesignError):
     """An audit failed, or no private channel exists (exit code 1)."""
 
@@ -116,7 +136,10 @@ def errors_naming(name: str) -> Generator[None]:
         # Nested readers of one file each add its name; its message has it already.
         if isinstance(error, FileError) and error.file == name:
             raise
-        raise FileError(name, f"{name}: {error}") from None
+        named = FileError(name, f"{name}: {error}")
+        # Whether to start again does not depend on the name.
+        named.exit_code = error.exit_code
+        raise named from None
 
 
 def require_type(name: str, value: object, kind: type[T], hint: str = "") -> T:

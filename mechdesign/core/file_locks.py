@@ -24,7 +24,7 @@ import sys
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from mechdesign.core.errors import FileError, InputError
+from mechdesign.core.errors import FileError, StartAgain
 from mechdesign.core.files import reason
 
 HELD = frozenset({errno.EAGAIN, errno.EACCES, errno.EDEADLK})
@@ -68,7 +68,7 @@ def open_locked(path: Path, *, busy: str) -> int:
     path : Path
         The file.
     busy : str
-        The message of the `InputError` if another process holds the lock.
+        The message of the `StartAgain` if another process holds the lock.
     """
     # The lock belongs to the file, not to its name, and its previous holder may have renamed or
     # removed the file. So the name is looked up again under the lock. A turn that fails closes its
@@ -81,7 +81,7 @@ def open_locked(path: Path, *, busy: str) -> int:
                 _lock(descriptor)
             except OSError as error:
                 if error.errno in HELD:
-                    raise InputError(busy) from None
+                    raise StartAgain(busy) from None
                 raise FileError(
                     str(path),
                     f"{path} cannot be locked ({reason(error)}); choose a folder on a local disk",

@@ -33,6 +33,9 @@ ROUNDED_BUDGET_DIGITS = DIGITS + 1
 EXACT = Context(prec=60)
 """Precision of the exponential of a budget, before its rounding to `DIGITS` digits."""
 
+STATED = "stated"
+"""The scope of a bound that a file states, and that nothing has proven again."""
+
 
 def quoted(value: object) -> str:
     """`value` in quotes, with control characters escaped and long texts cut."""

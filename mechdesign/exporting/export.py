@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import EXISTS_OVERWRITE, PathLike, check_target, replacing
@@ -99,7 +99,7 @@ class Export(Described):
 
 
 def export_channel(
-    channel: Channel | RowChannel,
+    channel: Channel,
     to: str = SQL,
     *,
     dialect: str = DIALECTS[0].name,
@@ -118,7 +118,7 @@ def export_channel(
 
     Parameters
     ----------
-    channel : Channel or RowChannel
+    channel : Channel
         With the denominator 2^53 of all designed channels. The file holds the probabilities P(y|x)
         and nothing else of the table.
     to : {'sql', 'r', 'csv'}
@@ -140,12 +140,15 @@ def export_channel(
     InputError
         If the channel has another denominator or, for SQL and R, bins that cannot be written
         there; or if a name is unknown.
+    NotPrivate
+        If the table of the channel disproves its promise.
     """
     if to not in TARGETS:
         raise InputError(f"to ({quoted(to)}) must be one of {listed(TARGETS)}")
     if not table or not identity:
         raise InputError("the table and its identifying column need names")
     lookup = lookup_of(channel)
+    refuse_broken(channel)
     if to == CSV:
         return Export(lookup.csv_text(), lookup)
     if to == R:

@@ -1,13 +1,13 @@
 """The lookup table of a channel: for every input the intervals of integers of its outputs.
 
 An output y of an input x has the interval [low, high) of length W(y|x) * 2^53, the integer of the
-channel file. The intervals of an input are disjoint and cover [0, 2^53), so a uniform integer below
-2^53 falls into that of y with the probability W(y|x), exactly. An x with W(a|x) = 3/4 and
-W(b|x) = 1/4 has the intervals [0, 3 * 2^51) for a and [3 * 2^51, 2^53) for b.
+channel file; where its rows have other sums they are rounded first (`common_denominator`). The
+intervals of an input are disjoint and cover [0, 2^53), so a uniform integer below 2^53 falls into
+that of y with the probability W(y|x), exactly. An x with W(a|x) = 3/4 and W(b|x) = 1/4 has the
+intervals [0, 3 * 2^51) for a and [3 * 2^51, 2^53) for b.
 
-A channel of rows has one such table for each level. Its inputs are looked up at the node of the
-tree that the record has reached, which is the path released so far, and every output leads to a
-node of the next level. A channel of one variable is the same with a single node.
+The table is in levels and nodes, for tools that were written for channels of several steps: this
+one has the level 1 and the node 0.
 """
 
 from __future__ import annotations
@@ -17,17 +17,15 @@ import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
-from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
+from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
-from mechdesign.core.row_tree import DENOMINATOR, END
+from mechdesign.exporting.common_denominator import over_one_denominator
 from mechdesign.release.drawing import channel_digest
-from mechdesign.release.row_drawing import row_channel_digest
-from mechdesign.tables.bins import Bins
 from mechdesign.tables.variable import Symbol, Variable
+
+END = -1
+"""The child of an entry of the last level."""
 
 BITS = DENOMINATOR.bit_length() - 1
 """Bits of a draw: the denominator of every designed channel is 2^53."""
@@ -138,33 +136,28 @@ class Lookup:
         return text.getvalue()
 
 
-def lookup_of(channel: Channel | RowChannel) -> Lookup:
+def lookup_of(channel: Channel) -> Lookup:
     """The lookup table of a channel.
 
     Raises
     ------
     InputError
-        If the denominator is not that of designed channels, 2^53, or the argument is no channel
-        of one variable or of rows.
+        If the denominator is not that of designed channels, 2^53, a channel that keeps the law of
+        its table comes without it, or the argument is no channel.
+    NotPrivate
+        If the integers over 2^53 of a channel that keeps the law break its promise.
     """
-    if isinstance(channel, RowChannel):
-        return _lookup_of_rows(channel)
     # Callers without a type checker may pass anything, most likely a channel for boxes of rows.
     if not isinstance(channel, Channel):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(
             "export needs a channel of one column or of rows, not an object of type "
             f"{type(channel).__name__}"
         )
-    if channel.denominator != DENOMINATOR:
-        raise InputError(
-            "export needs a channel with the denominator 2^53, as `design` makes them; this one "
-            f"has {channel.denominator}"
-        )
     level = Level(
         number=1,
         inputs=channel.useful,
-        outputs=(",".join(channel.useful.columns),),
-        entries=tuple(_entries_of_matrix(channel)),
+        outputs=channel.output_columns,
+        entries=tuple(_entries_of_matrix(over_one_denominator(channel))),
     )
     return Lookup(digest=channel_digest(channel), start=0, levels=(level,))
 
@@ -175,86 +168,7 @@ def _entries_of_matrix(channel: Channel) -> Iterator[Entry]:
     for symbol, row in zip(channel.useful.symbols, rows.entries(), strict=True):
         low = 0
         for output, weight in row:
-            released = (channel.outputs[output],)
+            released = channel.output_cells[output]
             # END: after the only level nothing is drawn.
             yield Entry(0, symbol, low, low + weight, released, END)
             low += weight
-
-
-def _lookup_of_rows(channel: RowChannel) -> Lookup:
-    """The lookup table of a channel of rows: given columns first, then level after level."""
-    levels: list[Level] = []
-    # Without given columns there is one stratum, and every record begins at its root.
-    start = int(channel.tree.roots[0])
-    if channel.given:
-        start = 0
-        levels.append(_level_of_given(channel))
-    # Output columns are in the order of the release: given ones, then level by level. A level has
-    # as many of them as its outputs have texts: one label, or a cell for each column.
-    first = sum(len(variable.columns) for variable in channel.given)
-    for k, variable in enumerate(channel.levels):
-        end = first + len(channel.texts_of(k, 0))
-        level = Level(
-            number=k + 1,
-            inputs=variable,
-            outputs=tuple(channel.output_columns[first:end]),
-            entries=tuple(_entries_of_level(channel, k)),
-        )
-        levels.append(level)
-        first = end
-    return Lookup(row_channel_digest(channel), start, tuple(levels))
-
-
-def _level_of_given(channel: RowChannel) -> Level:
-    """The combinations of given symbols; each is released as it is and leads to its root."""
-    columns: list[str] = []
-    bins: list[Bins | None] = []
-    for variable in channel.given:
-        columns.extend(variable.columns)
-        for part in range(len(variable.columns)):
-            bins.append(variable.bins_of(part))
-    # A stratum is a combination of given symbols that occurs; others have no root, so a record with
-    # one of them finds no entry and is refused.
-    symbols: list[Symbol] = []
-    entries: list[Entry] = []
-    roots: list[int] = channel.tree.roots.tolist()
-    for stratum, root in zip(channel.strata, roots, strict=True):
-        symbol: Symbol = ()
-        for variable, code in zip(channel.given, stratum, strict=True):
-            symbol += variable.symbols[code]
-        symbols.append(symbol)
-        # All draws lead to the one output, which is the input itself.
-        entry = Entry(
-            node=0, inputs=symbol, low=0, high=DENOMINATOR, outputs=symbol, child=root
-        )
-        entries.append(entry)
-    inputs = Variable(tuple(columns), tuple(symbols), bins=tuple(bins))
-    return Level(GIVEN, inputs, inputs.columns, tuple(entries))
-
-
-def _entries_of_level(channel: RowChannel, k: int) -> Iterator[Entry]:
-    """The entries of level k; slots of the tree are outputs at a node."""
-    # A pair of the tree is a node and a symbol that occurs there. Its row has the slots that it can
-    # draw; slots belong to a node, and each has an output and a child.
-    table = channel.tree.levels[k]
-    symbols = channel.levels[k].symbols
-    outputs: list[int] = table.slot_outputs.tolist()
-    children: list[int] = table.slot_children.tolist()
-    nodes: list[int] = table.pair_nodes.tolist()
-    codes: list[int] = table.pair_inputs.tolist()
-    rows = table.rows.entries()
-    for node, code, row in zip(nodes, codes, rows, strict=True):
-        # The integers of a row sum to 2^53, so their cumulative sums are the ends of the intervals.
-        low = 0
-        for slot, weight in row:
-            released = channel.texts_of(k, outputs[slot])
-            child = children[slot]
-            yield Entry(node, symbols[code], low, low + weight, released, child)
-            low += weight
-    for node in np.flatnonzero(table.constant).tolist():
-        # A constant node gives its one output to every symbol of the level, also to those that no
-        # record of the table had there.
-        slot = int(table.first_slot[node])
-        constant = channel.texts_of(k, outputs[slot])
-        for symbol in symbols:
-            yield Entry(node, symbol, 0, DENOMINATOR, constant, children[slot])

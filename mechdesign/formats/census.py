@@ -26,7 +26,7 @@ import math
 import struct
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,14 @@ Hashes = NDArray[np.uint64]
 
 SAMPLE = 4096
 """Most hashes in a sample (32 kB). A share of one half then has a standard error of 1 in 100."""
+
+RELATED = 0.5
+"""Two data sets are versions of one if they share so much of what the smaller one has of the
+records at hand.
+"""
+
+ERRORS = 3.0
+"""Standard errors by which chance may exceed what it gives on average: once in 700 times."""
 
 FEWEST = 8
 """Fewest records in a sample of some records from which a share is estimated."""
@@ -122,27 +130,114 @@ class Content:
         Only records that are unique here count. Two equal records may be of the same individual
         or of two who look the same, which nobody can tell.
         """
-        if self.as_text is not None:
-            as_value = replace(self, as_text=None)
-            return max(as_value.share_in(samples), self.as_text.share_in(samples))
-        if not samples or not self.records:
-            return 0.0
+        return max(reading._compared(samples).share for reading in self.readings)
+
+    def share_beyond_chance(self, samples: Sequence[bytes]) -> float:
+        """The same, without what many data sets have together by chance alone (`Comparison`)."""
+        return max(
+            reading._compared(samples).share_beyond_chance for reading in self.readings
+        )
+
+    def _compared(self, samples: Sequence[bytes]) -> Comparison:
+        """Which of these records, in this reading alone, the data sets have."""
         others = [np.frombuffer(sample, np.uint64) for sample in samples]
         # Up to the smallest limit all samples are complete.
-        limit = min(self.limit, *(int(other[0]) for other in others))
+        limit = min([self.limit, *(int(other[0]) for other in others)])
         records, singles = self._counted_once
         unique = singles[singles <= np.uint64(limit)]
         # Hashes are uniform, so a lower limit leaves a proportional part of the repeated records.
         repeated = round((records - len(singles)) * (limit / self.limit))
         below = len(unique) + repeated
-        # A share of few sampled records would be chance; of all records it is exact.
-        complete = limit == ALL and below > 0
-        if below < FEWEST and not complete:
-            return 0.0
+        has = np.zeros((len(others), len(unique)), np.bool_)
+        others_below = 0.0
         # The first two numbers of a sample are its limit and its size.
-        other_hashes = np.concatenate([other[2:] for other in others])
-        shared = np.isin(unique, other_hashes).sum()
-        return min(1.0, float(shared / below))
+        for row, other in zip(has, others, strict=True):
+            row[:] = np.isin(unique, other[2:])
+            others_below += int(other[1]) * (limit / int(other[0]))
+        # A share of few sampled records would be chance; of all records it is exact.
+        is_enough = below >= FEWEST or (limit == ALL and below > 0)
+        return Comparison(has, below if is_enough else 0, others_below)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Which of the records at hand some data sets have, up to a limit.
+
+    Whoever looks the same in one of a hundred data sets is soon found for every record, though in a
+    single one chance reaches a share of 1/e at most. Two bounds of what chance can do say how much
+    of a share is none:
+
+    1. Records that look the same by chance do so within the data set at hand as well. If a share d
+       of its n records has an equal there, then of N records elsewhere chance finds an equal for
+       c = 1 - (1 - d)^(N/n) of them at most, by Jensen's inequality. A share u is then one of
+       (u - c) / (1 - c) of known records, at least.
+    2. Data sets that share most of what they have of these records are one group, as versions of
+       one file are. By chance one group has a record with a probability p of at most 1/e, so
+       exactly one of K groups has it with K p (1 - p)^(K - 1), which is below 0.47.
+
+    Attributes
+    ----------
+    has : (data sets, unique records at hand) array of bool
+    below : int
+        The records at hand; 0 where they are too few to estimate a share.
+    others_below : float
+        The records of all data sets.
+    """
+
+    has: NDArray[np.bool_]
+    below: int
+    others_below: float
+
+    @property
+    def share(self) -> float:
+        """The share of the records at hand that some data set has."""
+        return self._share_of(np.logical_or.reduce(self.has, axis=0))
+
+    @property
+    def share_beyond_chance(self) -> float:
+        """The share without what several data sets have by chance, less the error of the estimate;
+        at least the share of any single one.
+        """
+        if len(self.has) <= 1 or not self.below:
+            return self.share
+        single = max(self._share_of(row) for row in self.has)
+        error = ERRORS * 0.5 / math.sqrt(self.below)
+        # Those with an equal are few, so their number may be that much larger on average.
+        repeated = self.below - self.has.shape[1]
+        repeated += ERRORS * math.sqrt(repeated) + ERRORS**2 / 2
+        unique = max(0.0, 1.0 - repeated / self.below)
+        chance = 1.0 - unique ** (self.others_below / self.below)
+        known = 0.0
+        if chance < 1.0:
+            known = (self.share - chance) / (1.0 - chance) - error
+        in_one = self._share_of(self._in_one_group()) - error
+        return max(single, known, in_one)
+
+    def _share_of(self, chosen: NDArray[np.bool_]) -> float:
+        """The share of the chosen ones among all records at hand."""
+        if not self.below:
+            return 0.0
+        return min(1.0, float(chosen.sum() / self.below))
+
+    def _in_one_group(self) -> NDArray[np.bool_]:
+        """Which records exactly one group of data sets has."""
+        sizes = self.has.sum(axis=1)
+        as_numbers = self.has.astype(np.float64)
+        common = as_numbers @ as_numbers.T
+        smaller = np.minimum.outer(sizes, sizes)
+        # Chance relates two of few records now and then, and one pair is enough to join groups.
+        related = common >= RELATED * smaller + ERRORS * 0.5 * np.sqrt(smaller)
+        groups = np.zeros(self.has.shape[1], np.int64)
+        waiting = set(range(len(self.has)))
+        while waiting:
+            # All that are related to a member belong to its group.
+            group = [waiting.pop()]
+            for member in group:
+                new = waiting & set(np.flatnonzero(related[member]).tolist())
+                waiting -= new
+                group += new
+            groups += self.has[group].any(axis=0)
+        return groups == 1
 
 
 class Census:

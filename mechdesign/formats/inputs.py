@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from mechdesign.core.errors import FileError
+from mechdesign.core.errors import FileChanged, FileError
 from mechdesign.core.files import (
     PARQUET_SUFFIXES,
     PathLike,
@@ -205,7 +205,7 @@ class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
         Call this after reading all of it.
         """
         if not self._is_unchanged():
-            raise FileError(
+            raise FileChanged(
                 self.name,
                 f"{self.name} changed while it was read, and nothing was written; start again "
                 "when it is complete",

@@ -26,7 +26,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from mechdesign.core.errors import FileError, InputError
+from mechdesign.core.errors import FileChanged, FileError, InputError
 from mechdesign.core.files import EXISTS, PathLike, real_path
 
 STANDARD = "-"
@@ -153,7 +153,7 @@ class Remote:
                     size += len(block)
                     yield block
             if self._state() != state or size != state["size"]:
-                raise FileError(
+                raise FileChanged(
                     self.url,
                     f"{self.url} changed while it was read; start again when it is complete",
                 )

@@ -1,10 +1,11 @@
 """The index of a frame: it is kept or dropped like a column, and examined like a column.
 
-A release holds the released columns and those that `keep` names. An index with names is a column
-that was set aside (``set_index``), so it stays where all columns do (``keep="all"``) and is left
-out otherwise. An index without names holds the labels of the rows, by which frames are aligned, so
-it stays. A shuffled release gets new row numbers in either case, for the old labels would restore
-the order.
+A release holds the released columns and those that `keep` names. An index is a column that was set
+aside: one with a name (``set_index``) stays where all columns do (``keep="all"``). Without a name
+it may hold anything, such as the secret (``frame.index = frame["income"].values``); after
+``sample(frac=1)`` the labels are the old row numbers, which restore the order. So it stays only
+where it is asked for (``keep_index``), and the rows are numbered anew otherwise. A shuffled release
+gets new row numbers in any case.
 
 Whatever stays is examined: its names like those of columns (`refuse_named_index`), its cells for
 copies of what is protected (`IndexChecks`). For example, a frame that was made by
@@ -34,9 +35,10 @@ def keeps_index(adapter: FrameAdapter, options: ReleaseOptions) -> bool:
     """Whether the index stays in the release."""
     if options.shuffle:
         return False
-    names = adapter.index_names()
-    is_named = any(name is not None for name in names)
-    return options.keeps_all or not is_named
+    if options.keep_index:
+        return True
+    is_named = any(name is not None for name in adapter.index_names())
+    return options.keeps_all and is_named
 
 
 def refuse_named_index(adapter: FrameAdapter, recipe: Recipe) -> None:

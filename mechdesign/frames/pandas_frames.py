@@ -135,7 +135,9 @@ class PandasFrame:
         result.attrs = {}
         if keep_index:
             result.index = _trimmed_index(result.index)
-        else:
+        # Numbers that pandas gives by itself tell no more than the order that is there anyway, and
+        # in a partition they go on from the one before.
+        elif reordered or not self._numbers_rows:
             result = result.reset_index(drop=True)
         for name in kept:
             column = result[name]

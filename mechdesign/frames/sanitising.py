@@ -77,8 +77,8 @@ Spark or Dask
         nor `row_numbers` is given.
     **options : fields of `ReleaseOptions`
         columns, key, ledger, identity, row_numbers, form, into, policy, keep_sensitive, correlated,
-        drop, keep, shuffle, keep_order, changed, fresh_draw, insecure_seed; explained in
-        ``help(mechdesign.jobs.options.ReleaseOptions)``.
+        drop, keep, keep_index, shuffle, keep_order, changed, fresh_draw, insecure_seed; explained
+        in ``help(mechdesign.jobs.options.ReleaseOptions)``.
 
     Raises
     ------
@@ -126,6 +126,9 @@ def _sanitise_eager(
     # releases a table in parts (`first_row`), and draws for tests need no warning.
     is_unrecorded = options.ledger is None and options.insecure_seed is None
     is_remembered = recipe.draws and is_unrecorded and not first_row and len(frame) > 0
+
+    whole = [(columns.__getitem__, len(frame))]
+    recipe = recipe.settled(header, whole, is_whole=not first_row)
 
     def release(drawer: Drawer) -> tuple[Any, list[str]]:
         released, notices = release_checked(frame, columns, drawer, first_row)

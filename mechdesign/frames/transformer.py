@@ -49,7 +49,7 @@ from sklearn.utils.validation import (
 )
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.loading import load_single
+from mechdesign.channel.loading import load_without_boxes
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import encode
@@ -118,11 +118,12 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         As for `design`.
     missing : {"refuse", "symbol", "drop"}
         What a missing cell does when the table is counted, as for `Joint.from_table`.
-    form, policy, key, ledger, identity, row_numbers, keep_sensitive, drop, keep, keep_order,
-    insecure_seed, changed, fresh_draw
+    form, policy, key, ledger, identity, row_numbers, keep_sensitive, drop, keep, keep_index,
+    keep_order, insecure_seed, changed, fresh_draw
         As for `sanitise`, explained in ``help(mechdesign.jobs.options.ReleaseOptions)``. Without a
-        key `fit` makes a new one. A posterior draw in an array of numbers is a number again.
-        `keep_sensitive` keeps the columns of S.
+        key `fit` makes a new one. Rows are numbered anew: in a `ColumnTransformer` with frames of
+        pandas beside others, `keep_index` keeps the labels by which they are joined. A posterior
+        draw in an array of numbers is a number again. `keep_sensitive` keeps the columns of S.
 
     Attributes
     ----------
@@ -160,6 +161,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         keep_sensitive: bool = False,
         drop: ColumnNames = (),
         keep: ColumnNames = (),
+        keep_index: bool = False,
         keep_order: bool = False,
         insecure_seed: int | None = None,
         changed: str = REFUSE,
@@ -182,6 +184,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         self.keep_sensitive = keep_sensitive
         self.drop = drop
         self.keep = keep
+        self.keep_index = keep_index
         self.keep_order = keep_order
         self.insecure_seed = insecure_seed
         self.changed = changed
@@ -195,7 +198,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         table = self._table(X, reset=True)
         channel = self._given_channel()
         if isinstance(channel, (str, os.PathLike)):
-            channel = load_single(channel)
+            channel = load_without_boxes(channel)
         if channel is None:
             self.channel_ = self._designed(table, y)
         else:
@@ -400,6 +403,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             keep_sensitive=self.keep_sensitive,
             drop=self.drop,
             keep=self.keep,
+            keep_index=self.keep_index,
             keep_order=self.keep_order,
             insecure_seed=self.insecure_seed,
             changed=self.changed,

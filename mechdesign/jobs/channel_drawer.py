@@ -105,16 +105,22 @@ class ChannelDrawer(Drawer):
                 codings[k, part] = labels, np.array(of_output, np.int32)
         return codings
 
-    def _releases_symbols(self, k: int) -> bool:
-        """Whether the channel k releases symbols of X, which may have the type of their column."""
+    def _releases_symbols(self, place: Place) -> bool:
+        """True if the column at a place holds symbols, which may have the type of their column."""
         if self.recipe.options.form != LABEL:
             return True
-        return self._channels[k].releases_own_symbols
+        release, part = place
+        channel = self._releases[release].channel
+        if channel.published is None:
+            return channel.releases_own_symbols
+        # Beside given columns, which stay as they are, free outputs have one label.
+        name = channel.output_columns[part]
+        return channel.releases_symbols or name in channel.given
 
     def own_type(self, column: OutputColumn, type_of: Callable[[int], Any]) -> Any:
         """The arrow type of X where the released column can have it, else None for text."""
         place = column.release or (0, 0)
-        if not self._releases_symbols(place[0]):
+        if not self._releases_symbols(place):
             return None
         arrow_type = own_type_of(type_of(self.plan.origin(column)))
         if own_values(self.labels[place], arrow_type) is None:
@@ -132,6 +138,21 @@ class ChannelDrawer(Drawer):
     def rebuild(self, like: Any, drawn: DrawnColumn, name: str) -> Any:
         """A released column in the kind of container that `like` is."""
         return rebuild(like, drawn.codes, drawn.labels, name, own=drawn.own)
+
+    def fix(self, codes: Integers) -> None:
+        """Fix the counts of the one channel for the records with these symbols."""
+        (release,) = self._releases
+        release.fix(codes)
+
+    def symbols_of(self, column: Callable[[int], Any], first_row: int) -> Integers:
+        """The symbols of the records of a part for the one channel; nothing is drawn."""
+        (cells,) = self._symbols(column)
+        (release,) = self._releases
+        try:
+            return release.symbols_of(cells).astype(np.int32)
+        except RecordFault as error:
+            position = first_row + error.position
+            raise BadRecord(position, error.what, f"record {position + 1}") from None
 
     def draw(
         self, column: Callable[[int], Any], count: int, *, first_row: int = 0
@@ -165,9 +186,8 @@ class ChannelDrawer(Drawer):
                 # Where all texts differ, the codes number the labels already.
                 if len(labels) < len(numbers):
                     codes = numbers[codes]
-                released[k, part] = DrawnColumn(
-                    codes, labels, own=self._releases_symbols(k)
-                )
+                own = self._releases_symbols((k, part))
+                released[k, part] = DrawnColumn(codes, labels, own)
         return released
 
     def count(self, column: Callable[[int], Any], times: Integers) -> None:
@@ -207,6 +227,9 @@ def _protected_views(
     for k, numbers in enumerate(plan.inputs):
         useful = channels[k].useful
         for part, number in enumerate(numbers):
+            # A copy of a given column tells what is released in any case.
+            if useful.columns[part] in channels[k].given:
+                continue
             views[View(header[number])] = None
             if any(useful.bins):
                 views[View(header[number], k)] = useful, part

@@ -6,7 +6,8 @@ and gives the recipe of that kind.
 
 Channels of one column or of crossed columns become a `ChannelRecipe` (`ChannelRecipe.of`):
 
-1. The channels are checked.
+1. The channels are checked, and those with a table are audited: nothing is released through one
+   whose table disproves its promise.
 2. Each gets a key. Two channels on one key still draw independently, because the channel is part of
    what a draw follows from.
 3. The options are kept without the key.
@@ -19,15 +20,19 @@ The recipe travels to other machines, so `without_tables` leaves the joint table
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol, cast, runtime_checkable
 
+import numpy as np
+
+from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
-from mechdesign.core.wording import quoted
+from mechdesign.core.integers import Integers
+from mechdesign.core.wording import listed, quoted
+from mechdesign.jobs.box_recipe import BoxRecipe
 from mechdesign.jobs.channel_drawer import ChannelDrawer
 from mechdesign.jobs.codebook import codebook_text
 from mechdesign.jobs.column_groups import ColumnGroup
@@ -36,11 +41,10 @@ from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.manifest_columns import ReleasedColumn, released_column
 from mechdesign.jobs.option_keys import key_for_columns, key_in_options
-from mechdesign.jobs.options import ReleaseOptions
-from mechdesign.jobs.recipe import Drawer
-from mechdesign.jobs.row_recipe import RowRecipe
+from mechdesign.jobs.options import FIXED, INDEPENDENT, ReleaseOptions
+from mechdesign.jobs.recipe import Drawer, TablePart
 from mechdesign.jobs.side_files import Sides
-from mechdesign.release.drawing import Release, channel_digest
+from mechdesign.release.drawing import Release, channel_digest, fixed_records
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import MARGINAL, Policy, recorded_rules
 from mechdesign.release.released_values import LABEL, POSTERIOR_DRAW
@@ -56,7 +60,7 @@ class OffersRecipe(Protocol):
 
 
 def recipe_of(
-    releasable: Channel | Sequence[Channel] | RowChannel | BoxChannel | OffersRecipe,
+    releasable: Channel | Sequence[Channel] | BoxChannel | OffersRecipe,
     options: ReleaseOptions,
 ) -> FileRecipe:
     """The recipe of what a user wants to release a table through.
@@ -68,39 +72,43 @@ def recipe_of(
     """
     if isinstance(releasable, OffersRecipe):
         return releasable.recipe(options)
-    if isinstance(releasable, (RowChannel, BoxChannel)):
-        return RowRecipe.of(releasable, options)
-    single = _single_row_channel(releasable)
+    if isinstance(releasable, BoxChannel):
+        return BoxRecipe.of(releasable, options)
+    single = _single_box_channel(releasable)
     if single is not None:
-        return RowRecipe.of(single, options)
-    if _has_row_channel(releasable):
+        return BoxRecipe.of(single, options)
+    if _has_box_channel(releasable):
         raise InputError(
-            "a channel of rows is applied alone, because its promise is about the whole released "
-            "row: leave the other channels out, or design one channel of rows for all columns"
+            "a channel for boxes is applied alone, because its promise is about the whole released "
+            "row: leave the other channels out, or design one channel for all columns"
         )
     return ChannelRecipe.of(releasable, options)
 
 
-def _has_row_channel(releasable: Any) -> bool:
-    """Whether a list of channels has one of rows."""
+def _has_box_channel(releasable: Any) -> bool:
+    """Whether a list of channels has one of boxes."""
     if not isinstance(releasable, (list, tuple)):
         return False
     channels = cast("Sequence[Any]", releasable)
-    return any(isinstance(channel, (RowChannel, BoxChannel)) for channel in channels)
+    return any(isinstance(channel, BoxChannel) for channel in channels)
 
 
-def _single_row_channel(releasable: Any) -> RowChannel | BoxChannel | None:
-    """The channel of rows that stands alone in a list; None for anything else."""
-    if not _has_row_channel(releasable) or len(releasable) != 1:
+def _single_box_channel(releasable: Any) -> BoxChannel | None:
+    """The channel of boxes that stands alone in a list; None for anything else."""
+    if not _has_box_channel(releasable) or len(releasable) != 1:
         return None
     return releasable[0]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelRecipe(KeyedRecipe):
-    """Channels with their keys and what a user asks of the release."""
+    """Channels with their keys and what a user asks of the release.
+
+    `fixed_codes` has the symbol of every record where their counts are fixed.
+    """
 
     channels: tuple[Channel, ...]
+    fixed_codes: Integers | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -113,6 +121,8 @@ class ChannelRecipe(KeyedRecipe):
         # Before the key, which may be in a file.
         for single in channels:
             _check_channel(single, options)
+            # A file can be edited and its hash renewed, so its table has to prove the promise.
+            refuse_broken(single, f"the channel for {listed(single.useful.columns)}")
         if options.policy is None:
             # As their tables were read: what was one symbol there is one here.
             policy = Policy.recorded(recorded_rules(channels))
@@ -142,12 +152,72 @@ class ChannelRecipe(KeyedRecipe):
             sensitive = None
             if channel.sensitive is not None:
                 sensitive = channel.sensitive.columns
-            groups.append(ColumnGroup(channel.useful.columns, sensitive, merged))
+            if channel.published is None:
+                groups.append(ColumnGroup(channel.useful.columns, sensitive, merged))
+            else:
+                groups.append(_rows_group(channel, sensitive))
         return groups
 
     def drawer(self, header: Sequence[Any]) -> ChannelDrawer:
         """Ready for the parts of a table with this header."""
-        return ChannelDrawer(self, self.channels, header)
+        drawer = ChannelDrawer(self, self.channels, header)
+        if self.fixed_codes is not None:
+            drawer.fix(self.fixed_codes)
+        return drawer
+
+    def settled(
+        self,
+        header: Sequence[Any],
+        parts: Iterable[TablePart],
+        *,
+        is_whole: bool = True,
+    ) -> ChannelRecipe:
+        """The recipe with fixed counts where the records are those of the table of the design, and
+        nobody wants another way.
+        """
+        if self.options.draws == INDEPENDENT:
+            return self
+        reason = self._unfixed(is_whole)
+        if reason is None:
+            drawer = ChannelDrawer(self, self.channels, header)
+            codes = [np.zeros(0, dtype=np.int32)]
+            first_row = 0
+            for column, count in parts:
+                codes.append(drawer.symbols_of(column, first_row))
+                first_row += count
+            whole = np.concatenate(codes)
+            if self._has_records_of_design(whole):
+                options = replace(self.options, draws=FIXED)
+                return replace(self, options=options, fixed_codes=whole)
+            reason = "the records are not those of the table of the design"
+        if self.options.draws == FIXED:
+            raise InputError(
+                f"{reason}, so their counts cannot be fixed: draw them independently (--draws "
+                "independent)"
+            )
+        return replace(self, options=replace(self.options, draws=INDEPENDENT))
+
+    def _unfixed(self, is_whole: bool) -> str | None:
+        """Why counts cannot be fixed, whatever the records are; None where they can."""
+        options = self.options
+        if not is_whole:
+            return "these are a part of a table"
+        if options.identifiers or options.row_numbers is not None:
+            return "records that are identified keep a draw of their own"
+        if len(self.channels) > 1 or fixed_records(self.channels[0]) is None:
+            return "the channel does not keep the law of its table, or comes without that table"
+        return None
+
+    def _has_records_of_design(self, codes: Integers) -> bool:
+        """True if every symbol has as many records as in the table of the design."""
+        counts = fixed_records(self.channels[0])
+        if counts is None:
+            return False
+        # Two places more are for missing cells and unknown symbols.
+        found = np.bincount(codes, minlength=len(counts) + 2)
+        return bool(
+            (found[: len(counts)] == counts).all() and not found[len(counts) :].any()
+        )
 
     def uses(self, header: Sequence[Any]) -> list[Use]:
         """How a table with this header is released through each channel."""
@@ -159,6 +229,7 @@ class ChannelRecipe(KeyedRecipe):
                 columns=tuple(header[number] for number in numbers),
                 form=self.options.form,
                 changed=self.options.changed,
+                draws=self.options.draws or INDEPENDENT,
                 **asdict(self.options.rules),
             )
             uses.append(use)
@@ -191,7 +262,7 @@ class ChannelRecipe(KeyedRecipe):
         lean: list[Channel] = []
         for channel in self.channels:
             lean.append(_without_table(channel, self.options))
-        return replace(self, channels=tuple(lean))
+        return replace(self, channels=tuple(lean), fixed_codes=None)
 
     def codebook(self) -> str:
         """The codebook of the first channel's labels."""
@@ -210,10 +281,37 @@ class ChannelRecipe(KeyedRecipe):
 
     def check_sides(self, sides: Sides) -> None:
         """Refuse a codebook of values."""
-        if sides.codebook is not None and self.options.form != LABEL:
+        if sides.codebook is None:
+            return
+        if self.options.form != LABEL:
             raise InputError(
                 "a codebook says what labels mean, and other forms need none"
             )
+        if any(channel.releases_symbols for channel in self.channels):
+            raise InputError(
+                "a codebook says what labels mean, and this channel releases the symbols of the "
+                "columns themselves"
+            )
+
+
+def _rows_group(channel: Channel, sensitive: tuple[str, ...] | None) -> ColumnGroup:
+    """The columns of a channel that writes more than one column of labels."""
+    parts: tuple[tuple[str, ...], ...] = ()
+    names: tuple[str, ...] = ()
+    if not channel.releases_symbols:
+        # One label for all released columns, beside the given ones.
+        released = tuple(
+            name for name in channel.useful.columns if name not in channel.given
+        )
+        parts = (*((name,) for name in channel.given), released)
+        names = channel.output_columns
+    return ColumnGroup(
+        channel.useful.columns,
+        sensitive,
+        merged_parts=parts,
+        names=names,
+        given=channel.given,
+    )
 
 
 @runtime_checkable
@@ -243,10 +341,26 @@ def _check_channel(channel: Any, options: ReleaseOptions) -> None:
             f"{quoted(channel)} is no channel; give a Channel (Channel.load reads a file), or "
             "several of them"
         )
+    if channel.published is not None:
+        _check_rows(options)
     if channel.record.objective is not None and options.form == POSTERIOR_DRAW:
         raise InputError(
             "this channel releases symbols of the column itself: a posterior draw would only move "
             "them once more; leave the form (--as) out"
+        )
+
+
+def _check_rows(options: ReleaseOptions) -> None:
+    """Refuse options of a column of labels for a channel that says itself what it writes."""
+    if options.form != LABEL:
+        raise InputError(
+            "a channel of rows says itself what is released of each column; leave the form "
+            "(--as) out"
+        )
+    if options.into is not None:
+        raise InputError(
+            "the columns of a channel of rows are replaced, not added beside the originals, "
+            "which would void its promise; leave --add (into) out"
         )
 
 

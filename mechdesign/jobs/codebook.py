@@ -31,20 +31,23 @@ def codebook_text(channel: Channel) -> str:
     writer = csv.writer(stream, lineterminator="\n")
     probabilities = ("p_output_given_symbol", "p_symbol_given_output")
     writer.writerow(["output", *channel.useful.columns, *probabilities])
-    weights = None
+    behind: list[list[int]] | None = None
     if channel.joint is not None:
-        weights = channel.joint.useful_counts
+        # The numerators of Bayes, in integers; the denominator of the channel cancels.
+        behind = [masses for _, masses in channel.behind]
     columns = IntegerRows.of(channel.rows).columns
-    for label, (symbols, values) in zip(channel.outputs, columns, strict=True):
+    totals = channel.row_totals
+    for y, (label, (symbols, values)) in enumerate(
+        zip(channel.outputs, columns, strict=True)
+    ):
         posterior = [""] * len(symbols)
-        if weights is not None:
-            # The numerators of Bayes, in integers; the denominator of the channel cancels.
-            masses = [weights[x] * w for x, w in zip(symbols, values, strict=True)]
+        if behind is not None:
+            masses = behind[y]
             total = sum(masses)
             # The table may have no record of any of these symbols: then there is no posterior.
             if total:
                 posterior = [repr(mass / total) for mass in masses]
         for x, w, backward in zip(symbols, values, posterior, strict=True):
-            forward = repr(w / channel.denominator)
+            forward = repr(w / totals[x])
             writer.writerow([label, *channel.useful.symbols[x], forward, backward])
     return stream.getvalue()

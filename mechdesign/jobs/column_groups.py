@@ -53,6 +53,15 @@ def private_columns(
     return list(names)
 
 
+def own_columns(groups: Sequence[ColumnGroup], options: ReleaseOptions) -> list[str]:
+    """The columns, by their names in the table, of groups that protect what they release."""
+    names: list[str] = []
+    for group in groups:
+        if group.sensitive == group.columns:
+            names += in_table(group.columns, options)
+    return names
+
+
 def in_table(names: Sequence[str], options: ReleaseOptions) -> tuple[str, ...]:
     """Columns of a releasable, by their names in the table."""
     return tuple(options.renamed.get(name, name) for name in names)

@@ -20,7 +20,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from mechdesign.core.wording import listed
-from mechdesign.jobs.column_groups import ColumnGroup, in_table, private_columns
+from mechdesign.jobs.column_groups import (
+    ColumnGroup,
+    in_table,
+    own_columns,
+    private_columns,
+)
 from mechdesign.jobs.column_refusals import (
     refuse_lookalikes,
     refuse_private,
@@ -90,7 +95,7 @@ def make_plan(
     inputs = [in_table(group.columns, options) for group in groups]
     useful = useful_columns(inputs, header)
     private = private_columns(groups, options)
-    refuse_two_roles(useful, private)
+    refuse_two_roles(useful, private, own_columns(groups, options))
     require_named_columns(useful, private, header, options)
 
     kept = kept_columns(header, useful, options)

@@ -75,10 +75,16 @@ def useful_columns(
     return useful
 
 
-def refuse_two_roles(useful: Sequence[str], private: Sequence[str]) -> None:
-    """Refuse a column that would be released and must not be disclosed."""
+def refuse_two_roles(
+    useful: Sequence[str], private: Sequence[str], own: Sequence[str]
+) -> None:
+    """Refuse a column that would be released and must not be disclosed.
+
+    The `own` columns are those of channels that protect what they release: its place in the output
+    is taken by the release, so nothing of it is left.
+    """
     for name in useful:
-        if name in private:
+        if name in private and name not in own:
             raise InputError(
                 f"the column {quoted(name)} cannot be sensitive and useful at once"
             )

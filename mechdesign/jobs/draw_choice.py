@@ -154,6 +154,12 @@ def check_treatment(old: Use, use: Use) -> None:
             "it would use the same random numbers again: draw anew (--fresh-draw) if that is "
             "another column"
         )
+    if old.draws != use.draws:
+        raise InputError(
+            f"{listed(use.columns)} was released with {old.draws} draws before; {use.draws} draws "
+            "would be a second draw of the same records: say so (--draws "
+            f"{old.draws}), or draw anew (--fresh-draw)"
+        )
     # If unknown symbols were refused then and are now, all symbols are known to both
     # normalisations.
     both_refuse = old.unknown == REFUSE and use.unknown == REFUSE

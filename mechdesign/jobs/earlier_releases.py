@@ -29,7 +29,6 @@ from typing import Any
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
 from mechdesign.formats.census import Content
 from mechdesign.jobs.counted_outputs import drawn_uses
@@ -150,7 +149,7 @@ def _left_no_symbols(entry: Entry, file: str | None) -> bool:
 def with_joint_budget(
     earlier: EarlierReleases,
     drawn: Sequence[Drawn],
-    channels: Sequence[Channel | RowChannel | BoxChannel],
+    channels: Sequence[Channel | BoxChannel],
 ) -> EarlierReleases:
     """The same with the budget that all draws of the records have together, and its notice."""
     before = drawn_uses([*earlier.runs, *earlier.beside])

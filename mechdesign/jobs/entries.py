@@ -40,6 +40,7 @@ class Use(Record):
 
     `columns` are the useful columns in the table, `form` is what is released of them, and the rest
     are options: what becomes of unknown symbols, of empty cells (`missing`) and of changed symbols.
+    `draws` is how records are drawn: each by itself, or with fixed counts.
     """
 
     channel: Digest
@@ -54,6 +55,7 @@ class Use(Record):
     trim: bool = False
     missing_codes: tuple[str, ...] = ()
     changed: str = "refuse"
+    draws: str = "independent"
 
 
 class Drawn(Record):

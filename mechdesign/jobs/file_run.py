@@ -17,9 +17,10 @@ these methods of the run:
 # pyarrow tells too little of its types for the strict mode.
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from mechdesign.jobs.entries import Settings
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.lookalikes import refuse_inner
 from mechdesign.jobs.options import FileOptions
-from mechdesign.jobs.recipe import Drawer, Recipe
+from mechdesign.jobs.recipe import BadRecord, Drawer, Recipe, TablePart
 from mechdesign.jobs.results import Applied
 from mechdesign.jobs.shuffling import shuffle_file
 from mechdesign.jobs.side_files import Sides
@@ -107,6 +108,25 @@ class FileRun:
                     f"the file's own notes stay as they are: {listed(notes)}; see that they tell "
                     "nothing of its records"
                 )
+
+    def settle(self, recipe: Recipe) -> None:
+        """Take on what the recipe decided for the records of the file."""
+        self.recipe = recipe
+
+    def parts(self, recipe: Recipe) -> Iterator[TablePart]:
+        """The records of the file, batch by batch, with the columns that are released."""
+        header = self.table.header
+        encoded, stored = recipe.drawer(header).reads(schema_of(self.table))
+        position = 0
+        try:
+            for batch in self.table.batches(encode=encoded, read=stored):
+                count = batch.num_rows
+                yield partial(_column_at, batch, header), count
+                position += count
+        except BadRecord as error:
+            # The search for its line may read the file again, so the pass must have ended.
+            where = self.table.where(error.position)
+            raise InputError(f"{where}: {error.what}") from None
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -267,7 +287,13 @@ class FileRun:
             notices=self.notices,
             kept=self.plan.others,
             sensitive=self.plan.sensitive,
+            draws=self.recipe.options.draws,
         )
+
+
+def _column_at(batch: Batch, header: Sequence[str], number: int) -> Any:
+    """A column of a batch by its number."""
+    return batch.column(header[number])
 
 
 def _refuse_unnamed(header: Sequence[str], recipe: Recipe, plan: Plan) -> None:

@@ -103,7 +103,10 @@ class FolderStage:
             yield _held_files(self.final, self.target)
         except InputError as error:
             text = str(error).replace(os.fspath(self.path), os.fspath(self.target))
-            raise InputError(text) from None
+            # Whether to start again does not depend on the name.
+            named = InputError(text)
+            named.exit_code = error.exit_code
+            raise named from None
         finally:
             # The lock lasts until its folder is gone, so that no other run writes to it meanwhile.
             shutil.rmtree(self.path, ignore_errors=True)

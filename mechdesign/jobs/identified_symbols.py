@@ -33,7 +33,7 @@ from sqlite3 import Connection
 
 import numpy as np
 
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, StartAgain
 from mechdesign.core.integers import Integers
 from mechdesign.formats.census import Content
 from mechdesign.formats.digests import Hashes
@@ -70,12 +70,7 @@ class IdentifiedRecords:
 
     def recall(self, db: Connection) -> None:
         """Give the drawer the symbols that records were released with before."""
-        earlier = self.release.earlier
-        known = self.ledger.known(db, self.drawn, self.key)
-        # Room for all at once: the parts are sorted, and sorted hashes fill a small table unevenly.
-        earlier.reserve(sum(len(hashes) for hashes, _ in known))
-        for hashes, codes in known:
-            earlier.look(hashes, codes)
+        self._read_known(db, self.release.earlier)
 
     def refuse_other_spellings(self, db: Connection) -> None:
         """Refuse identifiers that differ from earlier ones in their spelling alone.
@@ -137,7 +132,7 @@ class IdentifiedRecords:
 
         Raises
         ------
-        InputError
+        StartAgain
             If another process has released one of them with another symbol since `recall`.
         """
         for hashes, codes in self.ledger.known(db, self.drawn, self.key):
@@ -146,7 +141,7 @@ class IdentifiedRecords:
             changed = codes_here != codes
             # A change that `recall` showed was dealt with when the record was drawn.
             if self._any_late(hashes[changed], codes[changed]):
-                raise InputError(RELEASED_MEANWHILE)
+                raise StartAgain(RELEASED_MEANWHILE)
         for hashes, codes in self.release.new_records():
             self.ledger.remember(db, entry, self.drawn, self.key, hashes, codes)
         known, _ = self.ledger.spellings(db, self.drawn)
@@ -157,8 +152,7 @@ class IdentifiedRecords:
         """How many identifiers the ledger does not have yet, and how many there are."""
         # Read again, for `earlier` lacks what other processes have entered since.
         known = FirstSymbols()
-        for hashes, codes in self.ledger.known(db, self.drawn, self.key):
-            known.look(hashes, codes)
+        self._read_known(db, known)
         new = 0
         records = 0
         for hashes, codes in self.release.seen.entries():
@@ -166,6 +160,15 @@ class IdentifiedRecords:
             new += int(np.count_nonzero(is_new))
             records += len(hashes)
         return new, records
+
+    def _read_known(self, db: Connection, table: FirstSymbols) -> None:
+        """Put the records of earlier releases, as the ledger has them, into an empty table."""
+        known = self.ledger.known(db, self.drawn, self.key)
+        # Room for all at once: the parts are sorted, and sorted hashes crowd in one place of a
+        # small table, where each is searched for past all others.
+        table.reserve(sum(len(hashes) for hashes, _ in known))
+        for hashes, codes in known:
+            table.look(hashes, codes)
 
     def _any_late(self, hashes: Hashes, codes: Integers) -> bool:
         """Whether one of these records of the ledger came there after `recall`."""

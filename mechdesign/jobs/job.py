@@ -13,7 +13,8 @@ symbols of identified records (`identified_symbols`).
 3. `prepare` gives the draws the earlier symbols of identified records; then the file is drawn.
 4. `met` compares the records, which are known now, with all releases in the ledger. If they belong
    to another job, it takes on that job's keys, and the file is drawn again from step 3.
-5. `renewed` looks for the same records under other identifiers.
+5. `renewed` looks for the same records under other identifiers, and `same_columns` for the same
+   released columns beside other ones.
 6. `commit` enters the release as `FINISHING`, gives the files their names, and enters it as `DONE`.
 
 A kill before step 6 leaves no release in the ledger. A kill within step 6 leaves the entry
@@ -29,6 +30,7 @@ import os
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from sqlite3 import Connection
@@ -36,9 +38,8 @@ from typing import Any
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.documents import versions
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, StartAgain
 from mechdesign.core.files import PathLike, has_sha256, real_path
 from mechdesign.core.json_values import canonical
 from mechdesign.core.undoing import on_failure
@@ -49,6 +50,7 @@ from mechdesign.jobs.draw_choice import DrawChoice, check_uses
 from mechdesign.jobs.earlier_releases import (
     EarlierReleases,
     Relation,
+    count_other_draws,
     find_earlier_releases,
     relation,
     with_joint_budget,
@@ -56,8 +58,20 @@ from mechdesign.jobs.earlier_releases import (
 from mechdesign.jobs.entries import DONE, FINISHING, Drawn, Entry, Settings, Use
 from mechdesign.jobs.identified_symbols import IdentifiedRecords
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE
+from mechdesign.jobs.ledger_notices import (
+    FIRST_DRAW,
+    RELEASED_MEANWHILE,
+    alike_column_notice,
+    redraw_notice,
+    same_column_refusal,
+)
 from mechdesign.jobs.recipe import RecordedDraws
+from mechdesign.jobs.released_columns import (
+    ColumnRecords,
+    SameColumns,
+    packed,
+    same_columns,
+)
 from mechdesign.jobs.renewed_identifiers import ReleaseAtHand, notices_of_renewed
 from mechdesign.jobs.target import Target
 from mechdesign.release.draws import Key
@@ -83,7 +97,7 @@ class Job:
         What else decides which bytes are written.
     source : str, optional
         Where the data set lies.
-    channels : sequence of Channel, RowChannel or BoxChannel
+    channels : sequence of Channel or BoxChannel
         The channels of the uses, for joint budgets.
     channel_files : sequence of paths
         The files that they were read from.
@@ -100,7 +114,7 @@ class Job:
         fresh_draw: bool = False,
         settings: Settings | None = None,
         source: str | None = None,
-        channels: Sequence[Channel | RowChannel | BoxChannel] = (),
+        channels: Sequence[Channel | BoxChannel] = (),
         channel_files: Sequence[PathLike] = (),
     ) -> None:
         check_uses(uses)
@@ -290,9 +304,11 @@ class Job:
         ------
         InputError
             If these are at least half of the records with new identifiers.
+        StartAgain
+            If another process has released these records meanwhile.
         """
         with self.ledger.reading() as db:
-            return self._renewed(db, content, bare, releases)
+            return self._renewed_or_meanwhile(db, content, bare, releases)
 
     def _renewed(
         self,
@@ -316,12 +332,69 @@ class Job:
             notices |= dict.fromkeys(of_channel)
         return tuple(notices)
 
+    def same_columns(
+        self,
+        columns: ColumnRecords,
+        earlier: EarlierReleases,
+        releases: Sequence[RecordedDraws],
+    ) -> EarlierReleases:
+        """The earlier releases with those of the same released columns, whatever stood beside them.
+
+        Raises
+        ------
+        InputError
+            If a column was released before, with other draws, and no fresh draw was asked for.
+        StartAgain
+            If another process has released these records meanwhile.
+        """
+        with self.ledger.reading() as db:
+            same = self._same_columns(db, columns, releases)
+        notices = [*earlier.notices]
+        if same.notable:
+            notices.append(alike_column_notice(same.notable[-1]))
+        # The user asked for this draw: those before it count for the joint budget.
+        known = {entry.id for entry in earlier.runs}
+        added = [entry for entry in same.certain if entry.id not in known]
+        if not added:
+            return replace(earlier, notices=tuple(notices))
+        runs = (*earlier.runs, *added)
+        by_channel = {mine.use.channel: mine for mine in self.drawn}
+        draws = count_other_draws(runs, by_channel)
+        notices = [note for note in notices if note != FIRST_DRAW]
+        notices.append(redraw_notice(draws))
+        earlier = replace(earlier, runs=runs, draws=draws, notices=tuple(notices))
+        return with_joint_budget(earlier, self.drawn, self._channels)
+
+    def _same_columns(
+        self,
+        db: Connection,
+        columns: ColumnRecords,
+        releases: Sequence[RecordedDraws],
+    ) -> SameColumns:
+        """The releases of the same columns, in the transaction of `db`; refuses a second draw."""
+        certain: list[Entry] = []
+        notable: list[Entry] = []
+        for k, drawn in enumerate(self.drawn):
+            new = columns.new(k)
+            if new is None:
+                continue
+            same = same_columns(db, self.ledger, drawn, self.identity, new)
+            certain += same.certain
+            notable += same.notable
+        if certain and not self._choice.fresh_draw:
+            for records in self._identified(releases):
+                if records.are_released_meanwhile(db):
+                    raise StartAgain(RELEASED_MEANWHILE)
+            raise InputError(same_column_refusal(certain[-1]))
+        return SameColumns(tuple(certain), tuple(notable))
+
     def finish(
         self,
         entry: Entry,
         content: Content | None = None,
         releases: Sequence[RecordedDraws] = (),
         bare: BareRecords | None = None,
+        columns: ColumnRecords | None = None,
     ) -> None:
         """Enter that a release is about to be made: its data are on disk, and files are about to
         get their names.
@@ -335,13 +408,27 @@ class Job:
             # end of the transaction no other process can, so the checks of `met` and `renewed` are
             # made once more before anything is entered.
             self._check_again(db, content, releases, bare, identified)
+            if columns is not None:
+                self._same_columns(db, columns, releases)
             self._take_over_killed(db, entry)
             # First the entry: a rehearsal ends here, after all checks and before anything is kept.
             self.ledger.enter(db, entry, content)
             if bare is not None:
                 self.ledger.remember_bare(db, entry, bare.content.to_bytes())
+            if columns is not None:
+                self._remember_columns(db, entry, columns)
             for records in identified:
                 records.remember(db, entry)
+
+    def _remember_columns(
+        self, db: Connection, entry: Entry, columns: ColumnRecords
+    ) -> None:
+        """Keep what is known of the released columns."""
+        for k, drawn in enumerate(self.drawn):
+            column = columns.content(k)
+            if column is not None:
+                stored = packed(column)
+                self.ledger.remember_column(db, entry, drawn.use.channel, stored)
 
     def _check_again(
         self,
@@ -355,7 +442,7 @@ class Job:
         entries = self.ledger.releases(db)
         if content is not None:
             if self._draws_of_another_job(entries, content) is not None:
-                raise InputError(RELEASED_MEANWHILE)
+                raise StartAgain(RELEASED_MEANWHILE)
             self._earlier(db, entries, content)
         for records in identified:
             records.refuse_other_spellings(db)
@@ -363,26 +450,26 @@ class Job:
             for records in identified:
                 records.refuse_renamed(db, entries, content, self._choice)
         if content is not None and bare is not None:
-            self._refuse_renewed_meanwhile(db, content, bare, releases)
+            self._renewed_or_meanwhile(db, content, bare, releases)
 
-    def _refuse_renewed_meanwhile(
+    def _renewed_or_meanwhile(
         self,
         db: Connection,
         content: Content,
         bare: BareRecords,
         releases: Sequence[RecordedDraws],
-    ) -> None:
-        """Refuse records that are known under other identifiers by now.
+    ) -> tuple[str, ...]:
+        """Notices of records that are known under other identifiers; refuses most of them.
 
-        Another process may have released them under the same ones, and then they are not new any
-        more.
+        Another process may have released the records under the same identifiers since `prepare`.
+        Then they are not new any more, and nothing is wrong with them.
         """
         try:
-            self._renewed(db, content, bare, releases)
+            return self._renewed(db, content, bare, releases)
         except InputError:
             for records in self._identified(releases):
                 if records.are_released_meanwhile(db):
-                    raise InputError(RELEASED_MEANWHILE) from None
+                    raise StartAgain(RELEASED_MEANWHILE) from None
             raise
 
     def _take_over_killed(self, db: Connection, entry: Entry) -> None:
@@ -407,6 +494,7 @@ class Job:
         content: Content,
         releases: Sequence[RecordedDraws],
         bare: BareRecords | None = None,
+        columns: ColumnRecords | None = None,
     ) -> None:
         """Enter a release and give its files their names; what fails is taken back, unless it may
         have been seen.
@@ -416,7 +504,7 @@ class Job:
         # would draw its records a second time.
         with on_failure(lambda: self._take_back(entry)):
             out.commit(
-                before=lambda: self.finish(entry, content, releases, bare),
+                before=lambda: self.finish(entry, content, releases, bare, columns),
                 after=lambda: self.done(entry),
             )
 

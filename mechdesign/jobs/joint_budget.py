@@ -4,7 +4,7 @@ It is the joint leakage of their channels (`auditing.joint_leakage`): the larges
 P(s | y1, .., yk) against P(s), where each draw y is independent of the others given the record. It
 is exact for two draws; for more it may be a proven bound. A fair bit that is released as it is with
 the probability 3/4 has eps_u = log(0.75 / 0.5) = 0.41; two draws of it, log(0.9 / 0.5) = 0.59. A
-single draw of a channel for rows has the budget of that channel's own audit.
+single draw of a channel for boxes has the budget of that channel's own audit.
 
 `joint_budget` counts the different draws, looks for their channels by digest, at hand or in the
 files that the ledger names, and composes them. Whatever prevents that is no error: the budget is
@@ -25,15 +25,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.loading import load
-from mechdesign.channel.row_channel import RowChannel
-from mechdesign.channel.row_record import RELATIVE
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import at_most, listed, percent_of
 from mechdesign.jobs.entries import ROW, Drawn
 from mechdesign.release.box_drawing import box_channel_digest
 from mechdesign.release.drawing import channel_digest
 from mechdesign.release.identified_draws import REDRAW
-from mechdesign.release.row_drawing import row_channel_digest
 
 if TYPE_CHECKING:
     from mechdesign.auditing.verdict import Achieved
@@ -67,7 +64,7 @@ class JointBudget:
 
 def joint_budget(
     draws: Sequence[Drawn],
-    channels: Sequence[Channel | RowChannel | BoxChannel],
+    channels: Sequence[Channel | BoxChannel],
     table: TableOf | None = None,
 ) -> JointBudget:
     """The joint budget of independent draws.
@@ -87,7 +84,13 @@ def joint_budget(
     # Whoever has one draw twice has learnt nothing more.
     different = sorted({(draw.use.channel, draw.job, draw.draw) for draw in draws})
     if len(different) == 1 and draws[0].use.form == ROW:
-        return _row_channel_budget(draws, channels)
+        try:
+            (channel,) = _channels_of(draws, channels).values()
+        except InputError as error:
+            return JointBudget(
+                None, f"the joint budget of the one draw is not known: {error}"
+            )
+        return _box_channel_budget(draws, channel)
     subject = f"all {len(different)} draws"
     if len(different) == 1:
         subject = "the one draw"
@@ -155,33 +158,6 @@ def _redrawn(draws: Sequence[Drawn]) -> str:
     return ""
 
 
-def _row_channel_budget(
-    draws: Sequence[Drawn], channels: Sequence[Channel | RowChannel | BoxChannel]
-) -> JointBudget:
-    """The budget of one draw of a channel of rows: that of the audit on the channel's own table."""
-    # The audit takes as long to import as a small job.
-    from mechdesign.auditing.rows import audit_rows
-
-    try:
-        (channel,) = _channels_of(draws, channels).values()
-        if isinstance(channel, BoxChannel):
-            return _box_channel_budget(draws, channel)
-        audit = audit_rows(channel)
-    except InputError as error:
-        return JointBudget(
-            None, f"the joint budget of the one draw is not known: {error}"
-        )
-    # A relative promise leaves out what the given columns tell, but the total does not.
-    relative = channel.record.promise == RELATIVE
-    sides, given = _with_given(audit.achieved, audit.given if relative else None)
-    secret = listed(channel.sensitive.columns)
-    sentence = (
-        f"the one draw of a record, of its whole row, has the budget eps_l {at_most(sides.eps_l)}, "
-        f"eps_u {at_most(sides.eps_u)}, eps_ldp {at_most(sides.eps_ldp)} on {secret}{given}"
-    )
-    return JointBudget(_budget_of(1, sides), sentence + _redrawn(draws))
-
-
 def _box_channel_budget(draws: Sequence[Drawn], channel: BoxChannel) -> JointBudget:
     """The budget of one draw of a channel of boxes, for the population."""
     # The audit takes as long to import as a small job.
@@ -204,17 +180,15 @@ def _box_channel_budget(draws: Sequence[Drawn], channel: BoxChannel) -> JointBud
     return JointBudget(budget, sentence + _redrawn(draws))
 
 
-def _digest_of(channel: Channel | RowChannel | BoxChannel) -> str:
+def _digest_of(channel: Channel | BoxChannel) -> str:
     """The digest by which the ledger names a channel."""
-    if isinstance(channel, RowChannel):
-        return row_channel_digest(channel)
     if isinstance(channel, BoxChannel):
         return box_channel_digest(channel)
     return channel_digest(channel)
 
 
 def _channels_of(
-    draws: Sequence[Drawn], channels: Sequence[Channel | RowChannel | BoxChannel]
+    draws: Sequence[Drawn], channels: Sequence[Channel | BoxChannel]
 ) -> dict[str, Any]:
     """The channels of some draws by their digests; raises InputError if one is nowhere."""
     by_digest: dict[str, Any] = {}
@@ -246,7 +220,7 @@ def _loaded(file: str) -> Any:
     return None
 
 
-def local_budget(rows: Sequence[Sequence[int]]) -> float:
+def local_budget(channel: Channel) -> float:
     """The largest log W(y|x) / W(y|x') in nats, rounded up: what one draw tells at most of
     anything.
 
@@ -256,9 +230,9 @@ def local_budget(rows: Sequence[Sequence[int]]) -> float:
     from mechdesign.auditing.extremes import log_upper
 
     largest = 0.0
-    for column in zip(*rows, strict=True):
+    for inputs, values in channel.columns:
         # An output that some symbol never has excludes that symbol.
-        if min(column) == 0:
+        if len(inputs) < len(channel.useful):
             return math.inf
-        largest = max(largest, log_upper(max(column), min(column)))
+        largest = max(largest, log_upper(max(values), min(values)))
     return largest

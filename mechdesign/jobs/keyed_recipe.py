@@ -28,14 +28,14 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, StartAgain
 from mechdesign.core.files import PathLike
 from mechdesign.formats.census import Content
 from mechdesign.formats.digests import RecordCensus, RowHasher
@@ -48,15 +48,19 @@ from mechdesign.jobs.file_run import FileRun
 from mechdesign.jobs.grouped_recipe import GroupedRecipe
 from mechdesign.jobs.job import Job
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.ledger_notices import change_notices
+from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE, change_notices
 from mechdesign.jobs.manifest import Manifest
 from mechdesign.jobs.manifest_columns import ReleasedColumn
-from mechdesign.jobs.recipe import ContentOf, Drawer, Frame, Recipe
+from mechdesign.jobs.recipe import ContentOf, Drawer, Frame, Recipe, TablePart
+from mechdesign.jobs.released_columns import ColumnRecords
 from mechdesign.jobs.results import Applied
 from mechdesign.jobs.target import Target
 from mechdesign.leaks.crossing import Crossing
 from mechdesign.leaks.evidence import LEVEL, decisive, log_evidence
 from mechdesign.release.draws import Key
+
+MOST_DRAWINGS = 5
+"""Times that a file is drawn while other processes release its records: twice as a rule."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +76,7 @@ class KeyedRecipe(GroupedRecipe):
 
     @property
     @abstractmethod
-    def releasables(self) -> Sequence[Channel | RowChannel | BoxChannel]:
+    def releasables(self) -> Sequence[Channel | BoxChannel]:
         """What is released, one for each key."""
 
     @abstractmethod
@@ -93,6 +97,16 @@ class KeyedRecipe(GroupedRecipe):
     def codebook(self) -> str:
         """The codebook of the labels, as it is written."""
 
+    def settled(
+        self,
+        header: Sequence[Any],
+        parts: Iterable[TablePart],
+        *,
+        is_whole: bool = True,
+    ) -> KeyedRecipe:
+        """The recipe for these very records; by default itself."""
+        return self
+
     def with_keys(self, keys: tuple[Key, ...]) -> Recipe:
         """The same with the keys of a job."""
         return replace(self, keys=keys)
@@ -112,6 +126,14 @@ class KeyedRecipe(GroupedRecipe):
 
     def write_file(self, run: FileRun, ledger: Ledger | None) -> Applied:
         """Release a file, entered in the ledger if there is one."""
+        settled = self.settled(run.table.header, run.parts(self))
+        if settled is not self:
+            run.settle(settled)
+            return settled.write_file_as_settled(run, ledger)
+        return self.write_file_as_settled(run, ledger)
+
+    def write_file_as_settled(self, run: FileRun, ledger: Ledger | None) -> Applied:
+        """Release a file with what `settled` decided for its records."""
         if ledger is None:
             return self._write_unrecorded(run)
         job = Job(
@@ -141,7 +163,14 @@ class KeyedRecipe(GroupedRecipe):
             # its name. Records of a file that the ledger does not know could be drawn twice.
             sha256 = self._seal(run, out, drawn.drawer, drawn.records, drawn.earlier)
             entry = drawn.entry(job, run.target, sha256)
-            job.commit(out, entry, drawn.content, drawn.drawer.releases, drawn.bare)
+            job.commit(
+                out,
+                entry,
+                drawn.content,
+                drawn.drawer.releases,
+                drawn.bare,
+                drawn.columns,
+            )
         return run.applied(drawn.records, sha256, ledger_place)
 
     def _write_unrecorded(self, run: FileRun) -> Applied:
@@ -174,19 +203,28 @@ class KeyedRecipe(GroupedRecipe):
 
         Only when all records were read is their content known. If the ledger has other keys for it,
         which happens when it was released from a file with other bytes, everything is drawn again.
+        The same holds where another process has released these records meanwhile.
         """
         hasher = job.ledger.hasher
-        # Usually not more than twice: `met` has taken the keys of this content on.
-        while True:
+        for _ in range(MOST_DRAWINGS):
             census = RecordCensus(hasher)
             drawer = self._drawer_of(job, run.table.header)
             bare = BareRecords(drawer.releases)
-            inspect = _inspection(hasher, self.options.identifiers, census, bare)
+            columns = ColumnRecords(job.ledger, drawer.releases)
+            inspect = _inspection(
+                hasher, self.options.identifiers, census, bare, columns
+            )
             records = run.draw(out, drawer, inspect)
             content = census.content()
             earlier = job.met(content)
-            if earlier is not None:
-                return _drawn_records(job, drawer, records, content, bare, earlier)
+            if earlier is None:
+                # `met` has taken the keys of this content on.
+                continue
+            with suppress(StartAgain):
+                return _drawn_records(
+                    job, drawer, records, content, bare, columns, earlier
+                )
+        raise StartAgain(RELEASED_MEANWHILE)
 
     def _seal(
         self,
@@ -274,12 +312,14 @@ class KeyedRecipe(GroupedRecipe):
         # After the draw, by which the drawer knows the records with new identifiers.
         bare = BareRecords(drawer.releases)
         bare.add(bare_hashes)
+        columns = ColumnRecords(ledger, drawer.releases)
+        columns.add_last()
         drawn = _drawn_records(
-            job, drawer, table_content.records, table_content, bare, earlier
+            job, drawer, table_content.records, table_content, bare, columns, earlier
         )
         # Nobody has seen the table before it is returned, so it is entered and done at once.
         entry = drawn.entry(job, FRAME, None)
-        job.finish(entry, table_content, drawer.releases, bare)
+        job.finish(entry, table_content, drawer.releases, bare, columns)
         job.done(entry)
         return released, (*drawn.earlier.notices, *change_notices(drawer.releases))
 
@@ -319,14 +359,15 @@ class KeyedRecipe(GroupedRecipe):
 class _DrawnRecords:
     """Records that a job drew, and what the ledger knows of them.
 
-    `content` and `bare` have their hashes with and without identifiers; `earlier` has their earlier
-    releases, with all notices on them.
+    `content` and `bare` have their hashes with and without identifiers, `columns` the symbols that
+    were released; `earlier` has their earlier releases, with all notices on them.
     """
 
     drawer: Drawer
     records: int
     content: Content
     bare: BareRecords
+    columns: ColumnRecords
     earlier: EarlierReleases
 
     def entry(self, job: Job, target: PathLike, output: str | None) -> Entry:
@@ -340,12 +381,16 @@ def _drawn_records(
     records: int,
     content: Content,
     bare: BareRecords,
+    columns: ColumnRecords,
     earlier: EarlierReleases,
 ) -> _DrawnRecords:
-    """Records that were just drawn; refuses those that are known under other identifiers."""
+    """Records that were just drawn; refuses those that are known under other identifiers, or beside
+    other columns.
+    """
     renewed = job.renewed(content, bare, drawer.releases)
     earlier = replace(earlier, notices=(*earlier.notices, *renewed))
-    return _DrawnRecords(drawer, records, content, bare, earlier)
+    earlier = job.same_columns(columns, earlier, drawer.releases)
+    return _DrawnRecords(drawer, records, content, bare, columns, earlier)
 
 
 def _inspection(
@@ -353,6 +398,7 @@ def _inspection(
     identity: Sequence[str],
     census: RecordCensus,
     bare: BareRecords,
+    columns: ColumnRecords,
 ) -> Callable[[Batch], None]:
     """A function that shows every batch that was drawn to a census of its records, with and without
     identifiers.
@@ -362,5 +408,6 @@ def _inspection(
         as_text, by_value, without = hasher.readings(batch, identity)
         census.add_readings(as_text, by_value)
         bare.add(without)
+        columns.add_last()
 
     return inspect

@@ -22,6 +22,7 @@ import sys
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 from mechdesign.core.errors import InputError
@@ -42,6 +43,16 @@ _LARGEST = 4096
 
 _HEX = re.compile(rf"(?:{TAG})?([0-9a-f]{{{2 * KEY_BYTES}}})\s*")
 """A key from elsewhere than a key file: its line, or the digits alone."""
+
+FEWEST_BYTES = 16
+"""Different bytes of a random key, at least: fewer have a probability of C(256, 15) (15/256)^32,
+which is below 1e-15.
+"""
+
+FEWEST_STEPS = 4
+"""Differences of neighbouring bytes that a pattern has at most. Of the 31 of a random key as few
+would be different with a probability below 1e-45.
+"""
 
 _SECRET = re.compile(r"[\w+/=:\s-]{22,}")
 """A text that may be a key in place of a path: 16 bytes or more as hexadecimal digits or in base
@@ -114,7 +125,7 @@ def read_key(path: PathLike) -> Key:
         raise InputError(
             f"{name} holds no key of this version ({TAG} and {2 * KEY_BYTES} hex digits)"
         )
-    return Key(bytes.fromhex(line[1]))
+    return _random_key(line[1], name)
 
 
 def key_at(path: PathLike) -> Key:
@@ -163,7 +174,20 @@ def _parsed(where: str, text: str) -> Key:
         raise InputError(
             f"--key-from {where} gives no key ({2 * KEY_BYTES} hexadecimal digits, lower case)"
         )
-    return Key(bytes.fromhex(digits[1]))
+    return _random_key(digits[1], f"--key-from {where}")
+
+
+def _random_key(digits: str, name: str) -> Key:
+    """The key of hexadecimal digits, unless they follow a pattern that somebody could guess."""
+    secret = bytes.fromhex(digits)
+    steps = {(second - first) % 256 for first, second in pairwise(secret)}
+    # A run of letters or numbers, in the digits or in the bytes, has steps of one or two kinds.
+    if len({*secret}) < FEWEST_BYTES or len(steps) <= FEWEST_STEPS:
+        raise InputError(
+            f"{name} gives a key with a pattern, which can be guessed, and so can be what was "
+            "released with it: make a random one (openssl rand -hex 32)"
+        )
+    return Key(secret)
 
 
 def _of_environment(where: str, name: str) -> str:

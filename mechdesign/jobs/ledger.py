@@ -11,6 +11,8 @@ and for each release it holds, in the order in which a job enters them:
 - its entry (`enter`, in the table `releases`), with a sample of the hashes of its records (in
   `samples`);
 - a sample of the records without their identifiers (`remember_bare`, in `samples` by ``bare ID``);
+- a sample of the symbols that each channel released (`remember_column`, in `samples` by ``column ID
+  CHANNEL``);
 - for each draw, the hashes of identified records with their encrypted symbols (`remember`, in
   `known`), and the identifiers that were not in their plain spelling (`remember_spellings`, in
   `known` by the job ``spellings JOB``).
@@ -114,6 +116,9 @@ class Ledger(LedgerFile):
         db.execute("DELETE FROM releases WHERE id = ?", (entry.id,))
         db.execute("DELETE FROM known WHERE release = ?", (entry.id,))
         db.execute("DELETE FROM samples WHERE unordered = ?", (_bare_of(entry),))
+        for drawn in entry.drawn:
+            name = _column_of(entry, drawn.use.channel)
+            db.execute("DELETE FROM samples WHERE unordered = ?", (name,))
 
     def take_over(self, db: sqlite3.Connection, old: Entry, new: Entry) -> None:
         """Remove a release for another one that has its records."""
@@ -242,6 +247,32 @@ class Ledger(LedgerFile):
             "SELECT sample FROM samples WHERE unordered = ?", (_bare_of(entry),)
         ).fetchone()
         return None if row is None else row[0]
+
+    @staticmethod
+    def remember_column(
+        db: sqlite3.Connection, entry: Entry, channel: str, column: bytes
+    ) -> None:
+        """Keep what is known of the symbols that a channel has released."""
+        db.execute(
+            "INSERT OR REPLACE INTO samples VALUES (?, ?)",
+            (_column_of(entry, channel), column),
+        )
+
+    @staticmethod
+    def column(db: sqlite3.Connection, entry: Entry, channel: str) -> bytes | None:
+        """What `remember_column` kept; None of a release of an earlier version, of whole rows, or
+        on a cluster.
+        """
+        row = db.execute(
+            "SELECT sample FROM samples WHERE unordered = ?",
+            (_column_of(entry, channel),),
+        ).fetchone()
+        return None if row is None else row[0]
+
+
+def _column_of(entry: Entry, channel: str) -> str:
+    """Under which name the table `samples` has the symbols that a channel has released."""
+    return f"column {entry.id} {channel}"
 
 
 def _bare_of(entry: Entry) -> str:

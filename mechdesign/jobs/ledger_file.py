@@ -3,13 +3,14 @@
 A ledger is only of use with its key: another key would draw the same records a second time. So the
 two are set up and checked together, and nothing is released until both fit (`LedgerFile`):
 
-1. An empty file is created if there is none (`_create_file`). A key file without its ledger, or a
-   file that is no ledger, is refused.
-2. If the tables are there, and the fingerprint in them is that of the key, nothing is written
-   (`_key_if_ready`).
-3. Else one transaction creates what is missing: the tables, the key file, and last the fingerprint
-   of the key (`_set_up`). A crash before its end leaves a file without tables, and perhaps a key,
-   which the next run takes. Once anything was released, a missing or another key is an error.
+1. A file with empty tables is created if there is none (`_create_file`); it gets its name when it
+   is complete. So an empty file is a ledger that was cut, and refused, as are a key file without
+   its ledger and a file that is no ledger.
+2. If the fingerprint in the tables is that of the key, nothing is written (`_key_if_ready`). The
+   content is compared with its mark (`ledger_mark`), and one that was cut or damaged is refused.
+3. Else one transaction creates what is missing: the key file, and last the fingerprint of the key
+   (`_set_up`). A crash before its end leaves tables without a fingerprint, and perhaps a key, which
+   the next run takes. Once anything was released, a missing or another key is an error.
 
 Every change is one transaction (`changing`) with a rollback journal, on disk when it is over.
 Write-ahead logging needs shared memory, which no network drive has. Several processes take turns.
@@ -20,16 +21,24 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
+import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, StartAgain
 from mechdesign.core.files import PathLike, real_path, reason
 from mechdesign.core.nameless_file import MODE
 from mechdesign.core.undoing import on_failure
 from mechdesign.jobs.keys import check_of, create_key, read_key
+from mechdesign.jobs.ledger_mark import (
+    COLUMNS,
+    MARK,
+    SELECT_MARK,
+    MarkedChanges,
+    mark_of,
+)
 from mechdesign.release.draws import Key
 
 NAME = "ledger.db"
@@ -65,8 +74,10 @@ CREATE TABLE known (job TEXT NOT NULL, channel TEXT NOT NULL, draw INTEGER NOT N
 
 - `releases`: the entries as JSON, numbered in their order;
 - `samples`: a sample of the hashes of each data set, by its hash; and by ``bare ID`` what is known
-  of the records of the release ID without their identifiers;
-- `keys`: one row, without a job: where the key of the ledger lies, and its fingerprint;
+  of the records of the release ID without their identifiers, and by ``column ID CHANNEL`` what is
+  known of the symbols that it released through a channel;
+- `keys`: a row without a job: where the key of the ledger lies, and its fingerprint; and one by the
+  job ``mark``: the mark of all other rows (`ledger_mark`);
 - `known`: for a draw (job, channel, number) the hashes of identified records and, encrypted, the
   numbers of their symbols; and by the job ``spellings JOB`` two hashes of each identifier that was
   not in its plain spelling.
@@ -121,7 +132,9 @@ class LedgerFile:
             # If the commit itself fails, the transaction may have ended: then there is nothing to
             # roll back.
             with on_failure(db.rollback):
+                changes = MarkedChanges(db, self.key)
                 yield db
+                changes.enter()
                 db.execute("COMMIT")
 
     @contextmanager
@@ -150,12 +163,15 @@ class LedgerFile:
         key_exists = os.path.lexists(self.key_path)
         if not self.path.exists():
             if key_exists:
-                raise InputError(
-                    f"there is no ledger {self.path}, but its key {self.key_path.name} is there: "
-                    "put the ledger back, or remove the key if nothing was ever released with it"
-                )
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, MODE))
-        elif self.path.stat().st_size and not begins(self.path, MAGIC):
+                refuse_lone_key(self.path)
+            _create_tables(self.path)
+        elif not self.path.stat().st_size:
+            raise InputError(
+                f"the ledger {self.path} is empty, so it was cut, and what it knew is lost: put a "
+                "copy of it back, or remove the file and its key if nothing was ever released with "
+                "them"
+            )
+        elif not begins(self.path, MAGIC):
             raise InputError(
                 f"{self.path} is not a ledger (no SQLite file); name another (--ledger)"
             )
@@ -166,29 +182,41 @@ class LedgerFile:
 
     def _key_if_ready(self) -> Key | None:
         """The key, if the ledger has its tables and this key, so that nothing need be written."""
-        if not self.path.stat().st_size:
-            return None
         if self._lacks_key_file():
             return None
         with self.reading() as db:
-            if not self._has_tables(db):
-                return None
+            self._check_pages(db)
+            self._check_tables(db)
             row = db.execute(SELECT_FINGERPRINT).fetchone()
             if row is None:
                 return None
             key = self._checked_key(row[0], used=self._is_used(db))
-        if check_of(key) != row[0]:
-            return None
+            if check_of(key) != row[0]:
+                return None
+            # In one transaction, or another process could change the rows in between.
+            db.execute("BEGIN")
+            mark = db.execute(SELECT_MARK).fetchone()
+            # A ledger of an earlier version has none.
+            if mark is not None and mark[0] != mark_of(db, key):
+                raise self._damaged("its content does not fit its mark")
         return key
+
+    def _check_pages(self, db: sqlite3.Connection) -> None:
+        """Refuse a file with pages that are missing, or do not fit together."""
+        (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        if verdict != "ok":
+            raise self._damaged("pages are missing or changed")
+
+    def _damaged(self, how: str) -> InputError:
+        return InputError(
+            f"the ledger {self.path} is damaged ({how}), and a record that it forgot would be "
+            "drawn a second time: put a copy of it back"
+        )
 
     def _set_up(self) -> Key:
         """Create what is missing of tables and key."""
-        with self.changing() as db:
-            if not self._has_tables(db):
-                for statement in TABLES.split(";"):
-                    db.execute(statement)
-                db.execute(f"PRAGMA application_id = {APPLICATION}")
-                db.execute(f"PRAGMA user_version = {VERSION}")
+        with self.reading() as db, _transaction(db):
+            self._check_tables(db)
             row = db.execute(SELECT_FINGERPRINT).fetchone()
             used = self._is_used(db)
             if self._lacks_key_file() and not used:
@@ -198,19 +226,17 @@ class LedgerFile:
                 create_key(self.key_path, key)
             else:
                 key = self._checked_key(row[0] if row else None, used=used)
-            place = ("", os.fspath(self.key_path), check_of(key))
-            db.execute("INSERT OR REPLACE INTO keys VALUES (?, ?, ?)", place)
+            rows = [
+                ("", os.fspath(self.key_path), check_of(key)),
+                (MARK, "", mark_of(db, key)),
+            ]
+            db.executemany("INSERT OR REPLACE INTO keys VALUES (?, ?, ?)", rows)
         return key
 
-    def _has_tables(self, db: sqlite3.Connection) -> bool:
-        """Whether the file is a ledger, and not empty; refuses the file of another program or
-        version.
-        """
+    def _check_tables(self, db: sqlite3.Connection) -> None:
+        """Refuse the file of another program or version, and one that has lost its tables."""
         (application,) = db.execute("PRAGMA application_id").fetchone()
         (version,) = db.execute("PRAGMA user_version").fetchone()
-        (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if not tables:
-            return False
         if (application, version) != (APPLICATION, VERSION):
             origin = "of another program"
             if application == APPLICATION:
@@ -218,7 +244,9 @@ class LedgerFile:
             raise InputError(
                 f"{self.path} is a file {origin}, and no ledger of version {VERSION}"
             )
-        return True
+        rows = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        if not {*COLUMNS, "keys"} <= {name for (name,) in rows}:
+            raise self._damaged("it has lost its tables")
 
     @staticmethod
     def _is_used(db: sqlite3.Connection) -> bool:
@@ -253,13 +281,11 @@ class LedgerFile:
         # error.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            return InputError(
+            return StartAgain(
                 f"another process keeps the ledger {self.path} busy; try again"
             )
         if code in DAMAGE:
-            return InputError(
-                f"the ledger {self.path} is damaged ({error}); put a copy of it back"
-            )
+            return self._damaged(str(error))
         if code == sqlite3.SQLITE_READONLY:
             return self._not_writable("read-only file system")
         return self._not_writable(str(error))
@@ -268,6 +294,62 @@ class LedgerFile:
         return InputError(
             f"the ledger {self.path} cannot be written: {why}; name another place (--ledger)"
         )
+
+
+@contextmanager
+def _transaction(db: sqlite3.Connection) -> Generator[None]:
+    """A transaction, which is undone if the block fails."""
+    db.execute("BEGIN IMMEDIATE")
+    with on_failure(db.rollback):
+        yield
+        db.execute("COMMIT")
+
+
+def refuse_lone_key(path: Path) -> None:
+    """Refuse a place where the ledger is missing, though its key is there."""
+    key_path = path.with_name(path.name + ".key")
+    if os.path.lexists(key_path):
+        raise InputError(
+            f"there is no ledger {path}, but its key {key_path.name} is there: put the ledger "
+            "back, or remove the key if nothing was ever released with it"
+        )
+
+
+def _create_tables(path: Path) -> None:
+    """Create a ledger with empty tables, complete or not at all, unless another process does."""
+    descriptor, part = tempfile.mkstemp(
+        prefix=f".{path.name}.", suffix=".part", dir=path.parent
+    )
+    os.close(descriptor)
+    try:
+        db = sqlite3.connect(part, isolation_level=None)
+        try:
+            db.execute("PRAGMA synchronous = EXTRA")
+            with _transaction(db):
+                for statement in TABLES.split(";"):
+                    db.execute(statement)
+                db.execute(f"PRAGMA application_id = {APPLICATION}")
+                db.execute(f"PRAGMA user_version = {VERSION}")
+        finally:
+            db.close()
+        _name_if_free(part, path)
+    finally:
+        os.unlink(part)
+
+
+def _name_if_free(part: str, path: Path) -> None:
+    """Give a complete file its name, unless there is a file of this name by now."""
+    try:
+        os.link(part, path)
+    except FileExistsError:
+        return
+    except OSError:
+        # Some network drives know no links. Creating by name does the same there, but for a crash
+        # while the few bytes are written, whose file is refused as damaged.
+        with suppress(FileExistsError):
+            flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+            with open(os.open(path, flags, MODE), "wb") as stream:
+                stream.write(Path(part).read_bytes())
 
 
 def default_path() -> Path:

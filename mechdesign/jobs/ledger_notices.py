@@ -78,6 +78,26 @@ def alike_records_notice(entry: Entry) -> str:
     )
 
 
+def same_column_refusal(entry: Entry) -> str:
+    """The error if the released column is that of `entry`, symbol by symbol."""
+    return (
+        "the same symbols in the same order have been released through this channel before (to "
+        f"{entry.target} on {entry.started[:10]}), beside other columns: these are the same "
+        "records, and would be drawn a second time, which can leak far more than one release: "
+        "release the file with all its columns, as it was, or accept that (--fresh-draw)"
+    )
+
+
+def alike_column_notice(entry: Entry) -> str:
+    """The notice if the released column has the symbols of `entry`, equally often."""
+    return (
+        "the same symbols, equally often, have been released through this channel before (to "
+        f"{entry.target} on {entry.started[:10]}): if they are those of the same records, these "
+        "are drawn a second time, which can leak far more than one release: release that file "
+        "again, as it was"
+    )
+
+
 def redraw_notice(draws: int) -> str:
     """The notice if the records had so many other draws."""
     noun = "draw" if draws == 1 else "draws"
@@ -128,7 +148,7 @@ def change_notices(releases: Sequence[RecordedDraws]) -> tuple[str, ...]:
             # Of a channel of rows the given columns alone have no finite local budget, and with
             # its own symbols hardly a level has one.
             if isinstance(release.channel, Channel):
-                budget = local_budget(release.channel.rows)
+                budget = local_budget(release.channel)
                 if math.isfinite(budget):
                     bound = f"at most {at_most(budget)}"
             outcome = (

@@ -1,7 +1,7 @@
 """What manifests say of each channel of a release, counted when all records have been drawn.
 
 There is one function for each kind of channel: `released_column` for one of a column or crossed
-columns, `released_rows` for one of rows, `released_boxes` for one of boxes. Each gives a
+columns, `released_boxes` for one of boxes. Each gives a
 `ReleasedColumn`, whose description is that of the internal manifest; the public one has a part of
 it (`manifest.Manifest`).
 
@@ -23,8 +23,7 @@ from typing import Any
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
-from mechdesign.channel.row_record import RELATIVE, TOTAL
+from mechdesign.channel.record import RELATIVE, TOTAL
 from mechdesign.core.json_values import without_infinities
 from mechdesign.jobs.entries import Use
 from mechdesign.jobs.manifest_records import (
@@ -44,7 +43,7 @@ class ReleasedColumn:
     """What the internal manifest says of one channel, and the channel, for the sentences on it."""
 
     description: InternalColumn | InternalRows
-    channel: Channel | RowChannel | BoxChannel
+    channel: Channel | BoxChannel
 
 
 def released_column(
@@ -81,7 +80,7 @@ def released_column(
         zero_cells = sum(row.count(0) for row in joint.counts)
     # Behind the counts of the symbols stand those of the cells without one.
     *symbol_counts, missing, unknown = release.symbol_counts.tolist()
-    values = [(label,) for label in channel.outputs]
+    values: Sequence[tuple[str, ...]] = channel.output_cells
     if release.form in OF_SYMBOLS:
         values = channel.useful.symbols
     description = InternalColumn(
@@ -89,6 +88,9 @@ def released_column(
         names=names,
         sensitive=sensitive,
         notion=without_infinities(channel.record.notion),
+        law_kept=channel.keeps_law,
+        given=channel.given,
+        promise=channel.record.promise_kind,
         channel_file=channel_file,
         achieved=without_infinities(channel.record.achieved),
         table_records=table_records,
@@ -98,40 +100,6 @@ def released_column(
         unknown_symbols=unknown,
         changes=release.changes,
         outputs=_value_counts(values, release.output_counts.tolist()),
-    )
-    return ReleasedColumn(description=description, channel=channel)
-
-
-def released_rows(
-    channel: RowChannel,
-    release: RowDraws,
-    use: Use,
-    names: tuple[str, ...],
-    *,
-    sensitive: tuple[str, ...] | None,
-    given: tuple[str, ...],
-    channel_file: str | None = None,
-) -> ReleasedColumn:
-    """What a manifest says of a channel of rows, when all records have been drawn.
-
-    Parameters are those of `released_column`; `given` are the given columns by their names in the
-    table.
-    """
-    table_records = None
-    if channel.table is not None and channel.table.is_counts:
-        table_records = channel.table.total
-    description = InternalRows(
-        **use.model_dump(),
-        names=names,
-        sensitive=sensitive,
-        notion=without_infinities(channel.record.notion),
-        promise=channel.record.promise,
-        given=given,
-        channel_file=channel_file,
-        achieved=without_infinities(channel.record.achieved),
-        table_records=table_records,
-        levels=_level_counts(channel, release),
-        changes=release.changes,
     )
     return ReleasedColumn(description=description, channel=channel)
 
@@ -148,7 +116,8 @@ def released_boxes(
 ) -> ReleasedColumn:
     """What a manifest says of a channel of boxes, when all records have been drawn.
 
-    Parameters are those of `released_rows`. The outputs are counted with the last column: without
+    Parameters are those of `released_column`; `given` are the given columns by their names in the
+    table. The outputs are counted with the last column: without
     filling they are those of all columns together.
     """
     # `design` makes the channels of all strata for one notion, so any of them has it. Each stratum
@@ -195,9 +164,7 @@ def _value_counts(
     return tuple(ValueCount(value=value, records=count) for value, count in pairs)
 
 
-def _level_counts(
-    channel: RowChannel | BoxChannel, release: RowDraws
-) -> tuple[LevelCounts, ...]:
+def _level_counts(channel: BoxChannel, release: RowDraws) -> tuple[LevelCounts, ...]:
     """Records of every symbol and every output, for each group of columns: those of the given
     columns, then those of the levels.
     """
@@ -218,7 +185,7 @@ def _level_counts(
 
 
 def _outputs_of(
-    channel: RowChannel | BoxChannel, release: RowDraws, k: int
+    channel: BoxChannel, release: RowDraws, k: int
 ) -> tuple[ValueCount, ...]:
     """The released values of the group k of columns, each with its records."""
     given = len(channel.given)
@@ -227,7 +194,7 @@ def _outputs_of(
         counts = release.output_counts[k].tolist()
         return _value_counts(channel.given[k].symbols, counts)
     group = k
-    if isinstance(channel, BoxChannel) and not channel.fills:
+    if not channel.fills:
         # All columns have one label together, which stands with the last of them.
         if k + 1 < len(channel.groups):
             return ()

@@ -44,15 +44,16 @@ class PublicColumn(Record):
     trim: bool = False
     missing_codes: tuple[str, ...] = ()
     changed: str = policies.REFUSE
+    draws: str = "independent"
+    law_kept: bool = False
+    given: tuple[str, ...] = ()
+    promise: str = "total"
     sensitive: tuple[str, ...] | None
     notion: dict[str, Any] | None
 
 
 class PublicRows(PublicColumn):
-    """A channel of rows, for readers of the data; `given` columns are released as they are."""
-
-    promise: str
-    given: tuple[str, ...]
+    """A channel of boxes of rows, for readers of the data; `given` columns stay as they are."""
 
 
 class SymbolCount(Record):

@@ -27,9 +27,9 @@ from typing import Any, Protocol
 
 from mechdesign.auditing.boxes import audit_boxes
 from mechdesign.auditing.population_promise import population_promise
+from mechdesign.auditing.stated import has_table
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.wording import (
     at_most,
     factor_at_least,
@@ -46,15 +46,15 @@ from mechdesign.tables.uncovered_values import uncovered_sentence
 
 def covers(
     column: InternalColumn | InternalRows,
-    channel: Channel | RowChannel | BoxChannel,
+    channel: Channel | BoxChannel,
     *,
     internal: bool,
 ) -> list[str]:
     """What the promise for one channel's columns is."""
+    # A recipe refuses a channel whose table disproves its promise, so a table is a proof here.
+    checked = has_table(channel)
     if isinstance(channel, BoxChannel):
         return box_sentences(column, channel, internal=internal)
-    if isinstance(channel, RowChannel):
-        return str(_template().covers_rows(column, internal)).splitlines()
     # A design for the population says so itself. Of one for the table alone, insiders read what is
     # left of its promise for the population that the table is a sample of.
     confidence = channel.record.confidence
@@ -67,10 +67,11 @@ def covers(
         scope = scope_of(confidence, records)
     elif internal and channel.joint is not None:
         joint = channel.joint
-        if joint.is_counts and not joint.sensitive.protects_columns:
+        is_one = joint.is_counts and not joint.sensitive.protects_columns
+        if is_one and channel.published is None:
             population = population_promise(channel, joint)
-    text = _template().covers(column, internal, scope, population)
-    return str(text).splitlines()
+    text = _template().covers(column, internal, checked, scope, population)
+    return _sentences(text)
 
 
 def box_sentences(
@@ -80,8 +81,10 @@ def box_sentences(
 
     Insiders read the exact figures for the population and for the table.
     """
-    text = _template().covers_boxes(column, percent_of(channel.level), channel.fills)
-    sentences = str(text).splitlines()
+    level = percent_of(channel.level)
+    checked = has_table(channel)
+    text = _template().covers_boxes(column, checked, level, channel.fills)
+    sentences = _sentences(text)
     records = None
     if internal and channel.utility is not None:
         sentences.append(_box_figures(channel))
@@ -167,6 +170,11 @@ def voids(
     others = [name for name in manifest.columns if name not in protected]
     text = _template().voids(manifest, uses, [*useful], beside, others)
     return str(text).splitlines()
+
+
+def _sentences(text: Any) -> list[str]:
+    """The lines of a macro, without those that a macro inside it left empty."""
+    return [line for line in str(text).splitlines() if line]
 
 
 @cache

@@ -75,6 +75,15 @@ class FileOptions:
     warn: Callable[[str], None] | None = None
 
 
+FIXED = "fixed"
+"""Draws of fixed counts (`release.fixed_counts`)."""
+
+INDEPENDENT = "independent"
+"""A draw of its own for each record."""
+
+DRAWS = (FIXED, INDEPENDENT)
+
+
 class FileKeywords(TypedDict, total=False):
     """The fields of `ReleaseOptions` for files: the keys and row numbers of a file are matters of
     its job.
@@ -94,6 +103,7 @@ class FileKeywords(TypedDict, total=False):
     insecure_seed: int | None
     changed: str
     fresh_draw: bool
+    draws: str | None
 
 
 class ReleaseKeywords(FileKeywords, total=False):
@@ -102,6 +112,7 @@ class ReleaseKeywords(FileKeywords, total=False):
     key: Key | PathLike | None
     ledger: PathLike | None
     row_numbers: str | None
+    keep_index: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +153,10 @@ class ReleaseOptions:
         Other columns of the output, which hold the released columns alone by default. ``"all"``
         keeps every column, and refuses those that are called like the useful or a sensitive column
         or copy it in the data. A column that is named stays whatever it discloses.
+    keep_index : bool
+        Whether the index of a frame stays. By default the rows of the output are numbered anew,
+        because an index may hold the secret, an identifier, or the order in which the records stood
+        before; one with a name stays where all columns do.
     shuffle : bool
         Whether the records are put in random order, which is fixed by the key and the data.
     keep_order : bool
@@ -152,6 +167,11 @@ class ReleaseOptions:
         independently, which adds to what its releases tell (a warning says at most how much).
     fresh_draw : bool
         With a ledger: whether records that were released before are drawn anew.
+    draws : {"fixed", "independent"}, optional
+        Fixed counts: every output gets exactly as many records as the table of the design has of
+        it, so nothing that was counted in the release tells of a record. They are the default where
+        the records are those of that table and their row numbers identify them; elsewhere each
+        record is drawn independently.
     insecure_seed : int, optional
         Reproducible draws, for tests only: whoever knows the seed can undo the release.
 
@@ -173,11 +193,13 @@ class ReleaseOptions:
     correlated: ColumnNames = ()
     drop: ColumnNames = ()
     keep: ColumnNames = ()
+    keep_index: bool = False
     shuffle: bool = False
     keep_order: bool = False
     insecure_seed: int | None = None
     changed: str = REFUSE
     fresh_draw: bool = False
+    draws: str | None = None
 
     def __post_init__(self) -> None:
         # The one moment at which a frozen value is set: one form for what users give in several.
@@ -191,6 +213,11 @@ class ReleaseOptions:
         if self.shuffle and self.keep_order:
             raise InputError(
                 "the order of the records is shuffled or kept: give --shuffle or --keep-order"
+            )
+        if self.shuffle and self.keep_index:
+            raise InputError(
+                "the index would give the old order of shuffled records back: leave shuffle or "
+                "keep_index out"
             )
 
     def _checked_columns(self) -> dict[str, str]:
@@ -222,7 +249,12 @@ class ReleaseOptions:
             raise InputError(
                 f"changed ({quoted(self.changed)}) must be one of {listed(CHANGES)}"
             )
-        for name in ("keep_sensitive", "shuffle", "keep_order", "fresh_draw"):
+        if self.draws not in (None, *DRAWS):
+            raise InputError(
+                f"draws ({quoted(self.draws)}) must be one of {listed(DRAWS)}"
+            )
+        flags = ("keep_sensitive", "keep_index", "shuffle", "keep_order", "fresh_draw")
+        for name in flags:
             value = vars(self)[name]
             # Any other value would count as True or False without a word, "no" as True.
             if not isinstance(value, bool):

@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.files import PathLike
 from mechdesign.core.json_values import canonical
 from mechdesign.core.progress import Progress
@@ -36,6 +35,7 @@ from mechdesign.jobs.entries import Entry
 from mechdesign.jobs.joint_budget import Budget, TableOf, joint_budget
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.likeness import Likeness, likeness, share_of
+from mechdesign.jobs.released_columns import with_same_columns
 from mechdesign.jobs.same_records import SharedReleases, releases_of
 
 
@@ -57,7 +57,7 @@ def history_of(
     data: PathLike,
     *,
     text: TextOptions | None = None,
-    channels: Sequence[Channel | RowChannel | BoxChannel] = (),
+    channels: Sequence[Channel | BoxChannel] = (),
     table: TableOf | None = None,
     progress: Progress | None = None,
 ) -> History:
@@ -70,7 +70,7 @@ def history_of(
         Known by the content of its records, in any order and packing.
     text : TextOptions, optional
         How a CSV is read.
-    channels : sequence of Channel, RowChannel or BoxChannel
+    channels : sequence of Channel or BoxChannel
         Those that are no more where they were at the release.
     table : function, optional
         Gives a table of all released columns for the channels.
@@ -98,9 +98,10 @@ def history_of(
         share = max(shared.share, renamed.share)
         sharing = {entry.id for entry in (*shared.entries, *renamed.entries)}
         # In the order of the ledger, by which `draws_apart` knows which draw came first.
-        entries = draws_apart(
-            db, ledger, [entry for entry in entries if entry.id in sharing]
-        )
+        found = [entry for entry in entries if entry.id in sharing]
+        # Also those of the same released column beside other columns.
+        found = with_same_columns(db, ledger, found, entries)
+        entries = draws_apart(db, ledger, found)
 
     draws = drawn_uses(entries)
     budget: Budget | None = None

@@ -17,11 +17,11 @@ from sqlite3 import Connection
 from tempfile import TemporaryDirectory
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike
+from mechdesign.core.files import PathLike, real_path
 from mechdesign.formats.census import Content
 from mechdesign.jobs.entries import Entry
 from mechdesign.jobs.ledger import Ledger, Rehearsed
-from mechdesign.jobs.ledger_file import NAME
+from mechdesign.jobs.ledger_file import NAME, refuse_lone_key
 from mechdesign.release.draws import Key
 
 
@@ -48,7 +48,8 @@ class ProvisionalLedger(Ledger):
         self._rehearsal = rehearsal
         # Releases that continue one that was killed: what that one wrote may have been seen.
         self._continued: set[str] = set()
-        if rehearsal and (not os.path.exists(path) or not os.path.getsize(path)):
+        if rehearsal and not os.path.exists(path):
+            refuse_lone_key(real_path(path))
             # A rehearsal makes no ledger where none is.
             path = Ledger(stage / f".{NAME}", key=key).path
         super().__init__(path, key=key)

@@ -21,16 +21,15 @@ way what the checks at the end need. In outline, for the parts of a file::
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.formats.census import Content, Hashes
@@ -85,6 +84,10 @@ class DrawnColumn:
     own: bool = False
 
 
+TablePart: TypeAlias = tuple[Callable[[int], Any], int]
+"""Some records of a table: a function that gives their columns by number, and how many they are."""
+
+
 class RecordedDraws(Protocol):
     """The draws of one releasable, as far as a ledger records them.
 
@@ -93,7 +96,7 @@ class RecordedDraws(Protocol):
     """
 
     @property
-    def channel(self) -> Channel | RowChannel | BoxChannel:
+    def channel(self) -> Channel | BoxChannel:
         """What is drawn from."""
         ...
 
@@ -167,6 +170,27 @@ class Recipe(ABC):
     @abstractmethod
     def drawer(self, header: Sequence[Any]) -> Drawer:
         """Ready for the parts of a table with this header."""
+
+    def settled(
+        self,
+        header: Sequence[Any],
+        parts: Iterable[TablePart],
+        *,
+        is_whole: bool = True,
+    ) -> Recipe:
+        """The recipe for these very records, which may decide how they are drawn.
+
+        Parameters
+        ----------
+        header : sequence
+            The names of the table's columns.
+        parts : iterable of (function, int)
+            For each part of the table a function that gives its columns by their number, and its
+            records. They are read only where this matters.
+        is_whole : bool
+            Whether these are all records of the table.
+        """
+        return self
 
     @abstractmethod
     def for_lazy_table(self, header: Sequence[Any]) -> Recipe:

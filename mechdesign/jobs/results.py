@@ -61,6 +61,8 @@ class Applied:
         The columns that stay as they were, which the promise does not cover.
     sensitive : tuple of str
         The sensitive columns, by the names that they have in the table if it has them.
+    draws : {"fixed", "independent"} or None
+        How the records were drawn; None where the recipe does not say.
     """
 
     records: int
@@ -71,3 +73,4 @@ class Applied:
     notices: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     sensitive: tuple[str, ...] = ()
+    draws: str | None = None

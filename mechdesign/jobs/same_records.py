@@ -9,8 +9,9 @@
 For example, the hashes at hand are 3, 8, 11, 20, and those of an old release 3, 11, 15, 20, 26. Up
 to the limit 20 three of the four at hand are in both, so the share is 3/4.
 
-`releases_of` finds all releases that share records, and the share that they had together. Its
-callers compare that with `SAME_FROM`.
+`releases_of` finds all releases that share records, and the share that they had together, without
+what many releases have by chance (`Content.share_beyond_chance`). Its callers compare that with
+`SAME_FROM`.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def releases_of(
     # The share in all samples together: each release may have had another part of the records.
     share = 1.0
     if not equal:
-        share = content.share_in([samples[name] for name in sharing])
+        share = content.share_beyond_chance([samples[name] for name in sharing])
     shared: list[Entry] = []
     for entry in entries:
         if entry.id in equal or entry.unordered in sharing:

@@ -20,7 +20,6 @@ import numpy as np
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import quoted
@@ -115,7 +114,7 @@ class Inspection:
 
 
 def inspect_file(
-    channel: Channel | RowChannel | BoxChannel,
+    channel: Channel | BoxChannel,
     source: PathLike,
     *,
     sensitive: Sequence[str] = (),
@@ -165,14 +164,13 @@ def inspect_file(
 
 
 def _released_columns(
-    channel: Channel | RowChannel | BoxChannel,
+    channel: Channel | BoxChannel,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The columns that a channel randomises, and those that it releases as they are."""
-    if isinstance(channel, RowChannel):
-        return column_names(channel.levels), column_names(channel.given)
     if isinstance(channel, BoxChannel):
         return column_names(channel.columns), column_names(channel.given)
-    return channel.useful.columns, ()
+    columns = channel.useful.columns
+    return tuple(name for name in columns if name not in channel.given), channel.given
 
 
 def _names_in_file(names: Sequence[str], renamed: Mapping[str, str]) -> tuple[str, ...]:
@@ -181,7 +179,7 @@ def _names_in_file(names: Sequence[str], renamed: Mapping[str, str]) -> tuple[st
 
 
 def _sensitive_columns(
-    channel: Channel | RowChannel | BoxChannel,
+    channel: Channel | BoxChannel,
     renamed: Mapping[str, str],
     header: Sequence[str],
 ) -> list[str]:

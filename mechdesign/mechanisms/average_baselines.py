@@ -81,7 +81,7 @@ def baseline(
     """
     started = time.perf_counter()
     end = time.monotonic() + time_limit
-    largest = in_solver_unit(budget.measure, budget.budget)
+    largest = in_solver_unit(budget.measure, budget.budget, joint)
     # A little below the budget, as the optimum: rounding to integers may add to the leakage.
     most = largest * (1.0 - SHRUNK[0])
     if name == GREEDY:

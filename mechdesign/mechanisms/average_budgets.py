@@ -6,18 +6,23 @@
     {"mi": "25%"}    at most a quarter of I(S;X), what X itself leaks (`own_leakage`)
     {"mi": None}     the least I(S;Y) of a channel that keeps a share of the information
 
+    {"guess": "42%"} the best guess of S from a released value is right for 42 % at most
+
 A budget is in the unit of its measure: nats for "mi" and "maximal-leakage", no unit for "tv" and
-"chi2". The solver wants every average as a sum over the outputs, which the maximal leakage L is
-only as e^L - 1 (`in_solver_unit`).
+"chi2", the share of right guesses for "guess". The solver wants every average as a sum over the
+outputs that is 0 for a constant (`in_solver_unit`): of the maximal leakage L that is e^L - 1, of
+guesses the share that is right because of the release.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from mechdesign.auditing.averages import average_leakage
+from mechdesign.auditing.best_guess import guess_without
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import (
     AVERAGE_MEASURES,
@@ -25,8 +30,10 @@ from mechdesign.channel.record import (
     AverageMeasure,
 )
 from mechdesign.core.arguments import number
+from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
+from mechdesign.core.wording import at_most
 from mechdesign.notions import LARGEST_BUDGET
 from mechdesign.tables.joint import Joint
 
@@ -86,6 +93,8 @@ def _budget_of(measure: Any, value: Any, joint: Joint) -> AverageBudget:
     """One budget, in the unit of its measure or as a share of what X itself leaks."""
     _check_known(measure)
     name = f"the average {measure}"
+    if measure == "guess":
+        return _budget_of_guesses(value, joint)
     # Texts come from the command line, where every budget is one.
     if isinstance(value, str) and value.endswith("%"):
         budget = _share_of_own_leakage(measure, name, value, joint)
@@ -98,6 +107,26 @@ def _budget_of(measure: Any, value: Any, joint: Joint) -> AverageBudget:
             f"{name} ({value}) must be above 0 and at most {LARGEST_BUDGET:g}"
         )
     return AverageBudget(measure=measure, budget=budget)
+
+
+def _budget_of_guesses(value: Any, joint: Joint) -> AverageBudget:
+    """The largest share of right guesses: a number, or a per cent of all records."""
+    name = "the average guess"
+    if isinstance(value, str) and value.endswith("%"):
+        share = number(name, _float(name, value[:-1]), "of per cent") / 100.0
+    elif isinstance(value, str):
+        share = _float(name, value)
+    else:
+        share = number(name, value, "between 0 and 1")
+    if not 0.0 < share <= 1.0:
+        raise InputError(f"{name} ({value}) must be above 0 and at most 100 %")
+    without = guess_without(joint)
+    if share <= without:
+        raise InputError(
+            f"{name} ({value}) must be above {at_most(100 * float(without))} %, the share that is "
+            "guessed right without any release"
+        )
+    return AverageBudget(measure="guess", budget=share)
 
 
 def _share_of_own_leakage(measure: str, name: str, text: str, joint: Joint) -> float:
@@ -122,14 +151,26 @@ def _float(name: str, text: str) -> float:
         ) from None
 
 
-def in_solver_unit(measure: str, leakage: float) -> float:
-    """A leakage as `solvers.average` has it: e^leakage - 1 for the maximal leakage.
+def in_solver_unit(measure: str, leakage: float, joint: Joint) -> float:
+    """A leakage as `solvers.average` has it: e^leakage - 1 for the maximal leakage, and for guesses
+    the share that is right because of the release.
 
-    That is a sum over the outputs, as the other measures are, where its logarithm is none.
+    These are sums over the outputs that are 0 for a constant, as the other measures are.
     """
     if measure == "maximal-leakage":
         return math.expm1(leakage)
+    if measure == "guess":
+        # Rounded once: the difference of two doubles would lose the digits of a small one.
+        return float(Fraction(leakage) - guess_without(joint))
     return leakage
+
+
+def has_leakage(measure: str, leakage: float, joint: Joint) -> bool:
+    """Whether the leakage, rounded up to a double, is more than that of a constant."""
+    if measure == "guess":
+        without = guess_without(joint)
+        return leakage > quotient_above(without.numerator, without.denominator)
+    return leakage > 0.0
 
 
 def own_leakage(joint: Joint, measure: str) -> float:

@@ -156,7 +156,7 @@ def _optimum(
     whole: dict[str, float] = {}
     reduced: dict[str, float] = {}
     for budget in budgets:
-        most = in_solver_unit(budget.measure, budget.budget)
+        most = in_solver_unit(budget.measure, budget.budget, rules.joint)
         whole[budget.measure] = most
         reduced[budget.measure] = (1.0 - share) * most
     inner, outer = posterior_sets(rules, alone=alone)

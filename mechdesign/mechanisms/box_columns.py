@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from mechdesign.channel.box_channel import BoxPart, box_name
 from mechdesign.channel.box_utility import ColumnKept
 from mechdesign.core.integers import Integers
-from mechdesign.mechanisms.row_entropy import entropy
+from mechdesign.mechanisms.box_entropy import entropy
 from mechdesign.tables.records import Records
 
 Floats = NDArray[np.float64]

@@ -23,6 +23,7 @@ import math
 import secrets
 import time
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 
@@ -30,16 +31,17 @@ import mechdesign
 from mechdesign.auditing.boxes import audit_boxes
 from mechdesign.channel.box_channel import BoxChannel, BoxPart
 from mechdesign.channel.box_utility import BoxUtility
+from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.integers import Integers
 from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import joined_name, quoted
 from mechdesign.mechanisms.box_columns import columns_kept
-from mechdesign.mechanisms.box_parts import DesignedParts, PartDesigns
+from mechdesign.mechanisms.box_entropy import conditional_entropy
+from mechdesign.mechanisms.box_parts import DesignedParts, PartDesigns, PartSummary
 from mechdesign.mechanisms.box_request import AUTO, BoxRequest
 from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.box_rows import SLICE_SHARE
-from mechdesign.mechanisms.row_entropy import conditional_entropy
 from mechdesign.mechanisms.unsuited_columns import refuse_secret_identifier
 from mechdesign.tables.confidence import check_counts, unprotected
 from mechdesign.tables.rare_limit import RareLimit, rare_limit
@@ -154,7 +156,27 @@ def _utility(
         records=records.total,
         columns=columns_kept(records, request.given, designed.parts, proving),
         limit=_limit(records, request, designed.parts),
+        **_own_figures(designed.summaries),
     )
+
+
+def _own_figures(summaries: Sequence[PartSummary]) -> dict[str, float]:
+    """The share of records that keep their box, its bound, and the law; none for free labels.
+
+    Strata that release nothing have no boxes to keep.
+    """
+    of_parts = [(part.records, part.least) for part in summaries if part.least]
+    if not of_parts:
+        return {}
+    total = sum(part.records for part in summaries)
+    own = sum(n * Fraction(least.truth) for n, least in of_parts) / total
+    bound = sum(n * (1 - Fraction(least.cost_lower_bound)) for n, least in of_parts)
+    return {
+        # Rounded down by way of the negative.
+        "own": 0.0 - quotient_above(*(-own).as_integer_ratio()),
+        "own_bound": quotient_above(*(bound / total).as_integer_ratio()),
+        "law_deviation": max(least.frequency_deviation for _, least in of_parts),
+    }
 
 
 def _limit(

@@ -32,15 +32,18 @@ import numpy as np
 from mechdesign.channel.box_channel import BoxPart
 from mechdesign.core.integers import Integers
 from mechdesign.mechanisms.box_plan import BoxPlanner, design_for_boxes
-from mechdesign.mechanisms.box_request import BoxRequest
+from mechdesign.mechanisms.box_request import TRUTH, BoxRequest
 from mechdesign.mechanisms.box_rows import StratumRecords
 from mechdesign.mechanisms.optimal import X_IS_PRIVATE
-from mechdesign.mechanisms.result import Design
+from mechdesign.mechanisms.result import Design, LeastCost
 from mechdesign.tables.records import Records
 from mechdesign.tables.row_boxes import Boxes
 
 GUESS_SHARE = 0.3
 """Share of the time of a stratum in which the slice chooses its boxes."""
+
+GUESS_SHARE_OF_OWN = 0.6
+"""The same for own boxes: the design ends by itself then, and each trial takes as long as it."""
 
 LEAST_SECONDS = 0.02
 """Time of a stratum whatever the limit is: enough for a merging of few boxes, and hundreds of
@@ -48,6 +51,9 @@ strata overrun the limit by little."""
 
 SymbolCounts: TypeAlias = tuple[tuple[tuple[int, ...], ...], ...]
 """Records by box, column and symbol: entry [b][j][x] counts those in box b with symbol x."""
+
+RowsByBox: TypeAlias = tuple[tuple[tuple[int, ...], ...], ...]
+"""The distinct rows of each box: entry [b][i] has the codes of row i, and then its records."""
 
 BOXES_ARE_PRIVATE = (
     "The boxes themselves keep the promise, and are released as they are."
@@ -57,13 +63,18 @@ BOXES_ARE_PRIVATE = (
 
 @dataclass(frozen=True)
 class PartSummary:
-    """What the part of a stratum is worth: its share of the proving records, the nats kept, and
-    their bound.
+    """What the part of a stratum is worth.
+
+    `mass` is its share of the proving records, `information` the nats kept, with their `bound`.
+    `records` are all of the stratum, and `least` has the figures of own boxes, where these are
+    released.
     """
 
     mass: float
     information: float
     bound: float
+    records: int = 0
+    least: LeastCost | None = None
 
 
 @dataclass(frozen=True)
@@ -117,11 +128,12 @@ class PartDesigns:
             # An equal share of the time that is left, so that quick strata leave more to the later.
             seconds = (end - time.perf_counter()) / (len(self._strata) - k)
             rows = self._rows_of(stratum)
+            records = int((self._learning[rows] + self._proving[rows]).sum())
             mass = float(self._proving[rows].sum() / self._proving.sum())
             part, design = self._part(stratum, rows, max(seconds, LEAST_SECONDS))
             parts.append(part)
             if design is None:
-                summaries.append(PartSummary(mass, 0.0, 0.0))
+                summaries.append(PartSummary(mass, 0.0, 0.0, records))
                 continue
             # The certificate bounds the share of H(box) in nats; without one H(box) is the bound.
             bound = design.certificate.upper_bound_nmi
@@ -129,7 +141,13 @@ class PartDesigns:
             if bound is not None:
                 bound_in_nats *= bound
             summaries.append(
-                PartSummary(mass, design.mutual_information, bound_in_nats)
+                PartSummary(
+                    mass,
+                    design.mutual_information,
+                    bound_in_nats,
+                    records,
+                    design.least,
+                )
             )
             # One sentence about all of them follows.
             stopped += design.certificate.details.get("status") == "time_limit"
@@ -159,7 +177,10 @@ class PartDesigns:
             proving=self._proving[rows],
         )
         planner = BoxPlanner(request, self._records.sensitive, released, self._level)
-        plan = planner.plan(started + GUESS_SHARE * seconds)
+        share = GUESS_SHARE
+        if request.objective == TRUTH:
+            share = GUESS_SHARE_OF_OWN
+        plan = planner.plan(started + share * seconds)
         if plan is None:
             return silent
         # The boxes are fixed: only from here on the records outside of the slice are looked at.
@@ -168,13 +189,18 @@ class PartDesigns:
         if joint is None:
             return silent
         left = max(started + seconds - time.perf_counter(), LEAST_SECONDS)
-        design = design_for_boxes(joint, request, self._level, left, request.gap)
+        everything = released.learning + released.proving
+        all_records = plan.rows.sizes(boxes, joint, everything)
+        design = design_for_boxes(
+            joint, all_records, request, self._level, left, request.gap
+        )
         sizes = [len(variable) for variable in self._records.groups[request.given :]]
-        # The fill replaces a released box by symbols from it. Its law comes from the slice: it must
-        # be fixed before the proof looks at the other records.
-        fill: SymbolCounts = ()
+        # The fill replaces a released box by a row of it. It is a step behind the channel, which
+        # looks at the released box alone, so it may come from all records: then the law of the
+        # rows is that of the table.
+        fill: RowsByBox = ()
         if request.fill:
-            fill = _symbols_by_box(boxes, released.codes, released.learning, sizes)
+            fill = _rows_by_box(boxes, released.codes, everything)
         inside = _symbols_by_box(boxes, released.codes, released.proving, sizes)
         part = BoxPart(stratum, boxes, plan.together, design.channel, fill, inside)
         return part, design
@@ -215,6 +241,23 @@ def level_of_share(level: float, shares: int) -> float:
     while 1 - Fraction(repr(level_of_each)) > allowed:
         level_of_each = math.nextafter(level_of_each, 1.0)
     return level_of_each
+
+
+def _rows_by_box(boxes: Boxes, codes: Integers, counts: Integers) -> RowsByBox:
+    """The distinct rows of codes in each box, each with its records; rows without any are left out.
+
+    `counts` are the records of each row of `codes`, in which a row may occur once for every
+    sensitive value.
+    """
+    distinct, place = np.unique(codes, axis=0, return_inverse=True)
+    sums = np.bincount(place.ravel(), counts, minlength=len(distinct)).astype(np.int64)
+    box_of_row = boxes.of(distinct)
+    by_box: list[tuple[tuple[int, ...], ...]] = []
+    for box in range(len(boxes)):
+        inside = np.flatnonzero((box_of_row == box) & (sums > 0))
+        rows = np.column_stack([distinct[inside], sums[inside]])
+        by_box.append(tuple(map(tuple, rows.tolist())))
+    return tuple(by_box)
 
 
 def _symbols_by_box(

@@ -32,7 +32,8 @@ import numpy as np
 
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms.box_groups import names_of_groups, nested_groups, together_of
-from mechdesign.mechanisms.box_request import AUTO, BoxRequest
+from mechdesign.mechanisms.box_own import own_boxes
+from mechdesign.mechanisms.box_request import AUTO, TRUTH, BoxRequest
 from mechdesign.mechanisms.box_rows import SLICE_SHARE, GroupedRows, StratumRecords
 from mechdesign.mechanisms.designing import design_requested
 from mechdesign.mechanisms.request import DesignRequest
@@ -223,9 +224,10 @@ class BoxPlanner:
         seconds = end - time.perf_counter()
         if joint is None or seconds <= 0.0:
             return -math.inf
+        sizes = rows.sizes(boxes, joint, self._records.learning)
         try:
             design = design_for_boxes(
-                joint, self._request, self._level, seconds, GUESS_GAP
+                joint, sizes, self._request, self._level, seconds, GUESS_GAP
             )
         except SolverFailure:
             # A trial without a channel is no reason to give up the others.
@@ -234,13 +236,24 @@ class BoxPlanner:
 
 
 def design_for_boxes(
-    joint: Joint, request: BoxRequest, level: float, seconds: float, gap: float
+    joint: Joint,
+    sizes: Sequence[int],
+    request: BoxRequest,
+    level: float,
+    seconds: float,
+    gap: float,
 ) -> Design:
-    """The robust channel for a table of groups by boxes, at a confidence level."""
+    """The robust channel for a table of groups by boxes, at a confidence level.
+
+    `sizes` are all records of each box; their law is kept where the objective is truth.
+    """
+    if request.objective == TRUTH and request.keep_law:
+        return own_boxes(joint, sizes, request, level, seconds, gap)
     return design_requested(
         DesignRequest(
             joint,
             request.notion,
+            objective=request.objective,
             confidence=level,
             gap=gap,
             time_limit=seconds,

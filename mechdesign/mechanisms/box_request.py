@@ -5,8 +5,9 @@
 asks for a promise about the population at 95 % confidence. The first group of columns is released
 as it is, and sensitive values of a stratum with fewer than 20 records are promised together.
 
-`rows.design_rows` makes one for rows, the command line one for a column with `--merge-rare`, and
-`merge_proposals` those of its trials; `box_design.design_boxes` answers it for a counted table.
+`designing.design_requested` makes one for rows, the command line one for a column with
+`--merge-rare`, and `merge_proposals` those of its trials; `box_design.design_boxes` answers it for
+a counted table.
 """
 
 from __future__ import annotations
@@ -16,8 +17,15 @@ from typing import Literal
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.progress import Steps
+from mechdesign.core.wording import quoted
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import check_level
+
+TRUTH: Literal["truth"] = "truth"
+"""Outputs are boxes, and most records keep their own."""
+
+INFORMATION: Literal["information"] = "information"
+"""Outputs are free labels that keep most information."""
 
 AUTO: Literal["auto"] = "auto"
 """The slice chooses which sensitive values are promised together."""
@@ -34,13 +42,17 @@ class BoxRequest:
         The confidence level of all strata together.
     given : int
         Number of groups of columns that are released as they are, the first ones of the records.
+    objective : {"truth", "information"}
+        Own boxes, most of them kept (`box_own`), or free labels with most information.
+    keep_law : bool
+        With the objective truth: whether every box is released as often as the table has it.
     cells : int, optional
         The number of boxes of every stratum; by default the slice chooses.
     rare : int or "auto"
         Sensitive values of a stratum with fewer records than this are promised together; "auto"
         lets the slice choose, where one column is released.
     fill : bool
-        Whether symbols drawn inside the released box are released in its place.
+        Whether rows of the table are released in place of boxes, drawn among those of the box.
     gap : float
         Gap of the searches, as a share of the entropy of the boxes.
     time_limit : float
@@ -62,6 +74,8 @@ class BoxRequest:
     notion: Notion
     level: float
     given: int = 0
+    objective: str = INFORMATION
+    keep_law: bool = True
     cells: int | None = None
     rare: int | Literal["auto"] = 0
     fill: bool = False
@@ -74,6 +88,11 @@ class BoxRequest:
     def __post_init__(self) -> None:
         # A plain float: the exact level is read from its digits.
         object.__setattr__(self, "level", check_level(self.level))
+        if self.objective not in (TRUTH, INFORMATION):
+            raise InputError(
+                f"objective ({quoted(self.objective)}) must be truth or information for boxes of "
+                "rows"
+            )
         if self.cells is not None and self.cells < 2:
             raise InputError(
                 f"cells ({self.cells}) must be a number of boxes, at least 2"

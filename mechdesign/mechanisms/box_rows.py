@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from mechdesign.channel.box_channel import BOX, box_name
 from mechdesign.core.integers import Integers
-from mechdesign.mechanisms.row_entropy import entropy
+from mechdesign.mechanisms.box_entropy import entropy
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.row_boxes import Boxes
 
@@ -87,6 +87,14 @@ class GroupedRows:
     groups: Integers
     names: Sequence[str]
     column: str
+
+    def sizes(self, boxes: Boxes, joint: Joint, weights: Integers) -> list[int]:
+        """The records of each box of `joint`, in its order, with `weights` records of each row."""
+        sums = np.bincount(boxes.of(self.codes), weights, minlength=len(boxes))
+        by_name: dict[str, int] = {}
+        for box, size in enumerate(sums.tolist()):
+            by_name[box_name(box)] = int(size)
+        return [by_name[name] for name in joint.useful.names]
 
     def joint(self, boxes: Boxes, weights: Integers) -> Joint | None:
         """The table of groups by boxes, with `weights` records of each row; None where a group has

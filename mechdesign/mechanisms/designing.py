@@ -17,6 +17,7 @@ of a table:
 from __future__ import annotations
 
 import inspect
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -24,28 +25,33 @@ from typing import Any, ParamSpec, Protocol, cast, overload
 
 from mechdesign.auditing.population import NOT_STACKED, lift_limits
 from mechdesign.auditing.verdict import is_stacked
+from mechdesign.channel.record import TOTAL
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.mechanisms.averages import NO_PROMISE, for_average
 from mechdesign.mechanisms.binning import binned_for
+from mechdesign.mechanisms.box_request import BoxRequest
 from mechdesign.mechanisms.earlier_releases import check_room, spending
 from mechdesign.mechanisms.heuristic_options import STANDARD
 from mechdesign.mechanisms.least_cost import least_cost
 from mechdesign.mechanisms.least_leakage import for_share
 from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
+from mechdesign.mechanisms.plan_design import PlanRequest, plan_design
 from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.population_advice import confident
 from mechdesign.mechanisms.posteriors import check_optimum, check_polytope
 from mechdesign.mechanisms.query_design import for_queries
-from mechdesign.mechanisms.request import DesignRequest
+from mechdesign.mechanisms.request import GAP, DesignRequest, names_of_columns
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import Rules, table_rules
 from mechdesign.mechanisms.search import Search
+from mechdesign.mechanisms.strata_design import by_strata
 from mechdesign.mechanisms.task_design import for_task
 from mechdesign.mechanisms.unsuited_columns import refuse_identifier
 from mechdesign.mechanisms.watchdog import HEURISTICS, subset_merging
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint, Missing
+from mechdesign.tables.records import Records
 
 Arguments = ParamSpec("Arguments")
 
@@ -67,7 +73,7 @@ def design_requested(request: DesignRequest) -> Design:
         return _in_bins(request, started)
     # In bins a column may be no identifier any more, so this comes after them.
     if not request.allow_identifier:
-        refuse_identifier(request.joint.useful, request.joint.records)
+        _refuse_identifiers(request)
     whole = request.joint
     if request.protect_each:
         whole = whole.protecting_each()
@@ -75,8 +81,23 @@ def design_requested(request: DesignRequest) -> Design:
     if request.budgets:
         notion = notion.with_budgets(request.budgets)
     joint = whole
-    if request.release is not None:
-        joint = whole.releasing(request.release)
+    if request.released_columns != whole.useful.columns:
+        joint = whole.releasing(request.released_columns)
+    if request.publishes_rows and request.confidence is not None:
+        # The channel of the boxes is a design of its own: that module imports this one.
+        from mechdesign.mechanisms.box_design import design_boxes
+
+        return design_boxes(
+            Records.from_joint(joint, _groups(request)), _boxes(request, notion)
+        )
+    if (
+        request.publishes_rows
+        and not request.has_free_outputs
+        and request.average is None
+    ):
+        return _rows_of_table(request, whole, joint, notion)
+    if request.given:
+        return by_strata(request, joint, notion, design_requested, started)
     if request.confidence is not None:
         level = request.confidence
         population = _population_rules(request, level, whole, joint, notion)
@@ -90,6 +111,106 @@ def design_requested(request: DesignRequest) -> Design:
     check_room(rules, request.after)
     result = _by_rules(rules, request, started)
     return spending(result, rules, whole, request.after, request.time_limit)
+
+
+def _refuse_identifiers(request: DesignRequest) -> None:
+    """Refuse a useful column that nearly identifies its records."""
+    joint = request.joint
+    if not request.publishes_rows:
+        refuse_identifier(joint.useful, joint.records)
+        return
+    # Nearly every row of many columns is that of one record, which is what plans and boxes are for;
+    # a single column that is so says something of nobody else.
+    for name in request.released_columns:
+        if name not in request.given:
+            refuse_identifier(joint.releasing((name,)).useful, joint.records)
+
+
+def _rows_of_table(
+    request: DesignRequest, whole: Joint, joint: Joint, notion: Notion
+) -> Design:
+    """The release of rows as rows of the table."""
+    if request.constraints is not None or callable(request.objective):
+        raise InputError(
+            "convex costs and constraints are functions of a dense matrix: they are for one column "
+            "(useful), not for released rows"
+        )
+    plan = PlanRequest(
+        joint=joint,
+        notion=notion,
+        given=tuple(request.given),
+        promise=request.promise,
+        objective=request.objective,
+        distance=request.distance,
+        column_weights=request.column_weights,
+        keep_law=bool(request.keep_frequencies),
+        stay=request.stay,
+        forbid=request.forbid,
+        never=request.never,
+        smallest_group=request.smallest_group,
+        known=tuple(request.known),
+        whole=whole,
+        after=request.after,
+        time_limit=request.time_limit,
+        gap=request.gap,
+        progress=request.progress,
+    )
+    return plan_design(plan)
+
+
+def _groups(request: DesignRequest) -> list[tuple[str, ...]]:
+    """Every released column as a group of its own, given ones first."""
+    return [(name,) for name in request.released_columns]
+
+
+def _boxes(request: DesignRequest, notion: Notion) -> BoxRequest:
+    """The request for boxes of rows."""
+    if request.given and request.promise == TOTAL:
+        raise InputError(
+            "with a confidence level the promise is relative to the given columns: say so "
+            "(--promise relative), or release them in place of giving them"
+        )
+    refused = {
+        "after": bool(request.after),
+        "stay": request.stay is not None,
+        "forbid": bool(request.forbid),
+        "never": bool(request.never),
+        "distance": request.distance is not None,
+        "method": request.method != "auto",
+        "enumerate": request.enumerate != "auto",
+        "gap": request.gap != GAP,
+        "start": request.start is not None,
+        "column weights": bool(request.column_weights),
+        "smallest_group": request.smallest_group is not None,
+        "known": bool(request.known),
+        "known shares": request.known_shares is not None,
+        "protect_each": request.protect_each,
+        "budgets of single symbols": bool(notion.symbol_budgets),
+        "constraints": request.constraints is not None,
+        f"mechanism {request.mechanism}": request.mechanism != OPTIMAL,
+        "unseen symbols": bool(request.unseen),
+    }
+    for name, is_given in refused.items():
+        if is_given:
+            raise InputError(
+                f"{name} is not built for a release of rows with a confidence level, which "
+                "releases boxes of rows: leave one of them out"
+            )
+    lift_limits(notion)
+    limit = request.time_limit
+    return BoxRequest(
+        notion=notion,
+        level=request.confidence or 0.0,
+        given=len(request.given),
+        objective=request.objective,
+        keep_law=bool(request.keep_frequencies),
+        cells=request.cells,
+        rare=request.rare or 0,
+        fill=request.fill,
+        time_limit=math.inf if limit is None else limit,
+        seed=request.slice_seed,
+        progress=request.progress,
+    )
 
 
 class DesignCall(Protocol[Arguments]):
@@ -114,7 +235,6 @@ class DesignCall(Protocol[Arguments]):
 
 COLUMN_ARGUMENTS = (
     "sensitive",
-    "useful",
     "weight",
     "missing",
     "normalise",
@@ -122,6 +242,21 @@ COLUMN_ARGUMENTS = (
     "missing_codes",
 )
 """Arguments of `Joint.from_table` that `design` takes with a data frame in place of a joint."""
+
+
+def _columns_to_read(options: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The useful columns of a data frame that a design needs: those that it releases or gives, and
+    those of earlier releases; None where none is named.
+    """
+    columns: dict[str, None] = {}
+    for name in ("given", "useful", "release"):
+        if options.get(name) is not None:
+            columns.update(dict.fromkeys(names_of_columns(options[name])))
+    if not columns:
+        return None
+    for channel in options.get("after") or ():
+        columns.update(dict.fromkeys(channel.useful.columns))
+    return tuple(columns)
 
 
 def _with_fields_as_keywords(
@@ -141,6 +276,7 @@ def _with_fields_as_keywords(
                 columns[name] = kwargs.pop(name)
         if columns:
             frame = joint
+            columns["useful"] = _columns_to_read(kwargs)
             joint = _joint_of_frame(frame, columns)
             # A task column of the frame is named; its table with the useful one is made here.
             if isinstance(kwargs.get("task"), str):
@@ -177,9 +313,10 @@ def _joint_of_frame(frame: Any, columns: Mapping[str, Any]) -> Joint:
             f"{next(iter(columns))} belongs to a data frame; a Joint has its columns: leave it out"
         )
     for name in ("sensitive", "useful"):
-        if name not in columns:
+        if columns.get(name) is None:
             raise InputError(
-                f"a data frame needs sensitive and useful, the names of its columns: give {name}"
+                "a data frame needs sensitive, and useful or release, the names of its columns: "
+                f"give {name}"
             )
     return Joint.from_table(frame, **columns)
 

@@ -32,6 +32,7 @@ from mechdesign.channel.record import Objective
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import NotPrivate, SolverFailure
 from mechdesign.core.wording import quoted
+from mechdesign.mechanisms import column_plan
 from mechdesign.mechanisms.least_cost_constant import cheapest_constant
 from mechdesign.mechanisms.least_cost_limits import ChannelLimits, limits_of
 from mechdesign.mechanisms.least_cost_objective import (
@@ -51,7 +52,7 @@ from mechdesign.mechanisms.search import Search
 from mechdesign.tables.joint import Joint
 from solvers import SolverError
 from solvers.assignment import LEAST_GAP, Assigned
-from solvers.errors import EmptyPolytope
+from solvers.errors import EmptyPolytope, NoPlan
 
 CONSTANT = "constant"
 """The method of a channel that releases one symbol for every record."""
@@ -84,9 +85,13 @@ def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> D
     program = LeastCostProgram(rules, costs.floats, limits, search, convex)
 
     try:
-        channel, verdict, solution = _designed(program)
-        lower_bound = solution.bound
-        method = solution.method
+        if convex is None and column_plan.has_plan(rules):
+            channel, verdict, lower_bound = _planned(rules, costs, limits, search)
+            method = column_plan.METHOD
+        else:
+            channel, verdict, solution = _designed(program)
+            lower_bound = solution.bound
+            method = solution.method
     except (SolverError, SolverFailure) as error:
         constant = cheapest_constant(program, costs)
         if constant is None:
@@ -123,6 +128,16 @@ def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> D
         messages=_messages(least, channel, program, search),
     )
     return _with_least(design, least)
+
+
+def _planned(
+    rules: Rules, costs: Costs, limits: ChannelLimits, search: Search
+) -> tuple[Channel, Audit, float]:
+    """The plan of many symbols; EmptyPolytope where there is none."""
+    try:
+        return column_plan.planned(rules, costs, limits, search)
+    except NoPlan as error:
+        raise EmptyPolytope(str(error)) from error
 
 
 def _with_least(design: Design, least: LeastCost) -> Design:

@@ -97,6 +97,12 @@ def _stay(stay: Any, index: Mapping[str, int]) -> tuple[Fraction, ...]:
     return tuple(shares)
 
 
+def stays_of_symbols(stay: Any, joint: Joint) -> tuple[Fraction, ...]:
+    """The least share W(x|x) of every symbol of a table, as `limits_of` reads it."""
+    index = {name: x for x, name in enumerate(joint.useful.names)}
+    return _stay(stay, index)
+
+
 def _position(symbol: Any, index: Mapping[str, int], option: str) -> int:
     """The position of a symbol in an option; InputError if the table does not have it."""
     if symbol not in index:

@@ -82,15 +82,20 @@ class Costs:
 
     def expected(self, channel: Channel, joint: Joint) -> Fraction:
         """The expected cost of a record, exactly: the sum of P(x) W(y|x) d(x, y)."""
-        columns = [joint.useful.names.index(label) for label in channel.outputs]
-        total = 0
+        position = {name: y for y, name in enumerate(joint.useful.names)}
+        columns = [position[label] for label in channel.outputs]
+        expected = Fraction(0)
         rows = zip(
-            joint.useful_counts, self.units, channel.integers.entries(), strict=True
+            joint.useful_counts,
+            self.units,
+            channel.integers.entries(),
+            channel.row_totals,
+            strict=True,
         )
-        for count, costs, entries in rows:
-            for output, entry in entries:
-                total += count * int(costs[columns[output]]) * entry
-        return Fraction(total, joint.total * channel.denominator * self.unit)
+        for count, costs, entries, total in rows:
+            cost = sum(int(costs[columns[output]]) * entry for output, entry in entries)
+            expected += Fraction(count * cost, total)
+        return expected / (joint.total * self.unit)
 
 
 def costs_of(objective: LeastCostObjective, joint: Joint) -> Costs:

@@ -130,14 +130,17 @@ def truth_of(channel: Channel, joint: Joint) -> Fraction:
 def deviation_of(channel: Channel, joint: Joint) -> Fraction:
     """The largest change of an expected share, exactly."""
     counts = joint.useful_counts
-    released = dict.fromkeys(joint.useful.names, 0)
+    # Records of x for each unit of its row.
+    weights = [
+        Fraction(count, total)
+        for count, total in zip(counts, channel.row_totals, strict=True)
+    ]
+    released = dict.fromkeys(joint.useful.names, Fraction(0))
     columns = zip(channel.outputs, channel.integers.columns, strict=True)
     for label, (symbols, entries) in columns:
-        mass = 0
-        for x, entry in zip(symbols, entries, strict=True):
-            mass += counts[x] * entry
-        released[label] = mass
-    largest = 0
-    for mass, count in zip(released.values(), counts, strict=True):
-        largest = max(largest, abs(mass - count * channel.denominator))
-    return Fraction(largest, joint.total * channel.denominator)
+        released[label] = sum(
+            (weights[x] * entry for x, entry in zip(symbols, entries, strict=True)),
+            Fraction(0),
+        )
+    changes = zip(released.values(), counts, strict=True)
+    return max(abs(mass - count) for mass, count in changes) / joint.total

@@ -36,6 +36,7 @@ from fractions import Fraction
 from typing import Any
 
 from mechdesign.auditing.averages import average_leakage
+from mechdesign.auditing.best_guess import guess_without
 from mechdesign.auditing.measures import utility
 from mechdesign.channel.record import AverageBudget, AverageMeasure
 from mechdesign.core.arguments import share_of
@@ -44,6 +45,7 @@ from mechdesign.core.progress import Step
 from mechdesign.core.wording import about, at_most
 from mechdesign.mechanisms.average_budgets import (
     NOTHING_TO_LIMIT,
+    has_leakage,
     in_solver_unit,
     kept_measure,
     own_leakage,
@@ -60,6 +62,7 @@ from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import LEAST_GAP, Search, utility_entropy
+from mechdesign.tables.joint import Joint
 from solvers import EmptyPolytope, Points, Progress, SolverError
 from solvers.average import AverageOptimum, least_leakage
 
@@ -114,7 +117,7 @@ def for_share(
     measure = kept_measure(asked)
     joint = rules.joint
     leakage_of_x = own_leakage(joint, measure)
-    if not leakage_of_x > 0.0:
+    if not has_leakage(measure, leakage_of_x, joint):
         raise InputError(NOTHING_TO_LIMIT)
     # The solver has a posterior of all symbols, so the promise must not merge any to classes.
     rules_by_symbol = replace(rules, by_symbol=True)
@@ -186,15 +189,20 @@ def _sharpest_bounds(optima: list[_Optimum], leakage: float) -> tuple[float, flo
 class _Optimum:
     """The solver's optimum for a raised share, and the bounds that its plane proves.
 
-    `kept` is the share k that was asked for, `raised` the share r of the solver; `entropy` is H(X)
-    in nats. The solver's bound is B = (Q - (1 - r) H(X)) / beta.
+    `kept` is the share k that was asked for, `raised` the share r of the solver. The solver's
+    bound is B = (Q - (1 - r) H(X)) / beta.
     """
 
     solved: AverageOptimum
     measure: AverageMeasure
     kept: float
     raised: float
-    entropy: float
+    joint: Joint
+
+    @property
+    def entropy(self) -> float:
+        """H(X) in nats."""
+        return utility_entropy(self.joint)
 
     @property
     def least_leakage(self) -> float:
@@ -203,20 +211,24 @@ class _Optimum:
         (Q - (1 - k) H(X)) / beta = B - (r - k) H(X) / beta.
         """
         beta = self.solved.multiplier
+        # A constant is guessed right for the share of the likeliest secret, and leaks nothing else.
+        constant = 0.0
+        if self.measure == "guess":
+            constant = math.nextafter(float(guess_without(self.joint)), 0.0)
         # A plane that does not price leakage says nothing about it.
         if not beta > 0.0:
-            return 0.0
+            return constant
         # r - k, not too small: the double k may lie above the share itself.
         between = self.raised - self.kept + SHARE_ERROR
         below = between * self.entropy / beta
         bound = self.solved.bound - below
         bound -= OUTWARDS * (abs(self.solved.bound) + below)
         if bound <= 0.0:
-            return 0.0
+            return constant
         # From the solver's unit, e^leakage - 1, to nats.
         if self.measure == "maximal-leakage":
             return math.log1p(bound) * (1.0 - OUTWARDS)
-        return bound
+        return (constant + bound) * (1.0 - OUTWARDS)
 
     def most_kept(self, leakage: float) -> float:
         """No channel of this leakage E keeps a larger share of H(X): rounded up.
@@ -226,7 +238,7 @@ class _Optimum:
         beta = self.solved.multiplier
         if not beta > 0.0:
             return 1.0
-        leaks = in_solver_unit(self.measure, leakage)
+        leaks = in_solver_unit(self.measure, leakage, self.joint)
         more = beta * (leaks - self.solved.bound) / self.entropy
         # Rounding errs by a part of the sizes of the terms, not of their sum: they may cancel.
         size = 1.0 + beta * (leaks + self.solved.bound) / self.entropy
@@ -282,7 +294,9 @@ class _Problem:
                 raised,
                 inner=inner,
                 outer=outer,
-                tolerance=0.9 * gap * in_solver_unit(self.measure, self.leakage_of_x),
+                tolerance=0.9
+                * gap
+                * in_solver_unit(self.measure, self.leakage_of_x, joint),
                 time_limit=seconds_of(self.search),
                 start=start,
                 progress=self._shown(),
@@ -294,9 +308,7 @@ class _Problem:
             raise SolverFailure(
                 f"the optimum could not be computed: {error}"
             ) from error
-        return _Optimum(
-            solved, self.measure, float(self.share), raised, utility_entropy(joint)
-        )
+        return _Optimum(solved, self.measure, float(self.share), raised, joint)
 
     def _best_with_notion(self, raised: float) -> Points:
         """Posteriors of the best channel with the notion, which keeps the share.

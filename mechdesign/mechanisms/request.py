@@ -22,9 +22,11 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from mechdesign.channel.channel import Channel
-from mechdesign.core.arguments import list_argument, share_of
+from mechdesign.channel.record import RELATIVE, TOTAL
+from mechdesign.core.arguments import list_argument, repeated, share_of
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.progress import Steps
+from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.average_budgets import averages_of, kept_measure
 from mechdesign.mechanisms.least_cost_objective import (
     DISTANCE,
@@ -49,6 +51,9 @@ MECHANISMS = (OPTIMAL, *HEURISTICS)
 
 OBJECTIVES = (TRUTH, DISTANCE)
 """Objectives of least cost; the objective of mechanisms is information."""
+
+GAP = 1e-4
+"""The gap at which a search ends by default."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,14 +113,23 @@ class DesignRequest:
         ``column=symbol``.
     after : sequence of Channel
         Earlier releases of the same records, drawn independently; all together keep the promise.
+    useful : str or sequence of str, optional
+        The useful columns of the table that this channel releases as labels, by default all. With
+        `after` the table also has those of the earlier channels.
     release : str or sequence of str, optional
-        The useful columns of the table that this channel releases, by default all. With `after` the
-        table also has those of the earlier channels.
+        The useful columns that this channel releases as rows: each column is written by itself, and
+        the default objective is "truth". The law of the table is kept: every row is released as
+        often as the table has it.
+    given : str or sequence of str
+        Columns that are released as they are, beside the others.
+    promise : {"total", "relative"}
+        With given columns k: P(s|k, y) is compared with P(s), or with P(s|k).
     objective : {"information", "truth", "distance", "frequencies", "prefix", "ranges", "task"}, \
             Queries, matrix or callable
-        Most information, with free outputs. Or least expected cost on the column's own symbols:
-        most records unchanged ("truth"), numbers moved least ("distance"), or costs d(x, y) as an
-        array in the order of the symbols, or as a pandas frame or a mapping of mappings with the
+        Most information, with free outputs (the default without `release`). Or least expected cost
+        on the column's own symbols: most records unchanged ("truth"), numbers moved least
+        ("distance"), or costs d(x, y) as an array in the order of the symbols, or as a pandas frame
+        or a mapping of mappings with the
         symbols as labels. A callable takes the cvxpy variable W (|X|, |X|) and the joint and
         returns a convex cost to minimise. Or, with free outputs, the purpose of the released
         records: least total variance of the estimated shares of all symbols ("frequencies"), of
@@ -125,14 +139,31 @@ class DesignRequest:
         With objective "task": the table of that column and the useful one, as
         ``Joint.from_table(frame, sensitive=TASK, useful=..)``; its name where the table is a data
         frame.
-    distance : {"absolute", "squared"}, optional
-        The distance between numbers, with objective "distance".
-    keep_frequencies : bool
-        Whether the expected share of every symbol is preserved (invariant PRAM), to within 1e-12.
+    distance : {"absolute", "squared", "ranks"}, optional
+        The distance between numbers, with objective "distance": "absolute" by default; with
+        `release` that of their ranks ("ranks") by default, or "absolute".
+    keep_frequencies : bool, optional
+        Whether the expected share of every symbol is preserved (invariant PRAM), which is the
+        default of the objectives on own symbols, but for convex costs and constraints. Of released
+        rows it is preserved exactly, of one column to within 1e-12.
     stay : number or mapping of symbol to number, optional
         Least probability that a symbol is released unchanged.
     forbid : pairs (from, to)
-        Symbols of which the first is never released as the second.
+        Symbols of which the first is never released as the second; with `release` also cells of
+        columns, as text or ``column=text``.
+    never : sequence of mappings of column to text
+        With `release`: combinations of cells that are never released.
+    column_weights : mapping of column to number, optional
+        With `release`: what a changed cell of a column costs, in proportion (1 by default).
+    smallest_group : int, optional
+        With `release`: only rows that at least so many records have are released, each at least so
+        many times. By default 5 where such rows hold half of the records, else 1.
+    known : str or sequence of str
+        The columns that count for the smallest group; all released ones by default.
+    cells, rare, fill, slice_seed
+        With `release` and `confidence`: the number of boxes of rows, the number of records below
+        which sensitive values are promised together, whether rows are drawn inside the released
+        box, and a number that repeats the draw of the slice (`mechanisms.box_request`).
     constraints : callable, optional
         Takes the cvxpy variable W and the joint and returns further convex constraints.
     average : mapping, optional
@@ -159,7 +190,7 @@ class DesignRequest:
     mechanism: str = OPTIMAL
     method: str = "auto"
     enumerate: str = "auto"
-    gap: float = 1e-4
+    gap: float = GAP
     time_limit: float | None = None
     fallback: bool = True
     workers: int = 1
@@ -173,13 +204,24 @@ class DesignRequest:
     protect_each: bool = False
     budgets: Mapping[str, tuple[float, float]] | None = None
     after: Sequence[Channel] = ()
+    useful: str | Sequence[str] | None = None
     release: str | Sequence[str] | None = None
-    objective: Any = INFORMATION
+    given: str | Sequence[str] = ()
+    promise: str = TOTAL
+    objective: Any = None
     task: Joint | None = None
     distance: str | None = None
-    keep_frequencies: bool = False
+    keep_frequencies: bool | None = None
     stay: Any = None
     forbid: Iterable[tuple[str, str]] = ()
+    never: Sequence[Mapping[str, str]] = ()
+    column_weights: Mapping[str, Any] | None = None
+    smallest_group: int | None = None
+    known: str | Sequence[str] = ()
+    cells: int | None = None
+    rare: int | None = None
+    fill: bool = False
+    slice_seed: int | None = None
     constraints: Callable[..., Any] | None = None
     average: Mapping[str, Any] | None = None
     keep: Any = None
@@ -212,6 +254,8 @@ class DesignRequest:
             "forbid", self.forbid, "pairs, as in [('Sales', 'Tech')]"
         )
         object.__setattr__(self, "forbid", forbid)
+        self._set_columns()
+        self._set_objective()
         # `Search` checks its own fields, and converts them.
         search = self.search
         object.__setattr__(self, "gap", search.gap)
@@ -221,6 +265,7 @@ class DesignRequest:
                 f"mechanism ({self.mechanism!r}) must be one of {', '.join(MECHANISMS)}"
             )
         # From here on options are compared with each other.
+        self._check_rows()
         self._check_objective()
         self._check_population()
         if self.average is not None:
@@ -253,11 +298,114 @@ class DesignRequest:
         return LeastCostObjective(
             objective=self.objective,
             distance=self.distance,
-            keep_frequencies=self.keep_frequencies,
+            keep_frequencies=bool(self.keep_frequencies),
             stay=self.stay,
             forbid=self.forbid,
             constraints=self.constraints,
         )
+
+    def _set_columns(self) -> None:
+        """The released and given columns as tuples of names."""
+        for name in ("given", "known"):
+            object.__setattr__(self, name, names_of_columns(getattr(self, name)))
+        for name in ("useful", "release"):
+            columns = getattr(self, name)
+            if columns is not None:
+                object.__setattr__(self, name, names_of_columns(columns))
+        if self.useful is not None and self.release is not None:
+            raise InputError(
+                "useful releases columns as one label, release as rows: give one of them"
+            )
+
+    def _set_objective(self) -> None:
+        """The objective and the law where they are not named."""
+        if self.objective is None:
+            default = TRUTH if self.publishes_rows else INFORMATION
+            object.__setattr__(self, "objective", default)
+        if self.keep_frequencies is None:
+            # Convex costs and constraints are the user's own program, which may contradict it.
+            is_convex = self.constraints is not None or callable(self.objective)
+            keeps = not self.has_free_outputs and not is_convex
+            object.__setattr__(self, "keep_frequencies", keeps)
+
+    @property
+    def publishes_rows(self) -> bool:
+        """True if the released columns are written each by itself."""
+        return self.release is not None
+
+    @property
+    def released_columns(self) -> tuple[str, ...]:
+        """The useful columns of the table that are released or given, given ones first."""
+        named = self.release if self.release is not None else self.useful
+        if named is None:
+            named = self.joint.useful.columns
+        given = tuple(self.given)
+        return (*given, *(name for name in named if name not in given))
+
+    def _check_rows(self) -> None:
+        """Raise InputError for options of rows that no row has, and columns with two roles."""
+        if self.promise not in (TOTAL, RELATIVE):
+            raise InputError(
+                f"promise ({quoted(self.promise)}) must be total or relative"
+            )
+        if self.release is not None:
+            both = [name for name in self.release if name in self.given]
+            if both:
+                raise InputError(
+                    f"the column {quoted(both[0])} is released and given: name it once"
+                )
+            twice = repeated(self.release)
+            if twice is not None:
+                raise InputError(f"the column {quoted(twice)} is released twice")
+        # By name what belongs to rows, and whether it is given.
+        of_rows = {
+            "given": bool(self.given),
+            "promise relative": self.promise == RELATIVE,
+            "never": bool(self.never),
+            "column weights": bool(self.column_weights),
+            "smallest_group": self.smallest_group is not None,
+            "known": bool(self.known),
+            "cells, rare, fill and slice_seed": self.asks_boxes,
+        }
+        if not self.publishes_rows:
+            for name, is_given in of_rows.items():
+                if is_given:
+                    raise InputError(
+                        f"{name} belongs to a release of rows: name the columns with release "
+                        "(--release COL,..)"
+                    )
+        if self.promise == RELATIVE and not self.given:
+            raise InputError(
+                "promise relative compares with the given columns, and there are none: name them "
+                "with given (--given COL)"
+            )
+        size = self.smallest_group
+        if size is not None and (type(size) is not int or size < 1):
+            raise InputError(
+                f"smallest_group ({quoted(size)}) must be a whole number of records, at least 1"
+            )
+        # By default the known columns decide how small groups may be.
+        if (
+            not self.has_free_outputs
+            and self.known
+            and (size == 1 or self.keep_frequencies is False)
+        ):
+            raise InputError(
+                "known names the columns that count for the smallest group, and there is none: "
+                "leave known out (--known), or give a smallest group of at least 2 without free "
+                "frequencies"
+            )
+        if self.asks_boxes and self.confidence is None:
+            raise InputError(
+                "cells, rare, fill and slice_seed belong to the promise about the population: give "
+                "a confidence level too (--confidence 0.95)"
+            )
+
+    @property
+    def asks_boxes(self) -> bool:
+        """True if an option speaks of boxes of rows."""
+        has_number = self.cells is not None or self.rare is not None
+        return has_number or self.fill or self.slice_seed is not None
 
     @property
     def has_free_outputs(self) -> bool:
@@ -273,6 +421,11 @@ class DesignRequest:
 
     def _check_objective(self) -> None:
         """Raise InputError unless objective, mechanism and restrictions fit together."""
+        if self.publishes_rows:
+            self._check_search_of_rows()
+            if self.confidence is not None:
+                # What boxes have is decided where they are designed.
+                return
         # An objective may be an array, which has no truth value when it is compared with a text.
         for_task = isinstance(self.objective, str) and self.objective == TASK
         has_task = self.task is not None
@@ -291,6 +444,8 @@ class DesignRequest:
                     f"{self.mechanism} out"
                 )
             return
+        if self.publishes_rows:
+            self._refuse_of_own_rows(objective)
         # All other fields must be as they are by default.
         if replace(objective, objective=INFORMATION) != LeastCostObjective():
             raise InputError(
@@ -298,6 +453,51 @@ class DesignRequest:
                 "channels on the column's own symbols: say what these should cost "
                 "with objective (--objective truth, distance or COSTS.csv)"
             )
+
+    def _check_search_of_rows(self) -> None:
+        """Raise InputError for objectives and searches that a release of rows does not have."""
+        if self.confidence is not None:
+            named = isinstance(self.objective, str)
+            if not named or self.objective not in (TRUTH, INFORMATION):
+                raise InputError(
+                    "a release of rows with a confidence level releases boxes of rows, with the "
+                    "objective truth (most records in their own box) or information: another "
+                    "objective (--objective) or a task (--task) is not built for it"
+                )
+            if self.keep_frequencies and self.objective == INFORMATION:
+                raise InputError(
+                    "keep_frequencies is about boxes that are released as boxes: with objective "
+                    "information the outputs are free labels; take objective truth"
+                )
+            return
+        if self.has_free_outputs:
+            return
+        for name, value in (("method", self.method), ("enumerate", self.enumerate)):
+            if value != "auto":
+                raise InputError(
+                    f"rows released as rows of the table have a search of their own: leave "
+                    f"{name} (--{name}) out"
+                )
+        if self.start is not None:
+            raise InputError(
+                "rows released as rows of the table have a search of their own: leave "
+                "start out"
+            )
+
+    def _refuse_of_own_rows(self, objective: LeastCostObjective) -> None:
+        """Refuse what speaks of rows of the table where outputs are free labels."""
+        of_own_rows = {
+            "never": bool(self.never),
+            "column weights": bool(self.column_weights),
+            "smallest_group": self.smallest_group is not None,
+            "known": bool(self.known),
+        }
+        for name, is_given in of_own_rows.items():
+            if is_given:
+                raise InputError(
+                    f"{name} is about rows that are released as rows of the table, and with "
+                    f"objective {objective.name} outputs are free labels: take objective truth"
+                )
 
     def _check_purpose(self) -> None:
         """Raise InputError for options that queries and tasks do not have."""
@@ -374,3 +574,10 @@ class DesignRequest:
                 f"an average budget stands beside a notion on single lifts, and {self.notion.name} "
                 "has none: use alip, lip, ldp, max-lift or min-lift"
             )
+
+
+def names_of_columns(columns: str | Sequence[str]) -> tuple[str, ...]:
+    """One name, or several, as a tuple."""
+    if isinstance(columns, str):
+        return (columns,)
+    return list_argument("columns", columns, "names, or one name")

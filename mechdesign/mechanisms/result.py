@@ -22,8 +22,10 @@ from typing import Any
 from mechdesign import __version__
 from mechdesign.auditing.composition import Composition
 from mechdesign.auditing.demands import own_budgets
+from mechdesign.auditing.law import Law
 from mechdesign.auditing.measures import Utility, utility
 from mechdesign.auditing.population_promise import PopulationPromise, population_promise
+from mechdesign.auditing.strata import given_achieved
 from mechdesign.auditing.verdict import Achieved, Used
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord, Objective
@@ -41,7 +43,8 @@ class Certificate:
 
     `upper_bound_nmi` bounds I(X;Y)/H(X) of every channel that satisfies the notion; `gap_nmi` is
     that bound minus the NMI of the emitted integers. Both are None where no optimum was computed.
-    `scope` is 'proven' (branch and bound, re-evaluated in outward-rounded arithmetic), or 'none'.
+    `scope` is 'proven' (branch and bound, re-evaluated in outward-rounded arithmetic), 'stated' (a
+    channel file says so, and nothing has proven it again), or 'none'.
     `details` are figures of the search and how it ended.
     """
 
@@ -180,6 +183,14 @@ class Design(Displayed):
         The set of populations for which the promise was verified; None for one about the table.
     spending, least, purpose
         Of a channel designed after others, of one of least cost, of one for queries or a task.
+    law : Law or None
+        What an analyst reads of released rows: how far their law is from that of the table. None
+        where outputs are free labels.
+    truth : dict or None
+        Column to expected share of unchanged cells, rounded down; None where outputs are free
+        labels.
+    smallest_group : int
+        Least number of records that share a released row.
     """
 
     channel: Channel
@@ -204,6 +215,9 @@ class Design(Displayed):
     envelope: Envelope | None = field(default=None, repr=False, compare=False)
     least: LeastCost | None = None
     purpose: QueryAccuracy | TaskUtility | None = None
+    law: Law | None = field(default=None, repr=False)
+    truth: dict[str, float] | None = None
+    smallest_group: int = 1
 
     def __repr__(self) -> str:
         # Rounded down: no share may look larger than it is.
@@ -215,6 +229,26 @@ class Design(Displayed):
         if not self.verified:
             text += ", NOT private"
         return f"Design({text})"
+
+    @property
+    def upper_bound_nmi(self) -> float | None:
+        """The proven bound on the information that any private channel keeps, if there is one."""
+        return self.certificate.upper_bound_nmi
+
+    @property
+    def gap_nmi(self) -> float | None:
+        """The bound minus what is kept."""
+        return self.certificate.gap_nmi
+
+    @cached_property
+    def given_lift(self) -> Achieved | None:
+        """The budgets that the given columns alone attain, against the whole table; None without
+        given columns.
+        """
+        channel = self.channel
+        if not channel.given or channel.joint is None:
+            return None
+        return given_achieved(channel.joint, channel.given)
 
     @property
     def outputs(self) -> int:
@@ -229,6 +263,10 @@ class Design(Displayed):
         """
         joint = self.channel.joint
         if joint is None or not joint.is_counts or joint.sensitive.protects_columns:
+            return None
+        # Nearly every row of many columns is that of few records, of which nothing holds for the
+        # population; a channel of rows is about the table, or one of boxes.
+        if self.channel.published is not None:
             return None
         return population_promise(
             self.channel, joint, self.notion, chosen=self.confidence

@@ -5,12 +5,14 @@ one sampler, with a row for each box of each part and the outputs of all parts s
 (`_OutputSampler`). A row of given symbols and codes takes these steps (`BoxRelease._drawn`):
 
     step 0       its stratum and its box b give a row of the sampler: an output y, from W(y | b)
-    step 1       with filling: a box, in proportion to n(b) W(y | b)
-    step 2 + k   with filling: a symbol of column k, as often as the slice has it in that box
+    step 1       with filling: a box, in proportion to n(b) W(y | b); y itself where it is a box
+    step 2       with filling: a row of the table in that box, as often as the table has it
 
 n(b) are the records of the box b (`boxes_of_outputs`). For example, the boxes 0 and 1 have 30 and
-10 records, and W gives the output y to box 0 always and to box 1 half the time. Then y is filled
-from box 0 with 30 : 5, and of two columns each gets a symbol of that box, drawn by itself.
+10 records, and W gives the label y to box 0 always and to box 1 half the time. Then y is filled
+from box 0 with 30 : 5, by one of its rows, all columns at once: only rows of the table are
+released. Step 2 is exact, and step 1 exact for boxes: with their law kept, every row of the table
+is released as often as the table has it, in expectation.
 
 The steps of filling depend on the output alone, so they disclose nothing more of the record. Every
 step has numbers of its own, which belong to the key, the channel, the step and the record
@@ -29,12 +31,12 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.json_values import canonical
-from mechdesign.core.row_tree import DENOMINATOR
 from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import Encoded
 from mechdesign.release.drawing import channel_digest
 from mechdesign.release.draws import Key, Records
 from mechdesign.release.policies import (
+    FINE,
     MARGINAL,
     REFUSE,
     Policy,
@@ -52,7 +54,7 @@ NO_ROW = -1
 """In the place of a row of a sampler: the box has none."""
 
 Law: TypeAlias = dict[int, int]
-"""A distribution: the positive integers of its places over 2^53, which sum to it."""
+"""A distribution: the positive integers of its places, in proportion to it."""
 
 
 class ReleasablePart(Protocol):
@@ -75,7 +77,12 @@ class ReleasablePart(Protocol):
 
     @property
     def fill(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
-        """For each box and column, records of the slice with each symbol."""
+        """For each box its rows: codes of the columns, and then the records."""
+        ...
+
+    @property
+    def releases_boxes(self) -> bool:
+        """Whether the outputs are boxes, and not labels of several."""
         ...
 
 
@@ -187,10 +194,8 @@ class BoxRelease(RowDraws):
         if self._fill is None:
             return [self._samplers.labels[outputs]]
         boxes = _drawn_step(self._fill.boxes, outputs, 1, records, key)
-        released: list[NDArray[np.int32]] = []
-        for k, sampler in enumerate(self._fill.columns):
-            released.append(_drawn_step(sampler, boxes, 2 + k, records, key))
-        return released
+        filled = _drawn_step(self._fill.rows, boxes, 2, records, key)
+        return [column[filled] for column in self._fill.codes]
 
 
 def _drawn_step(
@@ -262,16 +267,11 @@ def _laws_of_part(
     channel = part.channel
     if channel is None:
         # One output, for all boxes alike: nothing is released.
-        return [{0: DENOMINATOR} for _ in range(count)], (NOTHING,)
-    if DENOMINATOR % channel.denominator:
-        raise InputError(
-            f"the denominator of the channel of a part ({channel.denominator}) does not divide 2^53"
-        )
-    # Parts have denominators of their own, and one sampler has one: exact, since they divide it.
-    scale = DENOMINATOR // channel.denominator
+        return [{0: FINE} for _ in range(count)], (NOTHING,)
+    # Rows of a sampler have totals of their own, so those of parts need no common one.
     law_of_box: dict[str, Law] = {}
     for name, row in zip(channel.useful.names, channel.rows, strict=True):
-        law_of_box[name] = _positive([value * scale for value in row])
+        law_of_box[name] = _positive(row)
     marginal: Law | None = None
     if channel.unseen and channel.joint is not None:
         # Boxes without records are covered if they are released like the marginal.
@@ -282,67 +282,78 @@ def _laws_of_part(
 
 
 class _Filling:
-    """Samplers of a box for each output, and of a symbol of each column for each box.
+    """Samplers of a box for each output, and of a row for each box.
 
-    Outputs and boxes are numbered through all parts, one part after the other.
+    Outputs, boxes and rows are numbered through all parts, one part after the other.
 
     Attributes
     ----------
     boxes : Sampler
         Of boxes, with a row for each output.
-    columns : list of Sampler
-        Of the symbols of each released column, with a row for each box.
+    rows : Sampler
+        Of rows, with a row for each box; its totals are the records of the boxes.
+    codes : list of (rows,) arrays
+        The code of every row in each released column.
     """
 
     def __init__(self, channel: ReleasableBoxes) -> None:
         boxes: list[Law] = []
-        columns: list[list[Law]] = [[] for _ in channel.levels]
+        laws: list[Law] = []
+        rows: list[tuple[int, ...]] = []
         for part in channel.parts:
-            # Every column has a row for each box, so the boxes so far are those of the first one.
-            first_box = len(columns[0])
+            first_box = len(laws)
             if part.channel is None:
                 # One output, one box, and behind the symbols the label of what is not released.
-                boxes.append({first_box: DENOMINATOR})
-                for laws, variable in zip(columns, channel.levels, strict=True):
-                    laws.append({len(variable): DENOMINATOR})
+                boxes.append({first_box: FINE})
+                laws.append({len(rows): 1})
+                rows.append(tuple(len(variable) for variable in channel.levels))
                 continue
             boxes += boxes_of_outputs(part, part.channel, first_box)
-            for counts_by_column in part.fill:
-                for laws, counts in zip(columns, counts_by_column, strict=True):
-                    laws.append(shares_of(list(counts)))
-        self.boxes = _sampler(boxes, len(columns[0]))
-        self.columns: list[Sampler] = []
-        for laws, labels in zip(columns, channel.labels, strict=True):
-            self.columns.append(_sampler(laws, len(labels)))
+            for rows_of_box in part.fill:
+                law: Law = {}
+                for *codes, records in rows_of_box:
+                    law[len(rows)] = records
+                    rows.append(tuple(codes))
+                # Nothing leads to a box without records; its law only keeps the places.
+                laws.append(law or {0: 1})
+        self.boxes = _sampler(boxes, len(laws))
+        self.rows = _sampler(laws, len(rows))
+        table = np.array(rows, dtype=np.int32)
+        self.codes = [table[:, k] for k in range(len(channel.levels))]
 
 
 def boxes_of_outputs(
     part: ReleasablePart, channel: Releasable, first: int
 ) -> list[Law]:
-    """The law of the box b for each output y of a part, in proportion to n(b) W(y | b).
+    """The law of the box b that fills each output y of a part.
 
-    n(b) are the records of the slice in the box. The boxes are numbered from `first` on.
+    Where the outputs are boxes it is the box itself; else it is in proportion to n(b) W(y | b),
+    with the records n(b) of the box. The boxes are numbered from `first` on.
     """
-    # Every column counts all records of a box, so the first one has their number.
-    slice_records = [sum(counts_by_column[0]) for counts_by_column in part.fill]
-    rows = dict(zip(channel.useful.names, channel.rows, strict=True))
+    if part.releases_boxes:
+        box_of_name = {box_name(box): box for box in range(len(part.boxes))}
+        return [{first + box_of_name[name]: FINE} for name in channel.outputs]
+    sizes = [sum(row[-1] for row in rows) for rows in part.fill]
     laws: list[Law] = []
+    rows = dict(zip(channel.useful.names, channel.rows, strict=True))
+    totals = dict(zip(channel.useful.names, channel.row_totals, strict=True))
     for y in range(len(channel.outputs)):
         masses: list[int] = []
-        for box, records in enumerate(slice_records):
-            row = rows.get(box_name(box))
-            # A box without records of the table has no row, so no output leads back to it.
-            if row is None:
+        for box, records in enumerate(sizes):
+            name = box_name(box)
+            # A box without records of the proof has no row, so no output leads back to it.
+            if name not in rows:
                 masses.append(0)
-            else:
-                masses.append(records * row[y])
+                continue
+            scale = channel.denominator // totals[name]
+            masses.append(records * rows[name][y] * scale)
         laws.append(_moved(shares_of(masses), first))
     return laws
 
 
 def shares_of(masses: list[int]) -> Law:
     """The law in proportion to masses."""
-    return _positive(apportioned(masses, DENOMINATOR).tolist())
+    return _positive(apportioned(masses, FINE).tolist())
 
 
 def _positive(row: Sequence[int]) -> Law:
@@ -356,7 +367,7 @@ def _moved(law: Law, first: int) -> Law:
 
 
 def _sampler(laws: Sequence[Law], width: int) -> Sampler:
-    """A sampler with a row for each law."""
+    """A sampler with a row for each law; its total is the sum of the law."""
     ends = [0]
     places: list[int] = []
     values: list[int] = []
@@ -371,7 +382,7 @@ def _sampler(laws: Sequence[Law], width: int) -> Sampler:
         np.array(places, dtype=np.int64),
         np.array(values, dtype=np.int64),
     )
-    return Sampler(table, DENOMINATOR)
+    return Sampler(table, [sum(law.values()) for law in laws])
 
 
 def box_channel_digest(channel: ReleasableBoxes) -> str:
@@ -394,6 +405,7 @@ def box_channel_digest(channel: ReleasableBoxes) -> str:
                 "channel": digest_of_channel,
                 "marginal": list(map(str, marginal)),
                 "fill": part.fill,
+                "releases_boxes": part.releases_boxes,
             }
         )
     content = {

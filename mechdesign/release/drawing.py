@@ -30,8 +30,11 @@ from mechdesign.core.json_values import canonical
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import Encoded
 from mechdesign.release import policies
-from mechdesign.release.draws import Identifiers, Key, Records
+from mechdesign.release.assigned_outputs import assigned_outputs
+from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
+from mechdesign.release.fixed_counts import integer_flows
 from mechdesign.release.identified_draws import REDRAW, IdentifiedDraws
+from mechdesign.release.mean_counts import mean_counts
 from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
 from mechdesign.release.protocol import Releasable
 from mechdesign.release.publication import publication_of
@@ -64,6 +67,8 @@ class Release(IdentifiedDraws):
         Records so far by their symbol, then the missing and the unknown.
     output_counts : array
         Records so far by their output, or by the symbol that was drawn for it.
+    fixed : (N,) array, optional
+        The output of every record of a whole table, by its row number, where counts are fixed.
     """
 
     def __init__(
@@ -94,6 +99,7 @@ class Release(IdentifiedDraws):
         self.codes: Integers = np.zeros(0, dtype=np.int64)
         self.symbol_counts: Integers = np.zeros(len(channel.useful) + 2, dtype=np.int64)
         self.output_counts: Integers = np.zeros(self._publication.size, dtype=np.int64)
+        self.fixed: NDArray[np.int32] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -104,6 +110,45 @@ class Release(IdentifiedDraws):
     def texts(self) -> tuple[tuple[str, ...], ...]:
         """Texts of each released column, to which the codes of `draw` refer."""
         return self._publication.texts
+
+    def fix(self, codes: Integers) -> None:
+        """Give the records of a whole table their outputs, with fixed counts.
+
+        Parameters
+        ----------
+        codes : (N,) array
+            The symbol of every record, by its row number (`symbols_of`).
+
+        Raises
+        ------
+        InputError
+            If they are not the records of the table of the design, or its law is not kept.
+        """
+        counts = fixed_records(self.channel)
+        if counts is None:
+            raise InputError(NOT_FIXED)
+        means = mean_counts(IntegerRows.of(self.channel.rows), counts)
+        flows = integer_flows(
+            means.rows,
+            means.columns,
+            means.values,
+            means.row_units,
+            means.column_units,
+            means.unit,
+            self._key,
+        )
+        batches = [RowNumbers(0, len(codes))]
+        self.fixed = assigned_outputs(codes, flows, batches, self._key)
+
+    def symbols_of(self, columns: Sequence[Encoded]) -> Integers:
+        """The symbol of each record, as `codes` has it; nothing is drawn.
+
+        Raises
+        ------
+        InputError
+            On a symbol or a missing cell that the policy refuses.
+        """
+        return self._rows(columns)
 
     def draw(
         self, columns: Sequence[Encoded], records: Records
@@ -156,9 +201,20 @@ class Release(IdentifiedDraws):
         self, codes: Integers, records: Records, key: Key
     ) -> NDArray[np.int32]:
         """An output of the channel for each record; for forms of symbols a symbol drawn from it."""
+        if self.fixed is not None:
+            return self._fixed_choices(records)
         source = records.source(key.derived(records.kind, "output"))
         outputs = self._sampler.draw(codes, source)
         return self._publication.choices(outputs, records, key)
+
+    def _fixed_choices(self, records: Records) -> NDArray[np.int32]:
+        """The outputs of some records of a whole table, whose counts are fixed."""
+        if not isinstance(records, RowNumbers) or self.fixed is None:
+            raise InputError(
+                "draws of fixed counts are those of a whole table by row numbers: leave out what "
+                "identifies records, or draw them independently (--draws independent)"
+            )
+        return self.fixed[records.first : records.first + len(records)]
 
     @property
     def has_bins(self) -> bool:
@@ -207,6 +263,22 @@ class Release(IdentifiedDraws):
         codes[at] = row
 
 
+NOT_FIXED = (
+    "draws of fixed counts need a channel that keeps the law of its table, with that table: design "
+    "one that keeps it (--release), or draw independently (--draws independent)"
+)
+
+
+def fixed_records(channel: Releasable) -> Integers | None:
+    """The records of each symbol whose outputs can have fixed counts; None for a channel without
+    its table, or which does not keep the table's law.
+    """
+    joint = channel.joint
+    if joint is None or not joint.is_counts or channel.totals is None:
+        return None
+    return np.array(joint.useful_counts, dtype=np.int64)
+
+
 def channel_digest(channel: Releasable) -> str:
     """SHA-256 of the columns, symbols, outputs and rows of a channel, without its origin."""
     rows = IntegerRows.of(channel.rows)
@@ -214,8 +286,10 @@ def channel_digest(channel: Releasable) -> str:
         "columns": channel.useful.columns,
         "symbols": channel.useful.symbols,
         "outputs": channel.outputs,
-        "denominator": channel.denominator,
+        "denominator": channel.totals or channel.denominator,
     }
+    if channel.output_cells != tuple((label,) for label in channel.outputs):
+        head["published"] = [channel.output_columns, channel.output_cells]
     digest = hashlib.sha256(canonical(head).encode())
     # Little-endian 64-bit integers on every machine, so that a job can be continued on another one.
     for array in (rows.indptr, rows.indices, rows.values):

@@ -256,30 +256,47 @@ class Draws:
         incomplete multiple of `bound` below 2**64. The record of a rejected word takes its own next
         word, so the numbers of other records do not change.
         """
+        first, words = self._next_words(size)
+        if bound == 1:
+            return np.zeros(size, dtype=np.int64)
+        if bound & (bound - 1) == 0:
+            # bound = 2^b: the b leading bits. Most channels have the denominator 2^53.
+            return (words >> np.uint64(65 - bound.bit_length())).view(np.int64)
+        return self._modulo(words, np.uint64(bound), first)
+
+    def below_each(self, bounds: Integers) -> Integers:
+        """As `below`, with a bound in [1, 2**62] for each of the next records."""
+        first, words = self._next_words(len(bounds))
+        return self._modulo(words, bounds.astype(np.uint64), first)
+
+    def _next_words(self, size: int) -> tuple[int, Words]:
+        """The position of the next record, and the first words of the next `size` records."""
         first = self._next
         self._next += size
         if self._next > self._count:
             raise InputError(
                 f"there are {self._count} records, and numbers for {self._next} were asked for"
             )
-        words = self._words(0, np.arange(first, self._next, dtype=np.int64))
-        if bound == 1:
-            return np.zeros(size, dtype=np.int64)
-        if bound & (bound - 1) == 0:
-            # bound = 2^b: the b leading bits. Most channels have the denominator 2^53.
-            return (words >> np.uint64(65 - bound.bit_length())).view(np.int64)
-        # The largest word below the last whole multiple of `bound`: words up to it are
-        # uniform modulo `bound`, exactly.
-        limit = np.uint64(2**64 // bound * bound - 1)
-        rejected = np.flatnonzero(words > limit)
+        return first, self._words(0, np.arange(first, self._next, dtype=np.int64))
+
+    def _modulo(self, words: Words, bounds: Any, first: int) -> Integers:
+        """Words modulo their bounds, one for all or one for each; those beyond the last whole
+        multiple of the bound below 2**64 are drawn anew.
+        """
+        largest = np.uint64(2**64 - 1)
+        # 2**64 modulo the bound: so many words are too many. Words up to the limit are uniform
+        # modulo the bound, exactly.
+        excess = (largest % bounds + np.uint64(1)) % bounds
+        limits = np.broadcast_to(largest - excess, words.shape)
+        rejected = np.flatnonzero(words > limits)
         attempt = 0
         if rejected.size:
             words = words.copy()
         while rejected.size:
             attempt += 1
             words[rejected] = self._words(attempt, rejected + first)
-            rejected = rejected[words[rejected] > limit]
-        return (words % np.uint64(bound)).view(np.int64)
+            rejected = rejected[words[rejected] > limits[rejected]]
+        return (words % bounds).view(np.int64)
 
 
 def words_at(key: Key, numbers: Integers) -> Words:

@@ -83,7 +83,8 @@ def moved(channel: Releasable) -> tuple[Moved, ...]:
         if bins is not None and bins.values is None:
             return ()
     is_distance = channel.distance is not None
-    if is_distance and symbols and not any(channel.useful.bins):
+    is_single = len(channel.useful.columns) == 1
+    if is_distance and is_single and symbols and not any(channel.useful.bins):
         return (_symbols_moved(channel, joint, symbols),)
     moves: list[Moved] = []
     for part, bins in enumerate(channel.useful.bins):

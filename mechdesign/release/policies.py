@@ -190,11 +190,17 @@ def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
             "record of the table had if they are released as the marginal; say --unknown marginal, "
             "or refuse"
         )
+    _refuse_beside_given(channel, policy)
     rows = IntegerRows.of(channel.rows)
     # At least 2^53, because P(y) is rounded to it; and a whole multiple of the channel's
-    # denominator, so that its own rows stay exact.
-    scale = -(-FINE // channel.denominator)
-    denominator = channel.denominator * scale
+    # denominator, so that its own rows stay exact. Rows with totals of their own stay as they are.
+    scale = 1
+    denominator = FINE
+    totals = channel.row_totals
+    if channel.totals is None:
+        scale = -(-FINE // channel.denominator)
+        denominator = channel.denominator * scale
+        totals = (denominator,) * len(rows)
     further = [
         apportioned(policy_row(channel, policy.missing, "missing"), denominator),
         apportioned(policy_row(channel, policy.unknown, "unknown"), denominator),
@@ -211,7 +217,20 @@ def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
         np.concatenate([rows.indices, *positions]),
         np.concatenate(values),
     )
-    return Sampler(extended, denominator)
+    return Sampler(extended, (*totals, denominator, denominator))
+
+
+def _refuse_beside_given(channel: Releasable, policy: Policy) -> None:
+    """Refuse rules under which a record of another row would get other given cells."""
+    if not channel.given:
+        return
+    for name, rule in (("unknown", policy.unknown), ("missing", policy.missing)):
+        if rule != REFUSE:
+            raise InputError(
+                f"{name}={rule}: the channel releases {listed(channel.given)} as it is, and an "
+                "output for other rows would change it: leave such records out of the file, or "
+                "design without given columns"
+            )
 
 
 def policy_row(channel: Releasable, rule: str, name: str) -> list[int]:

@@ -24,6 +24,15 @@ from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 
 
+class Published(Protocol):
+    """The written columns, and for each output a text for each of them."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        ...
+
+
 class Releasable(Protocol):
     """W(y|x) = rows[x][y] / denominator in integers, with labels; unless public, with its table."""
 
@@ -45,6 +54,43 @@ class Releasable(Protocol):
     @property
     def denominator(self) -> int:
         """The common denominator of all entries."""
+        ...
+
+    @property
+    def totals(self) -> tuple[int, ...] | None:
+        """The sum of each row where rows have sums of their own; then `denominator` is their least
+        common multiple.
+        """
+        ...
+
+    @property
+    def row_totals(self) -> tuple[int, ...]:
+        """The sum of each row."""
+        ...
+
+    @property
+    def output_columns(self) -> tuple[str, ...]:
+        """The columns that are written for an output."""
+        ...
+
+    @property
+    def output_cells(self) -> tuple[tuple[str, ...], ...]:
+        """For each output a text for each of `output_columns`."""
+        ...
+
+    @property
+    def published(self) -> Published | None:
+        """What is written for each output, where it is more than one column of labels."""
+        ...
+
+    @property
+    def releases_symbols(self) -> bool:
+        """True if outputs are written as symbols of the columns, and not as labels."""
+        ...
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Columns that are released as they are."""
         ...
 
     @property
@@ -76,6 +122,6 @@ class Releasable(Protocol):
         ...
 
     @property
-    def distance(self) -> Literal["absolute", "squared"] | None:
+    def distance(self) -> Literal["absolute", "squared", "ranks"] | None:
         """The distance between numbers that the design minimised; None for other objectives."""
         ...

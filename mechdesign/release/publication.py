@@ -50,6 +50,8 @@ class Publication:
         Of a symbol for each output; None where the output itself is the choice.
     values : tuple of Sampler or None
         For each column a sampler of its texts for each choice; None where the choice is the text.
+    places : tuple of arrays, optional
+        For each column the place of the text of each choice, where choices share texts.
     """
 
     names: tuple[str, ...]
@@ -57,6 +59,7 @@ class Publication:
     size: int
     symbols: Sampler | None
     values: tuple[Sampler | None, ...]
+    places: tuple[Codes, ...] = ()
 
     def choices(self, outputs: Codes, records: Records, key: Key) -> Codes:
         """The choice of each record: its output, or a symbol that is drawn for the output."""
@@ -68,6 +71,8 @@ class Publication:
 
     def codes(self, choices: Codes, records: Records, key: Key) -> list[Codes]:
         """For every column the place of each record's text in `texts`."""
+        if self.places:
+            return [places[choices] for places in self.places]
         published: list[Codes] = []
         for name, sampler in zip(self.names, self.values, strict=True):
             if sampler is None:
@@ -91,11 +96,9 @@ def publication_of(channel: Releasable, form: str) -> Publication:
     symbols: Sampler | None = None
     size = len(channel.useful)
     if form == LABEL:
-        # One column of labels, whatever the number of crossed columns behind them.
-        names = (",".join(names),)
-        texts = (channel.outputs,)
-        size = len(channel.outputs)
-    elif form == REPRESENTATIVE:
+        # One column of labels, or a text for each of several columns.
+        return _labels_published(channel)
+    if form == REPRESENTATIVE:
         texts = released_values.numbers_released(channel, form)
         size = len(channel.outputs)
     elif form == POSTERIOR_DRAW:
@@ -108,3 +111,23 @@ def publication_of(channel: Releasable, form: str) -> Publication:
         return Publication(names, texts, size, symbols, values)
     no_values: tuple[Sampler | None, ...] = (None,) * len(texts)
     return Publication(names, texts, size, symbols, no_values)
+
+
+def _labels_published(channel: Releasable) -> Publication:
+    """The outputs themselves, each written as the texts that it has in every released column."""
+    texts: list[tuple[str, ...]] = []
+    places: list[Codes] = []
+    for cells in zip(*channel.output_cells, strict=True):
+        # Outputs of several columns share texts: each column has every text once.
+        distinct = tuple(dict.fromkeys(cells))
+        place_of = dict(zip(distinct, range(len(distinct)), strict=True))
+        texts.append(distinct)
+        places.append(np.array([place_of[cell] for cell in cells], dtype=np.int32))
+    names = channel.output_columns
+    no_values: tuple[Sampler | None, ...] = (None,) * len(names)
+    # The labels of a single column differ: the output is the place of its text.
+    if len(names) == 1:
+        places = []
+    return Publication(
+        names, tuple(texts), len(channel.outputs), None, no_values, tuple(places)
+    )

@@ -55,8 +55,7 @@ def released_variable(channel: Releasable, form: str) -> Variable:
     """The variable of the released columns of a form, whose symbols `by_output` refers to."""
     useful = channel.useful
     if form == LABEL:
-        labels = tuple((label,) for label in channel.outputs)
-        return Variable((",".join(useful.columns),), labels)
+        return Variable(channel.output_columns, channel.output_cells)
     if form == REPRESENTATIVE:
         # Outputs with the same numbers are one symbol: a reader of the file cannot tell them apart.
         numbers = zip(*numbers_released(channel), strict=True)

@@ -68,6 +68,34 @@ def _first_column(channel: RowsWithStrata, group: int) -> str:
     return variables[group].columns[0]
 
 
+def frame_of_columns(
+    frame: Any,
+    drawn: Sequence[Any],
+    texts: Sequence[Sequence[str]],
+    names: Sequence[str],
+    first: str,
+) -> Any:
+    """A frame of the kind of `frame` with the drawn columns alone.
+
+    Parameters
+    ----------
+    frame : pandas, polars or pyarrow table
+    drawn : for each released column an array of places in its texts
+    texts, names : the texts and the name of each released column
+    first : str
+        The column whose type a released column has that `frame` does not have.
+    """
+    import narwhals as nw
+
+    table = nw.from_native(frame, eager_only=True)
+    columns: dict[str, Any] = {}
+    for codes, labels, name in zip(drawn, texts, names, strict=True):
+        source = name if name in table.columns else first
+        native = table[source].to_native()
+        columns[name] = rebuild(native, codes, labels, name, own=True)
+    return _frame_of(table, columns)
+
+
 def _frame_of(table: Any, columns: dict[str, Any]) -> Any:
     """A native frame of the kind of `table`."""
     implementation = table.implementation

@@ -1,11 +1,11 @@
 """Exact draws from integer rows.
 
-An output y is drawn for an input x by comparing a uniform integer u in [0, denominator) with the
-cumulative integers of row x: P(y | x) is ``rows[x][y] / denominator`` exactly. No floating point
+An output y is drawn for an input x by comparing a uniform integer u in [0, total of row x) with the
+cumulative integers of row x: P(y | x) is ``rows[x][y] / total`` exactly. No floating point
 anywhere. For example, with the row (3, 0, 5) over 8 the cumulated integers are 3 and 8: u = 0, 1, 2
 give the output 0, and u = 3, .., 7 the output 2.
 
-Most draws need no search. A guide table cuts [0, denominator) into equal buckets, and has for each
+Most draws need no search. A guide table cuts [0, total) into equal buckets, and has for each
 row and bucket the output, if all of the bucket leads to one; only the other buckets are searched by
 bisection.
 """
@@ -40,8 +40,8 @@ class Sampler:
     ----------
     rows : sequence of sequences of int, or IntegerRows
         The integers of every row over its outputs.
-    denominator : int
-        The sum of each row, at most 2^62.
+    totals : int or sequence of int
+        The sum of each row, at most 2^62; one number where all rows have the same sum.
 
     Raises
     ------
@@ -49,14 +49,23 @@ class Sampler:
         If a row has another sum.
     """
 
-    def __init__(self, rows: Sequence[Sequence[int]], denominator: int) -> None:
+    def __init__(
+        self, rows: Sequence[Sequence[int]], totals: int | Sequence[int]
+    ) -> None:
         integers = IntegerRows.of(rows)
-        for x, total in enumerate(integers.row_sums()):
-            if total != denominator:
+        wanted = [totals] * len(integers) if isinstance(totals, int) else totals
+        for x, (total, right) in enumerate(
+            zip(integers.row_sums(), wanted, strict=True)
+        ):
+            if total != right:
                 raise InputError(
-                    f"row {x} sums to {total}, not to the denominator {denominator}"
+                    f"row {x} sums to {total}, not to the denominator {right}"
                 )
-        self.denominator = denominator
+        # One bound for all records is drawn faster than a bound for each of them.
+        self._common: int | None = None
+        if len(set(wanted)) == 1:
+            self._common = wanted[0]
+        self._totals = np.array(wanted, dtype=np.int64)
         self._starts = integers.indptr
         self._outputs = integers.indices
         # Cumulated integers of each row, over its positive entries. The running sum over all rows
@@ -71,17 +80,25 @@ class Sampler:
         # and one shift; channels with many rows get coarser ones.
         bits = (GUIDE_ENTRIES // max(1, len(integers))).bit_length() - 1
         bits = min(max(bits, GUIDE_BITS.start), GUIDE_BITS.stop - 1)
-        self._shift = max(0, (denominator - 1).bit_length() - bits)
-        self._buckets = ((denominator - 1) >> self._shift) + 1
+        # The bucket of u in row x is u >> shift[x]; rows of other totals have other shifts.
+        lengths_in_bits = [(total - 1).bit_length() for total in wanted]
+        self._shifts = np.array(
+            [max(0, length - bits) for length in lengths_in_bits], dtype=np.int64
+        )
+        self._buckets = int(((self._totals - 1) >> self._shifts).max()) + 1
         self._guide = self._make_guide(len(integers))
 
     def _make_guide(self, rows: int) -> NDArray[np.int32]:
-        """For each row and block of 2**shift integers the output of all of it, or -1 if several."""
+        """For each row and bucket the output of all of it, or -1 if several."""
         # Both ends of a bucket lead to the same output exactly if all of the bucket does, because
         # cumulated integers grow along a row.
         x = np.repeat(np.arange(rows, dtype=np.int64), self._buckets)
-        first = np.tile(np.arange(self._buckets, dtype=np.int64) << self._shift, rows)
-        last = np.minimum(first + ((1 << self._shift) - 1), self.denominator - 1)
+        shifts = self._shifts[x]
+        # Buckets beyond the total of a row are never asked for.
+        ends = self._totals[x] - 1
+        places = np.tile(np.arange(self._buckets, dtype=np.int64), rows)
+        first = np.minimum(places << shifts, ends)
+        last = np.minimum(first + ((1 << shifts) - 1), ends)
         low = self._search(x, first)
         high = self._search(x, last)
         return np.where(low == high, low, -1).astype(np.int32)
@@ -102,7 +119,8 @@ class Sampler:
     def outputs(self, codes: Integers, numbers: Integers) -> NDArray[np.int32]:
         """The output for each input code and uniform integer."""
         # Most integers fall into a bucket of one output; only the others are searched.
-        result = self._guide[codes * self._buckets + (numbers >> self._shift)]
+        shift = self._shifts[0] if self._common is not None else self._shifts[codes]
+        result = self._guide[codes * self._buckets + (numbers >> shift)]
         split = np.flatnonzero(result < 0)
         if split.size:
             result[split] = self._search(codes[split], numbers[split])
@@ -114,6 +132,12 @@ class Sampler:
         for start in range(0, len(codes), CHUNK):
             part = codes[start : start + CHUNK].astype(np.int64, copy=False)
             result[start : start + CHUNK] = self.outputs(
-                part, source.below(self.denominator, len(part))
+                part, self._below(part, source)
             )
         return result
+
+    def _below(self, codes: Integers, source: Draws) -> Integers:
+        """A uniform integer below the total of its row for each record."""
+        if self._common is not None:
+            return source.below(self._common, len(codes))
+        return source.below_each(self._totals[codes])

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.formats.census import Hashes
 from mechdesign.formats.digests import RowHasher
+from mechdesign.release.first_symbols import REMEMBERED, FirstSymbols
 
 TWO_SPELLINGS = (
     "two identifiers differ only in blanks, leading zeros, a sign or .0: nobody can tell whether "
@@ -58,6 +59,10 @@ after letters (P001). Identifiers of one length never become equal.
 """
 
 
+FIRST_ROOM = 1 << 10
+"""Pairs of hashes for which there is room at the beginning."""
+
+
 def plain_spelling(texts: Any) -> Any | None:
     """A pyarrow array of texts in their plain spelling; None where they all are."""
     # There are no stubs of this module.
@@ -78,16 +83,27 @@ def plain_spelling(texts: Any) -> Any | None:
 class Spellings:
     """The identifiers of a release that are not in their plain spelling.
 
-    Attributes
-    ----------
-    plain, written : arrays of hashes
-        The hashes of their plain spellings, and of the texts as written, in ascending order of the
-        plain ones.
+    The pairs lie one after the other, as they come, in arrays that are doubled when they are full.
+    `_places` finds the pair of a plain hash by its place there. So a batch costs what its own
+    records cost, however many came before. As many are kept as a release remembers identifiers
+    (`REMEMBERED`); pairs that come after that are compared within their batch alone.
     """
 
     def __init__(self) -> None:
-        self.plain: Hashes = np.zeros(0, np.uint64)
-        self.written: Hashes = np.zeros(0, np.uint64)
+        self._places = FirstSymbols()
+        self._pairs = np.zeros((2, FIRST_ROOM), np.uint64)
+        """Rows: hashes of the plain spellings, and of the texts as written."""
+        self._count = 0
+
+    @property
+    def plain(self) -> Hashes:
+        """The hashes of the plain spellings, each of which occurs once."""
+        return self._pairs[0, : self._count]
+
+    @property
+    def written(self) -> Hashes:
+        """The hashes of the same identifiers as written."""
+        return self._pairs[1, : self._count]
 
     def add(self, columns: Sequence[Any], hashes: Hashes, hasher: RowHasher) -> None:
         """Compare the next records.
@@ -118,14 +134,29 @@ class Spellings:
             return
         plain_hashes = hasher.identifiers(plain_columns)
         differs = plain_hashes != hashes
-        all_plain = np.append(self.plain, plain_hashes[differs])
-        all_written = np.append(self.written, hashes[differs])
-        pairs = np.unique(np.stack([all_plain, all_written], axis=1), axis=0)
-        self.plain = pairs[:, 0]
-        self.written = pairs[:, 1]
-        # Pairs are different, so one plain spelling in two of them was written in two ways.
-        if len(np.unique(self.plain)) < len(self.plain):
+        self._add_pairs(plain_hashes[differs], hashes[differs])
+
+    def _add_pairs(self, plain: Hashes, written: Hashes) -> None:
+        """Compare pairs with each other and with those before, and keep the new ones."""
+        _, first, inverse = np.unique(plain, return_index=True, return_inverse=True)
+        if (written[first][inverse] != written).any():
             raise InputError(TWO_SPELLINGS)
+        # In the order of the records: sorted hashes would crowd in one place of a small table.
+        first.sort()
+        plain = plain[first]
+        written = written[first]
+        new, places = self._places.find(plain, np.zeros(len(plain), np.int64))
+        if (self.written[places[~new]] != written[~new]).any():
+            raise InputError(TWO_SPELLINGS)
+        count = min(int(np.count_nonzero(new)), REMEMBERED - self._count)
+        kept = np.flatnonzero(new)[:count]
+        end = self._count + count
+        self._places.look(plain[kept], np.arange(self._count, end))
+        while end > self._pairs.shape[1]:
+            self._pairs = np.concatenate([self._pairs, self._pairs], axis=1)
+        self._pairs[0, self._count : end] = plain[kept]
+        self._pairs[1, self._count : end] = written[kept]
+        self._count = end
 
     def differ(self, plain: Hashes, written: Hashes) -> bool:
         """Whether one of these plain spellings is written in another way here.

@@ -28,7 +28,7 @@ class _Report(ModuleType):
 
         Parameters
         ----------
-        design : Design, Channel, RowDesign, RowChannel, BoxDesign or BoxChannel
+        design : Design, Channel, BoxDesign or BoxChannel
             Whole rows have an internal report alone, without a curve.
         path : path
             Its ending says the format: .html, .md or .json.

@@ -20,6 +20,7 @@ NAMES = {
     "tv": "total variation",
     "chi2": "chi2 information",
     "maximal-leakage": "maximal leakage (nats)",
+    "guess": "success of the best guess",
 }
 """What is averaged over released values, by the name of the measure."""
 
@@ -27,9 +28,15 @@ NO_PROMISE_FOR_ONE = "An average promises nothing about one record"
 
 
 def average_texts(
-    averages: Sequence[AverageBudget], achieved: Achieved, sensitive: str
+    averages: Sequence[AverageBudget],
+    achieved: Achieved,
+    sensitive: str,
+    scope: str = "proven",
 ) -> tuple[str, ...]:
-    """Budget and leakage of every average; the last text has the worst lifts, too."""
+    """Budget and leakage of every average; the last text has the worst lifts, too.
+
+    `scope` is that of the certificate of the design.
+    """
     texts: list[str] = []
     for average in averages:
         text = f"Average: the {NAMES[average.measure]} is at most {at_most(average.budget)}"
@@ -38,7 +45,8 @@ def average_texts(
         if average.keep is not None and average.lower_bound is not None:
             kept = percent_of(average.keep)
             text += f", and no such channel that keeps {kept} has less than "
-            text += f"{at_least(average.lower_bound)} (proven)"
+            proof = wording.proof_text(scope)
+            text += f"{at_least(average.lower_bound)} ({proof})"
         texts.append(f"{text}.")
     if not texts:
         return ()

@@ -1,20 +1,6 @@
 """The parts of a laid-out report, independent of any renderer, and the limits on tables and labels.
 
 A `Document` has sections, and a section has blocks: texts, lists, tables, pictures. Renderers
-<<<<<<< HEAD
-(`pages`, `terminal`) know these types and nothing of privacy. For example, a section with a
-paragraph and a table of one row: ::
-
-    Section("channel", "The channel", (
-        Text("Every job is replaced by an output."),
-        Grid("In %", ("job", "clerk", "nurse"), (cells("clerk", "75.0", "25.0"),))))
-
-What is too large for a page is made smaller here, with a remark that says so. `short` leaves out
-the middle of a long label, and `grid` the last rows of a table. `blocked` joins the rows of a heat
-map: `groups_by_likeness` puts symbols of similar lifts side by side (`by_likeness`) and cuts this
-order into groups of one size, so that 120 symbols on at most 50 rows are 40 groups of 3. The lift
-of a group is the one that is farthest from 1, so no block is more favourable than its symbols.
-=======
 (`pages`, `terminal`) know these types and nothing of privacy. The section on a channel may be: ::
 
     Section("channel", "The channel", (
@@ -30,7 +16,6 @@ What is too large for a page is cut or joined here, with a remark that says so:
   lifts side by side, `groups_by_likeness` cuts this order into groups of one size (120 lines in
   at most 50 groups are 40 groups of 3), and each block shows its lift that is farthest from 1:
   0.4 among 1.1, 0.9 and 0.4.
->>>>>>> w-g18
 """
 
 from __future__ import annotations

@@ -28,7 +28,10 @@ from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.report import layout, wording
 from mechdesign.report.box_sentences import (
     LITTLE,
+    fill_lines,
+    law_lines,
     lead,
+    own_lines,
     part_lines,
     promise_lines,
     rare_remedy,
@@ -36,7 +39,7 @@ from mechdesign.report.box_sentences import (
     scope_items,
     slice_sentence,
 )
-from mechdesign.report.first_screen import (
+from mechdesign.report.first_lines import (
     FULL,
     MOST_LINES,
     kept_sentence,
@@ -66,6 +69,8 @@ def box_first_screen(design: BoxDesign, *, last: Sequence[str]) -> str:
     )
     before = layout.all_lines([lead(channel), *promise_lines(design.audit)])
     before += ["", *layout.lines_of(kept)]
+    before += layout.all_lines(own_lines(design.utility))
+    before += layout.all_lines(law_lines(design.utility, channel))
     limits = scope_items(channel, design.notion, design.utility)
     after = ["", "Not covered", *layout.item_lines(limits), "", FULL, *last]
 
@@ -96,7 +101,11 @@ def _remarks(design: BoxDesign, room: int) -> list[str]:
     channel = design.channel
     # Which values are promised only together, and that a search was stopped, is never cut.
     needed = layout.all_lines(
-        [*part_lines(channel), *layout.remark_sentences(design.messages)]
+        [
+            *part_lines(channel),
+            *fill_lines(channel),
+            *layout.remark_sentences(design.messages),
+        ]
     )
     origin = [slice_sentence(design.utility, channel)]
     if design.nmi < LITTLE and design.limit is not None:

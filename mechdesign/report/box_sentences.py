@@ -45,7 +45,7 @@ def lead(channel: BoxChannel) -> str:
         verb = "are released together"
     form = "in boxes of values"
     if channel.fills:
-        form = "in boxes that are filled with symbols"
+        form = "as rows of the table that are drawn within boxes"
     given = ""
     if channel.given:
         given = f", {wording.titles(channel.given)} as in the data"
@@ -101,7 +101,46 @@ def kept_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
             share = wording.tenths_at_least(column.share)
             shares.append(f"{wording.title(column.columns)} {share}")
         lines.append(f"Of each column by itself: {', '.join(shares)}.")
-    return lines
+    return [*lines, *own_lines(utility), *law_lines(utility, channel)]
+
+
+def own_lines(utility: BoxUtility) -> list[str]:
+    """How many records keep their box, beside the most that is possible; none for free labels."""
+    if utility.own is None or utility.own_bound is None:
+        return []
+    own = wording.tenths_at_least(utility.own)
+    most = wording.percent_at_most(utility.own_bound, step=wording.TENTH)
+    law = ""
+    if utility.law_deviation == 0.0:
+        law = " and their law"
+    return [
+        f"Own box: {own} of the records (expected); at most {most} with these boxes{law} (proven)."
+    ]
+
+
+def law_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
+    """What an analyst may count on: the law of the boxes, and of the rows that fill them."""
+    if utility.law_deviation is None:
+        return []
+    if utility.law_deviation > 0.0:
+        return [
+            "Law: the share of a box among the released records differs from that in the table by "
+            f"at most {100 * utility.law_deviation:.2g} % of the records (expected)."
+        ]
+    what = "box"
+    if channel.fills:
+        what = "row of the table"
+    return [f"Law: every {what} is released as often as the table has it (expected)."]
+
+
+def fill_lines(channel: BoxChannel) -> list[str]:
+    """What the channel file discloses where rows fill the boxes."""
+    if not channel.fills:
+        return []
+    return [
+        "The channel file holds the rows of the table with their numbers of records, which are "
+        "drawn from it: keep it as you keep the table."
+    ]
 
 
 def unchanged_lines(channel: BoxChannel) -> list[str]:

@@ -21,6 +21,7 @@ from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.notions import Notion, to_record
 from mechdesign.report import layout, wording
 from mechdesign.report.box_sentences import (
+    fill_lines,
     kept_lines,
     lead,
     notion_of,
@@ -42,6 +43,7 @@ def box_design_text(design: BoxDesign) -> str:
         *kept_lines(design.utility, channel),
         *unchanged_lines(channel),
         slice_sentence(design.utility, channel),
+        *fill_lines(channel),
         *part_lines(channel),
         *rare_lines(channel, design.utility),
         *layout.remark_sentences(design.messages),
@@ -63,7 +65,7 @@ def box_design_record(design: BoxDesign) -> dict[str, Any]:
         "method": "boxes",
         "notion": to_record(design.notion),
         "promise": promise,
-        "objective": "information",
+        "objective": _objective(channel),
         "nmi": design.nmi,
         "mutual_information": design.information,
         "entropy": design.entropy,
@@ -77,6 +79,9 @@ def box_design_record(design: BoxDesign) -> dict[str, Any]:
         "levels": utility_record(design.utility, channel),
         "boxes": channel.boxes,
         "filled": channel.fills,
+        "own_boxes": design.utility.own,
+        "own_boxes_at_most": design.utility.own_bound,
+        "law_deviation": design.utility.law_deviation,
         "limit": optional_record(design.limit),
         "strata": len(channel.parts),
         "slice_records": channel.slice_records,
@@ -85,6 +90,13 @@ def box_design_record(design: BoxDesign) -> dict[str, Any]:
         "messages": design.messages,
         "seconds": design.seconds,
     }
+
+
+def _objective(channel: BoxChannel) -> str:
+    """Whether own boxes are released, or labels with most information."""
+    if any(part.releases_boxes for part in channel.parts):
+        return "truth"
+    return "information"
 
 
 def box_audit_text(audit: BoxAudit) -> str:
@@ -128,8 +140,8 @@ def box_channel_text(channel: BoxChannel) -> str:
         if notion is not None:
             promised = notion.text
         sentences.append(
-            f"It promises {promised} for the population with {percent_of(channel.level)} "
-            "confidence. This public file does not carry the counts that prove it."
+            f"The file states the promise {promised} for the population with "
+            f"{percent_of(channel.level)} confidence; a public file has no counts to check it on."
         )
     else:
         sentences += promise_lines(audit_boxes(channel))

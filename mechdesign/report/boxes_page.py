@@ -52,7 +52,12 @@ def report_page(report: BoxReport, *, pictures: bool = True) -> blocks.Document:
     ]
     # The second of the lines, on single columns, is the table of this section.
     total = box_sentences.kept_lines(report.utility, channel)[0]
-    kept = [total, *box_sentences.rare_lines(channel, report.utility)]
+    kept = [
+        total,
+        *box_sentences.own_lines(report.utility),
+        *box_sentences.law_lines(report.utility, channel),
+        *box_sentences.rare_lines(channel, report.utility),
+    ]
     learned = blocks.Text(box_sentences.slice_sentence(report.utility, channel))
     scope = box_sentences.scope_items(channel, report.audit.notion, report.utility)
     sections = (

@@ -1,16 +1,5 @@
 """The sections on the channel: what becomes of each symbol, and what each output means.
 
-<<<<<<< HEAD
-`channel_blocks` shows a small channel whole, as a picture of its matrix (`_matrix`). A large one is
-shown by words: of each symbol the most probable outputs (`_most_probable`). `codebook_blocks` reads
-the matrix the other way, from an output y back to the symbols x that it may have been, with P(x|y)
-and the extreme lifts. A line of it: ::
-
-    output   released   P(job | output)               smallest lift   largest lift
-    clerk    62.5 %     clerk 90.0 %; nurse 10.0 %              0.8           1.25
-
-Percentages have one decimal, and only a probability of exactly 1 is written as 100 (`tenths`).
-=======
 `channel_blocks` shows a small channel whole, as its matrix W(y|x) in per cent (`_matrix`). A larger
 one is shown by words (`_most_probable`): of each symbol the most probable outputs. ::
 
@@ -24,7 +13,6 @@ have been, P(x|y), with the extreme lifts of the sensitive symbols: ::
 
     output  released  P(job | output)             smallest lift  largest lift
     mix-1     43.8 %  clerk 74.7 %; smith 25.3 %         0.7788        1.2212
->>>>>>> w-g18
 """
 
 from __future__ import annotations
@@ -45,10 +33,13 @@ def channel_blocks(report: Report) -> list[blocks.Block]:
     """The matrix W(y|x), or, where it is too large, the most probable outputs of each symbol."""
     channel = report.channel
     useful = names_of(report.asked)[1]
+    over = f"over {channel.denominator}"
+    if channel.denominator is None:
+        over = "over the sum of each row"
     text = (
         f"Every value of {useful} is replaced by one of "
         f"{wording.count(len(channel.outputs), 'output')}, drawn with these probabilities. They "
-        f"are integers over {channel.denominator}; percentages here are rounded."
+        f"are integers {over}; percentages here are rounded."
     )
     fits = (
         len(channel.outputs) <= MOST_MATRIX_OUTPUTS

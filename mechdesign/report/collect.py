@@ -1,19 +1,5 @@
 """Collects the content of a report: the exact audit, the measures, the curve, and the provenance.
 
-<<<<<<< HEAD
-`write_report` is the function of Python, `mechdesign.report`. For a channel of one column it
-
-1. takes the design, or makes one again of a channel from a file (`design_behind`, which recomputes
-   everything but the bound), and refuses one that breaks its promise;
-2. makes a public report of the channel alone (`content.public_report`), or an internal one:
-   `internal_report` measures and audits the design, summarises it, and computes the trade-off curve
-   last, in the time that is left;
-3. adds the date, the provenance and the commands (`attributed`), and writes the file.
-
-Where a curve would be of channels with another promise, there is a reason in its place
-(`_curve_axis`): for a design after earlier releases, `NO_EARLIER`. Channels of whole rows have
-reports of their own (`_write_row_report`).
-=======
 `write_report` is the function of Python, `mechdesign.report`, for any kind of channel; the command
 `report` calls the same steps one by one:
 
@@ -27,9 +13,8 @@ reports of their own (`_write_row_report`).
    ("Report written", "2026-01-31 08:00 UTC, by mechdesign 1.0").
 5. `writing.save_report` writes the file.
 
-`write_report` refuses a `Channel` that breaks its promise. Channels of whole rows have a report of
-their own kind (`row_reports`).
->>>>>>> w-g18
+`write_report` refuses a `Channel` that breaks its promise. Channels of boxes have a report of their
+own kind (`box_reports`).
 """
 
 from __future__ import annotations
@@ -48,19 +33,24 @@ from typing import Any, TypeAlias
 from mechdesign import __version__
 from mechdesign.auditing.measures import measure
 from mechdesign.auditing.population import audit, set_behind
+from mechdesign.auditing.stated import (
+    refuse_wrong_figures,
+    stated_figures,
+    statement_of,
+)
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
+from mechdesign.channel.record import AVERAGE_MEASURES
 from mechdesign.comparison.curve import Curve, axis_of, curve_through
 from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.files import PathLike, sha256_of
+from mechdesign.core.wording import STATED
 from mechdesign.formats.folders import files_of, is_folder
 from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
-from mechdesign.mechanisms.row_result import RowDesign
 from mechdesign.notions import Notion
 from mechdesign.release.drawing import channel_digest
 from mechdesign.report.asked import origin_of
@@ -75,7 +65,10 @@ Watch: TypeAlias = Callable[..., AbstractContextManager[Any]]
 `core.progress.Progress`.
 """
 
-NOT_AGAIN = "The bound was computed at design time."
+NOT_AGAIN = (
+    "Bounds on what other channels could keep are stated by the file, not proven again "
+    "here."
+)
 
 LIBRARIES = ("numpy", "highspy", "python-flint")
 """Libraries that compute the figures of a report."""
@@ -88,12 +81,21 @@ NO_EARLIER = "No curve: it would belong to channels that ignore the earlier rele
 NO_AVERAGE = "No curve: it would belong to channels that ignore the average budget."
 NO_SAMPLE = "No curve: `mechdesign compare --confidence` draws it from the same shares and symbols."
 
+BOUNDS = {
+    "upper_bound_nmi",
+    "cost_lower_bound",
+    "variance_lower_bound",
+    "task_upper_bound",
+    *(f"{measure} lower_bound" for measure in AVERAGE_MEASURES),
+}
+"""Figures of a file that bound all other channels, which only a search can prove."""
+
 LEAST_FIGURES = 4
 """Figures of a least-cost design: cost, its bound, truth, and the deviation of frequencies."""
 
 
 def write_report(
-    design: Design | Channel | RowDesign | RowChannel | BoxDesign | BoxChannel,
+    design: Design | Channel | BoxDesign | BoxChannel,
     path: PathLike,
     *,
     public: bool,
@@ -104,10 +106,10 @@ def write_report(
     # Collecting a report for another renderer needs none of these.
     from mechdesign.report.writing import check_report, save_report
 
-    if isinstance(design, RowDesign | BoxDesign):
+    if isinstance(design, BoxDesign):
         design = design.channel
-    if isinstance(design, RowChannel | BoxChannel):
-        _write_row_report(design, path, public, curve, overwrite)
+    if isinstance(design, BoxChannel):
+        _write_box_report(design, path, public, curve, overwrite)
         return
     # A design brings its bound and its remarks; of a channel alone they come from the file.
     result: Design | None = None
@@ -192,14 +194,24 @@ def internal_report(
 
 
 def design_behind(channel: Channel, joint: Joint, notion: Notion) -> Design:
-    """The design of a channel from a file, audited again; its bound comes from the file."""
+    """The design of a channel from a file, audited again; its bound is only stated by the file.
+
+    Raises
+    ------
+    NotPrivate
+        If a figure of the file is not that of its integers on its table.
+    """
+    statement = statement_of(channel)
+    # A broken promise is reported as one, whatever its figures say.
+    if statement.kept is not False:
+        refuse_wrong_figures(statement)
     # Nothing is taken from the file that can be computed from its integers and its table; only the
     # bound would need the search again.
     confidence = set_behind(channel, joint)
     verdict = audit(channel, joint, notion, population=confidence)
     certificate = _certificate(channel)
     messages: tuple[str, ...] = ()
-    if certificate is not None:
+    if BOUNDS & stated_figures(channel).keys():
         messages = (NOT_AGAIN,)
     design = finish(
         Rounded(channel, verdict),
@@ -283,30 +295,30 @@ def attributed(
     )
 
 
-def _write_row_report(
-    channel: RowChannel | BoxChannel,
+def _write_box_report(
+    channel: BoxChannel,
     path: PathLike,
     public: bool,
     curve: float | None,
     overwrite: bool,
 ) -> None:
-    """A report on a channel of whole rows, which has no curve."""
+    """A report on a channel of boxes, which has no curve."""
     # Collecting a report for another renderer needs none of these.
-    from mechdesign.report.row_reports import (
+    from mechdesign.report.box_reports import (
         save_internal_report,
         save_public_report,
-        verdict_on_rows,
+        verdict_on_boxes,
     )
     from mechdesign.report.writing import check_report
 
     if curve is not None:
-        raise InputError("a channel of whole rows has no curve: leave curve out")
+        raise InputError("a channel of boxes has no curve: leave curve out")
     check_report(path, force=overwrite)
     name = os.fspath(path)
     if not public:
         save_internal_report(channel, name, overwrite=overwrite)
         return
-    satisfied = verdict_on_rows(channel)
+    satisfied = verdict_on_boxes(channel)
     save_public_report(channel, name, satisfied=satisfied, overwrite=overwrite)
 
 
@@ -333,18 +345,17 @@ def _curve_axis(design: Design) -> tuple[Any, str]:
     return axis_of(design.notion), NO_AXIS
 
 
-def _certificate(channel: Channel) -> Certificate | None:
-    """The certificate in the channel file, if it has all of one."""
+def _certificate(channel: Channel) -> Certificate:
+    """The certificate in the channel file, as a statement; without a bound if it lacks a part."""
     figures = channel.record.certificate or {}
     bound = figures.get("upper_bound_nmi")
     gap = figures.get("gap_nmi")
     scope = figures.get("scope")
     # A bound says something only with its gap and its scope, that is, what it is a bound on.
-    if not isinstance(bound, float | int) or not isinstance(gap, float | int):
-        return None
-    if not isinstance(scope, str):
-        return None
-    return Certificate(upper_bound_nmi=bound, gap_nmi=gap, scope=scope)
+    is_bound = isinstance(bound, float | int) and isinstance(gap, float | int)
+    if not is_bound or not isinstance(scope, str):
+        return Certificate(scope=STATED)
+    return Certificate(upper_bound_nmi=bound, gap_nmi=gap, scope=STATED)
 
 
 def _file_facts(name: str, path: str) -> list[Fact]:

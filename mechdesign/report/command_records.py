@@ -20,11 +20,16 @@ from mechdesign.auditing.implied_bounds import guarantees
 from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import RELATIVE
+from mechdesign.core.wording import STATED
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import to_record
 from mechdesign.release.moved_numbers import moved
 from mechdesign.report.plain_values import optional_record
 from mechdesign.report.sentences import population_record, spending_record
+
+MOST_CELLS = 1 << 20
+"""Inputs times outputs up to which `show --json` has all of a matrix, zeros too."""
 
 
 def design_record(design: Design, output: str | None) -> dict[str, Any]:
@@ -60,7 +65,7 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         "certificate": {"scope": certificate.scope, **certificate.details},
         "achieved": asdict(design.achieved),
         "used": optional_record(design.used),
-        "guarantees": guarantees(design.achieved.eps_l, design.achieved.eps_u),
+        "guarantees": _guarantees(design),
         "bins": bins,
         "records": records,
         "confidence": level,
@@ -75,6 +80,14 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         record["objective"] = least.objective.name
         record |= least.figures
         record["asked"] = least.objective.model_dump()
+    # Of rows the unchanged cells of each column, in the place of unchanged records.
+    if design.truth is not None:
+        record["truth"] = design.truth
+        record["promise"] = design.channel.record.promise_kind
+        record["given"] = design.channel.given
+        record["given_lift"] = optional_record(design.given_lift)
+        record["smallest_group"] = design.smallest_group
+    record["law"] = None if design.law is None else design.law.record
     if design.purpose is not None:
         record["objective"] = design.purpose.name
         record |= design.purpose.figures
@@ -117,21 +130,49 @@ def channel_record(channel: Channel) -> dict[str, Any]:
     codebook: dict[str, dict[str, float]] | None = None
     if channel.joint is not None:
         codebook = channel.codebook()
+    certificate = record.certificate
+    if certificate is not None:
+        # Nothing proves the bound of a file again.
+        certificate = {**certificate, "scope": STATED}
+    integers = channel.integers
+    matrix: dict[str, Any] = {
+        "denominator": channel.denominator if channel.totals is None else None,
+        "totals": channel.totals,
+    }
+    if integers.shape[0] * integers.shape[1] > MOST_CELLS:
+        # The rows of many symbols are nearly all zeros: index, integer, index, integer, ..
+        matrix["sparse_rows"] = list(integers.pairs())
+        codebook = None
+    else:
+        matrix["rows"] = [list(row) for row in channel.rows]
+        matrix["matrix"] = channel.matrix.tolist()
     return {
         "useful": {
             "columns": channel.useful.columns,
             "symbols": channel.useful.symbols,
         },
         "outputs": channel.outputs,
-        "denominator": channel.denominator,
-        "rows": [list(row) for row in channel.rows],
-        "matrix": channel.matrix.tolist(),
+        "published": {
+            "columns": channel.output_columns,
+            "cells": channel.output_cells,
+        },
+        "given": channel.given,
+        **matrix,
         "codebook": codebook,
         "notion": record.notion,
         "achieved": record.achieved,
         "utility": record.utility,
-        "certificate": record.certificate,
+        "certificate": certificate,
         "provenance": record.provenance,
         "confidence": level,
         "rules": record.rules.model_dump(),
     }
+
+
+def _guarantees(design: Design) -> dict[str, float] | None:
+    """What follows from the achieved budgets; None for a relative promise, which bounds nothing of
+    the whole row.
+    """
+    if design.channel.record.promise_kind == RELATIVE:
+        return None
+    return guarantees(design.achieved.eps_l, design.achieved.eps_u)

@@ -15,10 +15,6 @@ The table of a curve looks like this: ::
             1    10.52              8.31    10.53
             2    31.07             22.64    31.08
 
-<<<<<<< HEAD
-Shares that are kept are rounded down and bounds up (`_percent`). `comparison_record` has the same
-content for ``--json``.
-=======
 `comparison_text` makes it section by section:
 
 - `_section` makes such a table of the rows of one curve. Shares are rounded down, bounds up, and a
@@ -29,7 +25,6 @@ content for ``--json``.
   ``38.9..61.1`` is the range to which a released value can move one.
 
 `comparison_record` has the same for ``--json``, with figures that are not rounded.
->>>>>>> w-g18
 """
 
 from __future__ import annotations

@@ -1,17 +1,5 @@
 """The content of a report as a record: chosen figures, names and words.
 
-<<<<<<< HEAD
-There are three reports. `public_report` is for everybody: it drops the table first, and has the
-promise and the channel alone. `summary_report` is for those who may see the table: it adds what the
-channel uses of its budgets, what it keeps, and the beliefs before and after. `full_report` adds the
-lifts and the codebook to a summary.
-
-Measures come from the audit, and the parts on the request, the promise and its scope from `asked`,
-`promises` and `scope_texts`. Computed here are the table of the channel (`_channel_table`), with
-the integers of the channel and their shares, as in (output 0, 3, 0.75) over the denominator 4, and
-the lifts of `full_report`: before P(s|x) / P(s), after P(s|y) / P(s), from
-P(s, y) = sum_x P(s, x) W(y|x). `document` lays out all three reports.
-=======
 There are three reports, each a `record.Report`:
 
 - `public_report` is for everybody: it drops the table first, so that nothing below can disclose it,
@@ -25,7 +13,6 @@ There are three reports, each a `record.Report`:
 
 Measures come from the audit, and the parts on the request, the promise and its scope from `asked`,
 `promises` and `scope_texts`; `document` lays out all three.
->>>>>>> w-g18
 """
 
 from __future__ import annotations
@@ -39,6 +26,7 @@ from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import NO_PUBLIC_AVERAGE, ChannelRecord
 from mechdesign.core.errors import InputError
+from mechdesign.core.wording import STATED
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
 from mechdesign.release.moved_numbers import moved
@@ -91,7 +79,9 @@ def public_report(
     return Report(
         audience="public",
         asked=request,
-        promise=promise_of(notion, sensitive, verdict, satisfied, {}),
+        promise=promise_of(
+            notion, sensitive, verdict, satisfied, {}, channel.record.promise_kind
+        ),
         holds_for=public_scope_texts(notion, confidence, sensitive, useful),
         voided_by=void_texts(useful),
         least=_least(bare),
@@ -118,7 +108,10 @@ def summary_report(
     sensitive, useful = names_of(request)
     # The audit knows the worst cell; without it the design has the same budgets.
     achieved = (verdict or design).achieved
-    purpose = average_texts(record.averages, design.achieved, sensitive)
+    scope = "proven"
+    if design.certificate.scope == STATED:
+        scope = STATED
+    purpose = average_texts(record.averages, design.achieved, sensitive, scope)
     purpose += purpose_texts(record.utility or {}, record.provenance, useful)
     return Report(
         audience="internal",
@@ -149,7 +142,7 @@ def full_report(
     for secret in joint.secrets:
         before += map(tuple, secret.lift.tolist())
         # P(s, y) = sum_x P(s, x) W(y|x), and the lift of s at y is P(s, y) / (P(s) P(y)).
-        released = secret.p @ channel.matrix
+        released = secret.p @ channel.probabilities
         lifts = released / secret.p_s[:, None] / released.sum(axis=0)
         after += map(tuple, lifts.tolist())
     # What each output says of the useful symbol: P(x|y), the largest first.
@@ -212,17 +205,17 @@ def _least(channel: Channel) -> LeastKept | None:
 
 def _channel_table(channel: Channel) -> ChannelTable:
     """The positive integers of the channel, row by row, with their shares."""
-    denominator = channel.denominator
     rows: list[tuple[Entry, ...]] = []
-    for row in channel.integers.entries():
+    for row, total in zip(channel.integers.entries(), channel.row_totals, strict=True):
         entries: list[Entry] = []
         for output, weight in row:
-            entries.append(Entry(output, weight, weight / denominator))
+            entries.append(Entry(output, weight, weight / total))
         rows.append(tuple(entries))
     return ChannelTable(
-        channel.useful.names,
-        channel.outputs,
-        denominator,
-        tuple(rows),
+        symbols=channel.useful.names,
+        outputs=channel.outputs,
+        denominator=channel.denominator if channel.totals is None else None,
+        totals=channel.totals,
+        rows=tuple(rows),
         cells=tuple(cell_sentences(channel.record.rules)),
     )

@@ -1,21 +1,5 @@
 """Results at a prompt and in notebooks: their words, their tables, their pictures.
 
-<<<<<<< HEAD
-`core.display.Displayed` calls the four public functions by their names, and each chooses by the
-type of the result:
-
-- `summary`: the words of the command line (`WORDS`).
-- `frame`: the table of `columns` as a data frame.
-- `html`: for a cell of a notebook, the first line of the result, the same table with its numbers as
-  texts (`_cell`), and the words, by the template ``result.html.jinja``.
-- `plot`: matplotlib axes. Matrices are drawn as colours (`_heat`), estimates and beliefs as ranges
-  (`_ranges`), budgets as bars (`_draw_budgets`), comparisons as lines (`plots`).
-
-`columns` gives {heading: values}. Of a design for job with the sensitive column sick: ::
-
-    {"sick": ["no", "yes"], "before": [0.9, 0.1], "lowest after": [0.85, 0.05],
-     "highest after": [0.95, 0.15]}
-=======
 `core.display.Displayed` calls the four public functions by their names:
 
 - `summary` gives the words of the command line, from the function of the type in `WORDS`.
@@ -31,7 +15,6 @@ and after a release: ::
 
 A new type of result needs an entry in `WORDS` and a case in `columns`, and one in `plot` if it has
 a picture.
->>>>>>> w-g18
 """
 
 from __future__ import annotations
@@ -48,7 +31,6 @@ from mechdesign.auditing.composition import Composition
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.verdict import Achieved, Audit
 from mechdesign.channel.channel import Channel
-from mechdesign.comparison.row_ways import RowComparison
 from mechdesign.comparison.run import Comparison
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import about, percent_of
@@ -57,7 +39,6 @@ from mechdesign.mechanisms.result import Design
 from mechdesign.report import comparing, drawing, plot_lines, plots, releases, terminal
 from mechdesign.report.assessment import assessment_text
 from mechdesign.report.pages import laid_out
-from mechdesign.report.row_comparison import row_comparison_text
 from mechdesign.report.sentences import composition_text
 from mechdesign.report.wording import (
     count,
@@ -155,8 +136,6 @@ def plot(shown: Any, ax: Any = None) -> Any:
         case Composition():
             subject = f"{len(shown.alone)} releases together"
             _draw_budgets(axes, shown.achieved, subject)
-        case RowComparison():
-            _draw_row_comparison(axes, shown)
         case Comparison():
             lines = plot_lines.series(shown.rows)
             plots.draw_panel(axes, plots.UTILITY, shown.rows, lines)
@@ -188,7 +167,6 @@ WORDS: Mapping[type[Any], Callable[[Any], str]] = {
     Channel: terminal.channel_text,
     Audit: terminal.audit_text,
     Comparison: lambda shown: comparing.comparison_text(shown, None),
-    RowComparison: row_comparison_text,
     Composition: lambda shown: composition_text(shown, _numbered(shown)),
     Frequencies: lambda shown: releases.estimate_text(shown, "symbol"),
     JointFrequencies: lambda shown: releases.estimate_text(shown, "symbol", "other"),
@@ -225,7 +203,7 @@ def columns(shown: Any) -> Mapping[str, Sequence[Any]]:
             return _audit_columns(shown)
         case Composition():
             return _composition_columns(shown)
-        case Comparison() | RowComparison():
+        case Comparison():
             return shown.columns()
         case Assessment():
             return _assessment_columns(shown)
@@ -377,15 +355,6 @@ def _draw_budgets(axes: Any, achieved: Achieved, subject: str) -> None:
     # One colour: the bars are told apart by their names.
     axes.barh(list(BUDGETS), lengths, color=GREY)
     axes.set_xlabel(f"achieved (nats); {subject}")
-
-
-def _draw_row_comparison(axes: Any, comparison: RowComparison) -> None:
-    """A bar for each way of release, the first at the top."""
-    # Bars are drawn upwards, so the first one comes last. A way that failed keeps nothing.
-    ways = comparison.ways[::-1]
-    shares = [way.kept or 0.0 for way in ways]
-    axes.barh([way.name for way in ways], shares, color=GREY)
-    axes.set_xlabel("share of the information that is kept")
 
 
 def _heat(

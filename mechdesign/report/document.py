@@ -191,8 +191,9 @@ def _utility_blocks(
     if kept.upper_bound_nmi is not None and kept.gap_nmi is not None:
         gap = wording.percent_at_most(max(kept.gap_nmi, 0.0))
         bound = wording.percent_at_most(kept.upper_bound_nmi)
+        proof = wording.proof_text(kept.scope)
         texts.append(
-            f"This is within {gap} of the best possible ({kept.scope}): no channel with this "
+            f"This is within {gap} of the best possible ({proof}): no channel with this "
             f"promise keeps more than {bound}."
         )
     elif needs_bound:

@@ -1,22 +1,13 @@
 """The first screen of `design`: at most 25 lines that an officer can act on; `--full` has the rest.
 
 The order is that of the questions people ask: how far can a belief move, for the table and for the
-<<<<<<< HEAD
-population behind it (`_promise_lines`, `_belief_lines`); how much is kept (`_utility_lines`); what
-is not covered (`_uncovered_lines`); what comes next. Numbers are short, and still never more
-favourable than the proven ones: upper factors are rounded up, lower ones down.
-
-`first_screen` shares out the lines: the promise, its limits and the next command get what they
-need, then the utility, then as many beliefs as fit. If these need 16 lines and the utility 3, then
-6 are left for the beliefs in ten symbols: a header, the three that can change most, the remark that
-says so, and an empty line. `row_first_screen` and `box_first_screen` do the same for whole rows,
-with `kept_sentence` and `lines_within` of this file.
-=======
-population behind it; how much is kept; what is not covered; what comes next. ::
+population behind it; how often a guess is right; how much is kept; what is not covered; what comes
+next. ::
 
     job (3 symbols) is released as 3 outputs; sex (2 symbols) is protected.
     Table: a released value makes any value of sex 0.77 to 1.29 times as probable (verified).
-    Population (95 % confidence): 0.32 to 1.96 times as probable; ..      (`_promise_lines`)
+    Population (95 % confidence): 0.32 to 1.96 times as probable; ..      (`promise_lines`)
+    Guesses: no guess of sex from a released value is right more often .. (`promise_lines`)
 
     sex  before  lowest after  highest after
     F    50.0 %        38.9 %         61.1 %                              (`_belief_lines`)
@@ -30,35 +21,32 @@ population behind it; how much is kept; what is not covered; what comes next. ::
 utility, then as many beliefs as fit. Numbers are short, and still never more favourable than the
 proven ones: upper factors are rounded up, lower ones down. `row_first_screen` and
 `box_first_screen` do the same for whole rows, with `kept_sentence` and `lines_within` of this file.
->>>>>>> w-g18
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from mechdesign.core.limits import LiftLimits
-from mechdesign.core.wording import percent_of
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import blocks, layout, wording
 from mechdesign.report.asked import names_of
 from mechdesign.report.collect import remarks_of
 from mechdesign.report.content import summary_report
 from mechdesign.report.document import lead_of
+from mechdesign.report.first_lines import (
+    FULL,
+    MOST_LINES,
+    promise_lines,
+    uncovered_lines,
+)
 from mechdesign.report.least_section import least_blocks, moved_text
 from mechdesign.report.record import Belief, Report
-from mechdesign.report.scope_texts import FREE, FREE_SIDE
+from mechdesign.report.row_first_screen import row_first_screen
 from mechdesign.tables.joint import Joint
-
-MOST_LINES = 25
-"""Lines of a terminal that was never resized, with one left for the prompt."""
 
 FEWEST_BELIEFS = 2
 """A table with fewer rows says nothing that the promise does not say."""
-
-FULL = "All sections:  --full"
 
 
 def first_screen(design: Design, joint: Joint, *, last: Sequence[str]) -> str:
@@ -72,9 +60,11 @@ def first_screen(design: Design, joint: Joint, *, last: Sequence[str]) -> str:
         The lines at the end: the files that were written, and the next command.
     """
     report = summary_report(design, joint, attained={}, remarks=remarks_of(design))
-    before = [lead_of(report.asked), *_promise_lines(design, report), ""]
+    if design.channel.releases_symbols:
+        return row_first_screen(design, report, joint, last=last)
+    before = [lead_of(report.asked), *promise_lines(design, report), ""]
     utility = _utility_lines(design, report)
-    after = ["", *_uncovered_lines(design, report), "", FULL, *last]
+    after = ["", *uncovered_lines(design, report), "", FULL, *last]
     # The promise and its limits come whole; the utility, then the beliefs, take what room is left.
     room = MOST_LINES - len(before) - len(after)
     if len(utility) > room:
@@ -82,88 +72,6 @@ def first_screen(design: Design, joint: Joint, *, last: Sequence[str]) -> str:
         utility = [*utility[: room - 1], "Further remarks:  --full"]
     beliefs = _belief_lines(report, room - len(utility))
     return "\n".join([*before, *beliefs, *utility, *after])
-
-
-def lines_within(rows: Sequence[Sequence[str]], room: int, hidden: str) -> list[str]:
-    """The lines of a table, as many as there is room for; `hidden` names the others.
-
-    The header stays even without room, and one line is for the number of the others.
-    """
-    if len(rows) <= room:
-        return layout.aligned(rows, left=(0,))
-    shown = rows[: max(1, room - 1)]
-    others = wording.count(len(rows) - len(shown), hidden)
-    return [*layout.aligned(shown, left=(0,)), f"  and {others}:  --full"]
-
-
-def kept_sentence(nmi: float, bound: float, *, beyond_given: bool, rivals: str) -> str:
-    """What is kept of released rows, rounded down, and the proven bound on it, rounded up.
-
-    `rivals` names the channels that the bound is about: ``mechanism with this promise``.
-    """
-    beyond = ""
-    if beyond_given:
-        beyond = " beyond the given ones"
-    kept = wording.tenths_at_least(nmi)
-    most = wording.percent_at_most(bound, step=wording.TENTH)
-    return (
-        f"Kept: {kept} of the information in the released columns{beyond}; "
-        f"no {rivals} keeps more than {most} (proven)."
-    )
-
-
-def _promise_lines(design: Design, report: Report) -> list[str]:
-    """What a released value can do to a belief: by the table, and in the population."""
-    sensitive = names_of(report.asked)[0]
-    limits = design.notion.limits
-    if isinstance(limits, LiftLimits) and limits.need_shares:
-        # "Any value" must be true of the symbol with the largest budgets, too.
-        widest = limits.loosest
-        factors = wording.range_text(widest.lower, widest.upper)
-        table = (
-            f"Table: a released value makes any value of {sensitive} {factors} as "
-            "probable"
-        )
-        if limits.symbol_budgets:
-            table += ", single values by budgets of their own"
-        verdict = "verified" if design.verified else "VIOLATED"
-        table += f" ({verdict})."
-    else:
-        # Averages of lifts, and ratios between two rows, bound no single factor directly.
-        table = f"Table: {report.promise.statement}"
-    return [*layout.lines_of(table), *layout.lines_of(_population_text(design))]
-
-
-def _population_text(design: Design) -> str:
-    """The promise for the population that the records are a sample of, or why there is none."""
-    population = design.population
-    if population is None:
-        joint = design.channel.joint
-        if joint is not None and joint.sensitive.protects_columns:
-            return (
-                "Population: not computed where each of several columns is protected."
-            )
-        return "Population: unknown, because the table has no numbers of records."
-    factors = wording.times_text(population.achieved, design.notion)
-    level = percent_of(population.level)
-    text = f"Population ({level} confidence): {factors} as probable"
-    if design.confidence is not None:
-        return f"{text} (verified)."
-    if _takes_confidence(design):
-        return f"{text}; --confidence 0.95 protects it."
-    return f"{text}."
-
-
-def _takes_confidence(design: Design) -> bool:
-    """Whether a design with the same request can promise something for the population.
-
-    It can for one pair of budgets on single lifts: not with budgets of single symbols, earlier
-    releases or average budgets, which `design` refuses beside a confidence level.
-    """
-    notion = design.notion
-    record = design.channel.record
-    is_single = not (notion.symbol_budgets or record.after or record.averages)
-    return isinstance(notion.limits, LiftLimits) and is_single
 
 
 def _belief_lines(report: Report, room: int) -> list[str]:
@@ -212,7 +120,8 @@ def _utility_lines(design: Design, report: Report) -> list[str]:
     text = f"Kept: {wording.tenths_at_least(kept.nmi)} of the information in {useful}"
     if kept.gap_nmi is not None:
         gap = wording.percent_at_most(max(kept.gap_nmi, 0.0))
-        text += f", within {gap} of the best possible ({kept.scope})"
+        proof = wording.proof_text(kept.scope)
+        text += f", within {gap} of the best possible ({proof})"
     lines = layout.lines_of(f"{text}.")
     for sentence in report.purpose:
         lines += layout.lines_of(sentence)
@@ -250,27 +159,3 @@ def unchanged_share(design: Design) -> Fraction | None:
     for total, entry in zip(totals, channel.own_entries, strict=True):
         unchanged += total * entry
     return Fraction(unchanged, channel.joint.total * channel.denominator)
-
-
-def _uncovered_lines(design: Design, report: Report) -> list[str]:
-    """What the promise leaves open, in a line each."""
-    sensitive, useful = names_of(report.asked)
-    items = [
-        f"Other columns in the file, and other knowledge of {useful}.",
-        "A second, independent release of the same record.",
-    ]
-    for side in design.notion.limits.free_sides:
-        items.append(FREE_SIDE.format(sensitive=sensitive, effect=FREE[side]))
-    # P(y|s) / P(y) is at most the quotient of P(y|s) for two values of s, whatever their shares.
-    ratio = design.achieved.eps_ldp
-    if math.isfinite(ratio):
-        factor = wording.short_factor(ratio, upper=True)
-        items.append(
-            f"Other probabilities of {sensitive} than the table's: then the factor is at most "
-            f"{factor}."
-        )
-    if report.population is not None:
-        items.append(
-            "The population figure assumes independent records and categories fixed in advance."
-        )
-    return ["Not covered", *layout.item_lines(items)]

@@ -1,16 +1,5 @@
 """Heat maps of lifts: P(s|x)/P(s) of the table beside P(s|y)/P(s) of the release.
 
-<<<<<<< HEAD
-`lift_blocks` makes both maps from the lifts of the report:
-
-1. Symbols of similar lifts share a row or column where there are too many (`blocks.blocked`). The
-   sensitive ones are across, in the same groups in both maps.
-2. Both maps have the same colours: 1 is in the middle, and the ends are 1/e and e with the least e
-   of `ENDS` that holds all lifts (`_ends`). A lift l has the tint log l / log e (`_lift`): with
-   e = 4 the lift 2 has the tint 0.5, and 1/2 has -0.5.
-3. A lift outside what the promise allows is marked and counted (`_limits`, `_mark`). A group takes
-   the narrowest limits of its symbols.
-=======
 Both maps have the sensitive symbols across. With limits of 0.779 to 1.284: ::
 
     Before    F      M              After    F      M
@@ -25,7 +14,6 @@ Both maps have the sensitive symbols across. With limits of 0.779 to 1.284: ::
    to the base of the end: 2 has the tint 0.5 (`_lift`).
 3. `_map` makes a table of each and marks and counts lifts outside what the promise allows
    (`_limits`).
->>>>>>> w-g18
 """
 
 from __future__ import annotations

@@ -1,16 +1,5 @@
 """A laid-out report as the text of a file, HTML or Markdown.
 
-<<<<<<< HEAD
-`html_page` and `markdown` each fill a template beside this file, by `laid_out`. The templates go
-through the sections and blocks of a document and choose by the `kind` of a block. Symbols and
-column names are texts of users, so every text is escaped on its way out (``finalize``): in HTML
-"<b>" becomes "&lt;b&gt;", and in Markdown a star gets a backslash before it (`_letters`). Only the
-filters of this module return markup.
-
-The filters also give cells their looks: `_shade` is the number of steps of `SHADES` that a
-probability has reached, and `_tint` the colour of a lift. The tint 0.5 lies midway between the
-colour of 1 and that of the largest lift, and is dark enough for white text.
-=======
 `html_page` and `markdown` fill their templates with a `blocks.Document`. A template goes through
 its sections and blocks and chooses by the `kind` of a block: "Text" becomes a paragraph, "Grid" a
 table, "Bullets" a list.
@@ -23,7 +12,6 @@ this module say how a cell looks:
 - `_shade`: the number of a ground, from 0 to 5; a share of 0.818 has reached four of `SHADES`.
 - `_tint`: a colour on the way from pale to dark; a tint of -0.5 lies halfway between the first two
   of `COLOURS`.
->>>>>>> w-g18
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from mechdesign.auditing.implied_bounds import guarantees
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.verdict import Achieved, Audit, Used, Worst
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import RELATIVE, TOTAL
 from mechdesign.core.wording import about, at_most
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
@@ -62,6 +63,9 @@ MEASURES = {
 achieved budgets attains them.
 """
 
+COMPARED = "compared with records of the same given columns"
+"""What a relative promise is relative to."""
+
 VERDICTS = {
     True: "Verified in exact arithmetic on the integers of the channel",
     False: "VIOLATED, decided in exact arithmetic on the integers of the channel",
@@ -76,11 +80,13 @@ def promise_of(
     verdict: str,
     satisfied: bool | None,
     attained: Mapping[str, float],
+    kind: str = TOTAL,
 ) -> Promise:
     """The promise with every measure that it bounds.
 
     `verdict` is the exact verdict in words, `satisfied` the same as a value. `attained` are
-    measures of the channel on its table by their names; without a table it is empty.
+    measures of the channel on its table by their names; without a table it is empty. A promise of
+    the `kind` relative bounds no measure of the whole row, of which the given columns are a part.
     """
     limits = notion.limits.loosest
     # A side without a budget is free: there is no factor to name.
@@ -90,13 +96,18 @@ def promise_of(
         low = math.exp(-limits.lower)
     if math.isfinite(limits.upper):
         high = math.exp(limits.upper)
+    statement = notion.limits.condition(sensitive)
+    bounds = _bounds(notion, attained)
+    if kind == RELATIVE:
+        statement = f"{statement.removesuffix('.')}, {COMPARED}."
+        bounds = ()
     return Promise(
-        statement=notion.limits.condition(sensitive),
+        statement=statement,
         verdict=verdict,
         satisfied=satisfied,
         low=low,
         high=high,
-        bounds=_bounds(notion, attained),
+        bounds=bounds,
     )
 
 
@@ -124,7 +135,14 @@ def promise_on_table(
     figures = {f"every_{name}": value for name, value in bounds.items()}
     figures["max_log_lift_ratio"] = judged.achieved.eps_ldp
     figures.update(attained)
-    promise = promise_of(notion, sensitive, " ".join(texts), design.verified, figures)
+    promise = promise_of(
+        notion,
+        sensitive,
+        " ".join(texts),
+        design.verified,
+        figures,
+        design.channel.record.promise_kind,
+    )
     # With budgets of single symbols, the lifts allowed are those of each; else all have the same.
     allowed: list[tuple[float, float]] = []
     if notion.symbol_budgets:

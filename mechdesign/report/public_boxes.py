@@ -121,8 +121,8 @@ def _box_blocks(channel: BoxChannel, *, fills: bool) -> tuple[blocks.Block, ...]
     )
     if fills:
         explanation = (
-            "A row is released as values that are drawn from a box. Which box is drawn depends on "
-            "the box that the row is in."
+            "A row is released as a row of the table that is drawn from a box. Which box is drawn "
+            "depends on the box that the row is in."
         )
     texts: list[str] = []
     for part in channel.parts:

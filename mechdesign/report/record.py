@@ -172,7 +172,7 @@ class Lifts:
 
 @dataclass(frozen=True)
 class Entry:
-    """An output of a symbol: its integer and that integer over the denominator."""
+    """An output of a symbol: its integer, and its probability."""
 
     output: int
     weight: int
@@ -182,12 +182,14 @@ class Entry:
 @dataclass(frozen=True)
 class ChannelTable:
     """The channel: for each useful symbol its outputs (positions in `outputs`) of
-    positive probability. `cells` are sentences on how cells are read.
+    positive probability. Integers are over the denominator, or over the total of each symbol.
+    `cells` are sentences on how cells are read.
     """
 
     symbols: tuple[str, ...]
     outputs: tuple[str, ...]
-    denominator: int
+    denominator: int | None
+    totals: tuple[int, ...] | None
     rows: tuple[tuple[Entry, ...], ...]
     cells: tuple[str, ...] = ()
 

@@ -1,146 +1,180 @@
-"""The first screen of `design --release`: at most 25 lines; `--full` has the rest.
+"""The first screen of a release of rows: at most 25 lines; `--full` has the rest.
 
-The order is that of `first_screen`: how far can a belief move, for the table and for the population
-behind it; how much is kept, in all and of each column; what is not covered; what comes next.
-Numbers are short, and never more favourable than the proven ones. The promise, what it does not
-cover, and what the search left undone are whole; the table of levels and the remark on rare rows
-get the lines that are left, and name what only `--full` has.
+The order is that of the questions people ask: how far can a released row move a belief, for the
+table and for the population behind it; what do analysts read; which cells change; what is not
+covered; what comes next. ::
+
+    education x hours of every record is released as a row of the table; income is protected.
+    Of the people whom any rule picks by their released rows, at most 39.7 % have the income >50K
+    (24.1 % of all do).                                                         (`_rule_lines`)
+    Table: a released row makes any value of income 0.6 to 1.65 times as probable (verified).
+
+    column     unchanged  if constant
+    education     88.1 %       32.3 %                                          (`_column_lines`)
+
+    What an analyst reads: ..                                                  (`law_lines`)
+
+Numbers are short, and never more favourable than the proven ones.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-from mechdesign.channel.row_record import RELATIVE
-from mechdesign.mechanisms.row_result import RowDesign
+import numpy as np
+
+from mechdesign.channel.record import RELATIVE
+from mechdesign.mechanisms.plan_costs import CodedCells
+from mechdesign.mechanisms.result import Design
 from mechdesign.report import layout, wording
-from mechdesign.report.first_screen import (
+from mechdesign.report.asked import names_of
+from mechdesign.report.first_lines import (
     FULL,
     MOST_LINES,
-    kept_sentence,
     lines_within,
+    promise_lines,
+    uncovered_lines,
 )
-from mechdesign.report.row_sentences import (
-    lead_text,
-    sensitive_name,
-    stopped_text,
-    task_text,
-)
-from mechdesign.report.scope_texts import FREE, FREE_SIDE
+from mechdesign.report.law_section import law_lines
+from mechdesign.report.record import Belief, Report
+from mechdesign.tables.joint import Joint
 
-NO_POPULATION = (
-    "Population: not promised; single rows can reveal far more there. --confidence 0.95 protects "
-    "it."
-)
+MOST_NAMED = 6
+"""Released columns that the first sentence names; `--full` has all."""
 
-PARTS = "A part of a row without its given columns: it can reveal what these reveal, on top."
+LITTLE = 0.2
+"""Share of unchanged cells below which a release is of little use, and says so first."""
 
 
-def row_first_screen(design: RowDesign, *, last: Sequence[str]) -> str:
+def row_first_screen(
+    design: Design, report: Report, joint: Joint, *, last: Sequence[str]
+) -> str:
     """The text of a design of rows, without a final newline.
 
     It has at most 25 lines, unless remarks on the search need more.
 
     Parameters
     ----------
-    design : RowDesign
+    design : Design
+    report : Report
+        The summary of the design.
+    joint : Joint
+        Its table.
     last : sequence of str
         Lines on the files that were written and the next command.
     """
-    utility = kept_sentence(
-        design.nmi,
-        design.upper_bound_nmi,
-        beyond_given=bool(design.channel.given),
-        rivals="mechanism with this promise",
+    before = [*_useless(design), *layout.lines_of(_lead(design, joint, report))]
+    before += layout.lines_of(rule_sentence(design, report))
+    before += [*promise_lines(design, report), ""]
+    law = [line for text in law_lines(design.law) for line in layout.lines_of(text)]
+    groups = layout.lines_of(group_sentence(design, joint))
+    remarks = layout.all_lines(layout.remark_sentences(design.messages))
+    after = ["", *uncovered_lines(design, report), "", FULL, *last]
+    fixed = len(before) + len(law) + len(groups) + len(remarks) + len(after)
+    columns = _column_lines(design, joint, MOST_LINES - fixed)
+    return "\n".join([*before, *columns, *law, *groups, *remarks, *after])
+
+
+def _useless(design: Design) -> list[str]:
+    """The first lines of a release in which hardly a cell is true."""
+    least = design.least
+    if least is None or least.truth >= LITTLE:
+        return []
+    share = wording.tenths_at_least(least.truth)
+    return layout.lines_of(
+        f"Of little use: only {share} of the cells are released as they are. Give a larger budget, "
+        "or release fewer columns."
     )
-    # The promise, its limits and what the search left undone are never cut. The levels, then the
-    # remark on the table, share the room between.
-    before = [*layout.lines_of(lead_text(design.channel)), *_promise_lines(design), ""]
-    before += layout.lines_of(utility)
-    if design.purpose is not None:
-        before += layout.lines_of(task_text(design, design.purpose))
-    after = ["", *_uncovered_lines(design), "", FULL, *last]
-    # A reader must not take a search that was cut short for a finished one.
-    search = layout.all_lines(layout.remark_sentences(design.messages))
-
-    room = MOST_LINES - len(before) - len(search) - len(after)
-    levels = _level_lines(design, room)
-    remark = _remark_lines(design, room - len(levels))
-    return "\n".join([*before, *levels, *search, *remark, *after])
 
 
-def _promise_lines(design: RowDesign) -> list[str]:
-    """What a released row can do to a belief: by the table, and in the population."""
-    sensitive = sensitive_name(design.channel)
-    table = wording.change_text(design.achieved, design.audit.notion, sensitive)
-    if design.audit.promise == RELATIVE:
-        table += ", compared with records of the same given columns"
-    lines = layout.lines_of(f"Table: {table} (verified).") + layout.lines_of(
-        NO_POPULATION
+def _lead(design: Design, joint: Joint, report: Report) -> str:
+    """What is released, and what is protected."""
+    channel = design.channel
+    released = [name for name in channel.useful.columns if name not in channel.given]
+    names = wording.title(tuple(released[:MOST_NAMED]))
+    left = len(released) - MOST_NAMED
+    if left > 0:
+        names += f" and {wording.count(left, 'other column')}"
+    sensitive = names_of(report.asked)[0]
+    given = ""
+    if channel.given:
+        given = f", beside {wording.title(channel.given)} as it is"
+    rows = wording.count(len(channel.useful), "row")
+    return (
+        f"{names} of every record is released as a row of the table ({rows}){given}; {sensitive} "
+        "is protected."
     )
-    if design.given_lift is not None:
-        given = wording.times_text(design.given_lift, design.audit.notion)
-        lines += layout.lines_of(
-            f"The given columns alone make any value of {sensitive} {given} as probable."
-        )
-    return lines
 
 
-def _level_lines(design: RowDesign, room: int) -> list[str]:
-    """A line for each level, as many as there is room for.
+def rule_sentence(design: Design, report: Report) -> str:
+    """What no rule that picks people by their released rows exceeds, of the value that can change
+    most (docs/explanation/rows-theory.md, proposition 6).
+    """
+    belief = _most_raised(report.promise.beliefs)
+    sensitive = names_of(report.asked)[0]
+    if belief is None or design.channel.record.promise_kind == RELATIVE:
+        return ""
+    most = wording.percent_at_most(belief.highest, step=wording.TENTH)
+    share = wording.percent(belief.before, step=wording.TENTH)
+    value = wording.label(belief.symbol)
+    return (
+        f"Of the people whom any rule picks by their released rows, at most {most} have "
+        f"{sensitive} {value} ({share} of all do)."
+    )
 
-    `if constant` is what the most frequent cell alone would leave unchanged: without it nobody can
+
+def _most_raised(beliefs: Sequence[Belief]) -> Belief | None:
+    """The belief that a released row can raise most."""
+    if not beliefs:
+        return None
+    return max(beliefs, key=lambda belief: belief.highest - belief.before)
+
+
+def _column_lines(design: Design, joint: Joint, room: int) -> list[str]:
+    """A line for each column, as many as there is room for.
+
+    `if constant` is what the most frequent value alone would leave unchanged: without it nobody can
     judge the unchanged cells of a column of two values.
     """
-    rows = [["column", "unchanged cells", "if constant", "adds"]]
-    for level in design.levels:
-        name = wording.title(level.columns)
-        added = wording.tenths_at_least(level.kept)
-        if level.truth is None:
-            # Free outputs are no cells of the column, so none of them is unchanged. All levels of
-            # a channel have free outputs or none has, so the header is that of every row.
-            rows[0] = ["column", "adds"]
-            rows.append([name, added])
-        else:
-            rows.append([name, _shares(level.truth), _shares(level.constant), added])
-    return lines_within(rows, room, "more level")
-
-
-def _remark_lines(design: RowDesign, room: int) -> list[str]:
-    """Which records lose their later columns: whole, or where `--full` has it."""
-    if design.stopped == 0.0:
-        return []
-    lines = layout.lines_of(stopped_text(design))
-    if len(lines) <= room:
-        return lines
-    return ["Further remarks:  --full"][: max(0, room)]
-
-
-def _shares(shares: dict[str, float]) -> str:
-    """The shares of the columns of a level, rounded down."""
-    return ", ".join(wording.tenths_at_least(share) for share in shares.values())
-
-
-def _uncovered_lines(design: RowDesign) -> list[str]:
-    """What the promise leaves open, in a line each."""
-    sensitive = sensitive_name(design.channel)
-    items = [
-        "Any other column released beside these, and other knowledge of them.",
-        "A second, independent release of the same record.",
-        f"Who somebody is: {sensitive} is hidden, yet a released row may still be unusual.",
-    ]
-    if design.audit.promise == RELATIVE:
-        items.append(PARTS)
-    for side in design.audit.notion.limits.free_sides:
-        items.append(FREE_SIDE.format(sensitive=sensitive, effect=FREE[side]))
-    # For another prior q the lift is P(y|s) / sum_s' q(s') P(y|s'): a mean of numbers within a
-    # factor exp(eps_ldp) of the numerator divides it. Relative lifts have a prior for each stratum.
-    ratio = design.achieved.eps_ldp
-    if math.isfinite(ratio) and design.audit.promise != RELATIVE:
-        factor = wording.short_factor(ratio, upper=True)
-        items.append(
-            f"Other probabilities of {sensitive} than the table's: then the factor is at most "
-            f"{factor}."
+    truth = design.truth or {}
+    constant = constant_truth(joint)
+    rows: list[Sequence[str]] = [("column", "unchanged", "if constant")]
+    for name, share in truth.items():
+        rows.append(
+            (
+                wording.label(name),
+                wording.tenths_at_least(share),
+                wording.percent(constant[name], step=wording.TENTH),
+            )
         )
-    return ["Not covered", *layout.item_lines(items)]
+    return [*lines_within(rows, max(4, room - 1), "more column"), ""]
+
+
+def constant_truth(joint: Joint) -> dict[str, float]:
+    """For each column the share of the records that have its most frequent value."""
+    cells = CodedCells.of(joint.useful)
+    shares: dict[str, float] = {}
+    for k, name in enumerate(cells.columns):
+        masses = np.bincount(cells.codes[:, k], joint.p_x)
+        shares[name] = float(masses.max())
+    return shares
+
+
+def group_sentence(design: Design, joint: Joint) -> str:
+    """How small the groups of equal released rows are, and how to ask for larger ones."""
+    size = design.smallest_group
+    if size > 1:
+        return (
+            f"Every released row is that of at least {size} records (--smallest-group {size}; "
+            "1 releases all rows)."
+        )
+    if not joint.is_counts:
+        return ""
+    unique = sum(1 for count in joint.useful_counts if count == 1)
+    if not unique:
+        return ""
+    rows = wording.count(unique, "row")
+    return (
+        f"{rows} of the table {'belongs' if unique == 1 else 'belong'} to a single record and can "
+        "occur in the release; --smallest-group 5 releases common rows alone."
+    )

@@ -14,8 +14,10 @@ from decimal import Context, Decimal
 from mechdesign.auditing.measures import ChannelMeasures, measure
 from mechdesign.auditing.population import set_behind
 from mechdesign.auditing.population_promise import PopulationPromise, population_promise
+from mechdesign.auditing.stated import keeps_promise
 from mechdesign.auditing.verdict import Audit, achieved_by
 from mechdesign.channel.channel import Channel
+from mechdesign.core.wording import STATED
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import blocks, layout, plain_values, wording
 from mechdesign.report.asked import names_of
@@ -94,32 +96,57 @@ def channel_text(channel: Channel) -> str:
     each output.
     """
     published: dict[str, dict[str, float]] = {}
-    rows = zip(channel.useful.names, channel.integers.entries(), strict=True)
-    for name, row in rows:
+    rows = zip(
+        channel.useful.names,
+        channel.integers.entries(),
+        channel.row_totals,
+        strict=True,
+    )
+    for name, row, total in rows:
         shares: dict[str, float] = {}
         for output, weight in row:
-            shares[channel.outputs[output]] = weight / channel.denominator
+            shares[channel.outputs[output]] = weight / total
         published[name] = shares
+    promised = ""
+    notion = channel.record.promise(channel.sensitive)
+    if notion is not None:
+        promised = promise_sentence(notion.text, keeps_promise(channel))
+    population = _population_of(channel)
     cells = cell_sentences(channel.record.rules)
-    text = text_of("channel", channel, published, _population_of(channel), cells)
+    text = text_of("channel", channel, promised, published, population, cells)
     if not channel.record.averages or channel.joint is None:
         return text
     achieved = achieved_by(channel, channel.joint)
     secret = ",".join(channel.joint.sensitive.columns)
-    averages = average_texts(channel.record.averages, achieved, secret)
+    averages = average_texts(channel.record.averages, achieved, secret, STATED)
     return "\n".join([text, "", *averages])
+
+
+def promise_sentence(promise: str, kept: bool | None) -> str:
+    """The promise of a channel file, with what its own table says of it.
+
+    `kept` is the exact verdict, None where the file has no table.
+    """
+    if kept is None:
+        return f"The file states the promise {promise}; a public file has no table to check it on."
+    if kept:
+        return f"It promises {promise} (verified on its own table)."
+    return (
+        f"The file states the promise {promise}, but its own table disproves it: it was edited or "
+        "damaged (`audit` shows where)."
+    )
 
 
 def matrix_csv(channel: Channel) -> str:
     """The matrix W(y|x) as CSV: useful symbols down, outputs along, exact decimals
     where they end.
     """
-    denominator = Decimal(channel.denominator)
     rows = [[",".join(channel.useful.columns), *channel.outputs]]
-    for name, weights in zip(channel.useful.names, channel.rows, strict=True):
+    entries = zip(channel.useful.names, channel.rows, channel.row_totals, strict=True)
+    for name, weights, total in entries:
         row = [name]
         for weight in weights:
-            share = DIGITS_OF_QUOTIENTS.divide(Decimal(weight), denominator)
+            share = DIGITS_OF_QUOTIENTS.divide(Decimal(weight), Decimal(total))
             row.append(f"{share.normalize(DIGITS_OF_QUOTIENTS):f}")
         rows.append(row)
     return plain_values.csv_text(rows).removesuffix("\n")
@@ -191,8 +218,16 @@ def _lines(block: blocks.Block) -> list[str]:
             raise TypeError(f"a summary holds no {type(block).__name__}")
 
 
+RELATIVE_MEASURES = (
+    "The promise is relative to the given columns, and bounds no measure of the whole row: its "
+    "given columns are part of what it reveals. `mechdesign measure` gives what it reveals in all."
+)
+
+
 def _measures(report: Report, all_measures: bool) -> list[str]:
     """The derived measures: bounds that follow from the promise, then what this channel attains."""
+    if not report.promise.bounds:
+        return layout.lines_of(RELATIVE_MEASURES)
     if all_measures:
         lines: list[str] = []
         for block in measure_blocks(report.promise):

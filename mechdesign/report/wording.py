@@ -16,7 +16,13 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import TYPE_CHECKING, Protocol
 
 from mechdesign.core.limits import LiftLimits
-from mechdesign.core.wording import at_most, escaped, factor_at_least, factor_at_most
+from mechdesign.core.wording import (
+    STATED,
+    at_most,
+    escaped,
+    factor_at_least,
+    factor_at_most,
+)
 
 if TYPE_CHECKING:
     from mechdesign.auditing.verdict import Achieved
@@ -175,6 +181,13 @@ def bounded_sides(achieved: Achieved, notion: Notion) -> tuple[float, float]:
     if "upper" in free:
         upper = math.inf
     return lower, upper
+
+
+def proof_text(scope: str) -> str:
+    """How a bound on other channels is known, by the scope of its certificate."""
+    if scope == STATED:
+        return "stated by the file, not proven again here"
+    return scope
 
 
 def times_text(achieved: Achieved, notion: Notion) -> str:

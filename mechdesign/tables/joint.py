@@ -41,7 +41,7 @@ from mechdesign.tables.exact_table import (
     without_empty,
 )
 from mechdesign.tables.tally import Missing, Roles, Tally
-from mechdesign.tables.variable import Symbol, Variable, added_columns
+from mechdesign.tables.variable import Symbol, Variable, added_columns, added_rows
 
 Array = NDArray[np.float64]
 
@@ -97,13 +97,17 @@ class Joint(Displayed):
         # The class is frozen, so normalised fields are set past its own `__setattr__`.
         object.__setattr__(self, "counts", tuple(map(tuple, self.counts)))
         object.__setattr__(self, "notices", tuple(self.notices))
-        # A column that is both would be released as it is, whatever the channel does.
+        # A column that is both would be released as it is, whatever the channel does, unless the
+        # sensitive columns are those that the channel replaces.
         shared = set(self.sensitive.columns) & set(self.useful.columns)
-        if shared:
+        if shared and self.sensitive.columns != self.useful.columns:
             raise InputError(
-                f"the column {quoted(min(shared))} cannot be sensitive and useful at once"
+                f"the column {quoted(min(shared))} is sensitive and useful: then the useful "
+                "columns must be the sensitive ones, all of them in the same order"
             )
         self._check_entries()
+        if shared:
+            self._check_diagonal()
         _require_mass("sensitive", self.sensitive, self.sensitive_counts)
         _require_mass("useful", self.useful, self.useful_counts)
 
@@ -123,6 +127,22 @@ class Joint(Displayed):
                     raise InputError(
                         f"the entry at {place} ({quoted(entry)}) must be an integer in [0, 2^256)"
                     )
+
+    def _check_diagonal(self) -> None:
+        """Refuse a table of a column with itself in which two different values meet."""
+        is_diagonal = self.sensitive.symbols == self.useful.symbols
+        for s, row in enumerate(self.counts):
+            is_diagonal = is_diagonal and sum(row) == row[min(s, len(row) - 1)]
+        if not is_diagonal:
+            raise InputError(
+                f"the table of the column {quoted(','.join(self.useful.columns))} with itself must "
+                "have the same symbols on both sides, and nothing beside its diagonal"
+            )
+
+    @property
+    def is_of_itself(self) -> bool:
+        """Whether the sensitive columns are the useful ones: the column itself is protected."""
+        return self.sensitive.columns == self.useful.columns
 
     @cached_property
     def sensitive_counts(self) -> tuple[int, ...]:
@@ -347,7 +367,8 @@ class Joint(Displayed):
             pandas, polars or pyarrow table; polars LazyFrame, DuckDB relation, Spark or Dask
             DataFrame. Lazy tables are grouped where the data are, and counts alone are fetched.
         sensitive, useful : str or sequence of str
-            Columns; several are crossed, and the symbols are the combinations that occur. Symbols
+            Columns; they may be the same ones, which protects the released column itself. Several
+            are crossed, and the symbols are the combinations that occur. Symbols
             are text and sorted as text; `mechdesign.formats.cells` defines the text of numbers,
             dates and categories.
         weight : str, optional
@@ -439,7 +460,12 @@ class Joint(Displayed):
                 )
         symbols = list(zip(*all_texts, strict=True))
         variable, counts = self._with_symbols(useful.columns, symbols, tuple(all_bins))
-        table = without_empty(self.sensitive, variable, counts, tuple(notices))
+        sensitive = self.sensitive
+        if self.is_of_itself:
+            # What is protected is what is released: the bins.
+            sensitive = variable
+            counts = added_rows(counts, [variable.index[symbol] for symbol in symbols])
+        table = without_empty(sensitive, variable, counts, tuple(notices))
         joint = Joint.from_exact(table, is_counts=self.is_counts)
         # An empty symbol may lie in a bin with records: it counts once too often, which is safe.
         return replace(

@@ -149,6 +149,16 @@ def columns_named(
     return columns
 
 
+def column_names_of(path: PathLike, text: TextOptions | None = None) -> tuple[str, ...]:
+    """The names of the columns of a file, or of the first file of a folder or glob."""
+    file: PathLike = path
+    if is_folder(path):
+        base, names = files_of(path)
+        file = base / names[0]
+    with open_source(file, text) as source:
+        return tuple(source.header)
+
+
 def coded_columns(source: Source, batch: Batch, names: Sequence[str]) -> list[Encoded]:
     """Columns of a batch as codes into texts.
 

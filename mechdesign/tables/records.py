@@ -199,6 +199,11 @@ class Records:
         for group in named:
             released += group
         roles = Roles(secret, tuple(released), weight)
+        if roles.are_same:
+            raise InputError(
+                f"the released columns are the sensitive ones ({listed(released)}): name them as "
+                "useful (--useful) and leave --release out"
+            )
         tally = Tally(roles, missing)
         for columns, times in counted_columns(frame, roles.columns):
             tally.add_columns(columns, times)

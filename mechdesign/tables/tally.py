@@ -64,7 +64,10 @@ class UnusableCell(InputError):
 
 @dataclass(frozen=True)
 class Roles:
-    """The sensitive columns, the useful ones, and perhaps one with the weight of a record."""
+    """The sensitive columns, the useful ones, and perhaps one with the weight of a record.
+
+    The useful columns may be the sensitive ones: then a release of the column is to protect it.
+    """
 
     sensitive: tuple[str, ...]
     useful: tuple[str, ...]
@@ -77,15 +80,24 @@ class Roles:
         if twice is not None:
             raise InputError(
                 f"the column {quoted(twice)} is named {self.columns.count(twice)} times; "
-                "sensitive, useful and weight must be different columns"
+                "sensitive, useful and weight must be different columns, or the useful columns "
+                "all of the sensitive ones in the same order"
             )
+
+    @property
+    def are_same(self) -> bool:
+        """Whether the useful columns are the sensitive ones."""
+        return self.sensitive == self.useful
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """All columns: sensitive, useful, then the weight if there is one."""
-        if self.weight is None:
-            return (*self.sensitive, *self.useful)
-        return (*self.sensitive, *self.useful, self.weight)
+        """All columns, each once: sensitive, useful, then the weight if there is one."""
+        columns = self.sensitive
+        if not self.are_same:
+            columns = (*columns, *self.useful)
+        if self.weight is not None:
+            columns = (*columns, self.weight)
+        return columns
 
 
 @dataclass(frozen=True)
@@ -209,7 +221,8 @@ class Tally:
         """Add the masses of records without gaps, given by their sensitive and useful columns."""
         split = len(self.roles.sensitive)
         sensitive = self._sensitive.number(columns[:split])
-        useful = self._useful.number(columns[split:])
+        released = columns if self.roles.are_same else columns[split:]
+        useful = self._useful.number(released)
         # One integer for each pair of symbols, small enough to be counted by position.
         width = len(self._useful)
         # `pairs` are the distinct ones, `inverse` the place of each record's pair among them.
@@ -341,11 +354,15 @@ class Tally:
         rows = self._without_decimal_points(
             self._sensitive.texts, self.roles.sensitive, notices
         )
-        columns = self._without_decimal_points(
-            self._useful.texts, self.roles.useful, notices
-        )
         notices += _alike_notices(self.roles.sensitive, rows)
-        notices += _alike_notices(self.roles.useful, columns)
+        if self.roles.are_same:
+            # The same texts, whose notices are there already.
+            columns = rows
+        else:
+            columns = self._without_decimal_points(
+                self._useful.texts, self.roles.useful, notices
+            )
+            notices += _alike_notices(self.roles.useful, columns)
         # Sorted by text, so that the table does not depend on the order or the parts of the data.
         # The orders have the numbers of the symbols, under which their masses are stored.
         row_order = sorted(range(len(rows)), key=rows.__getitem__)

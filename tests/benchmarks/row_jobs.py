@@ -51,7 +51,7 @@ def row_channel(path: str) -> dict[str, Any]:
     frame = pd.DataFrame(texts_of(rows[chosen]))
     high = rng.random(len(frame)) < 0.1 + 0.03 * rows[chosen, 0]
     frame["income"] = np.where(high, "high", "low")
-    made = md.design_rows(
+    made = md.design(
         frame,
         sensitive="income",
         release=list(SIZES),
@@ -110,10 +110,10 @@ def apply_rows(channel: str, source: str, target: str, **how: Any) -> dict[str, 
     """Release a file with a ledger, as the command line does; a new one by identifier."""
     # Before pyarrow is loaded.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    from mechdesign.channel.row_channel import RowChannel
+    from mechdesign.channel.channel import Channel
     from mechdesign.jobs.release_file import sanitise_file
 
-    loaded = RowChannel.load(channel)
+    loaded = Channel.load(channel)
 
     def release(path: str) -> int:
         options = {"ledger": f"{target}.ledger", "fresh_draw": not how, "force": True}

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import cache
 
 import numpy as np
 import pandas as pd
 
 import mechdesign as md
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.release.drawing import channel_digest
-from mechdesign.release.row_drawing import row_channel_digest
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 
@@ -53,7 +52,7 @@ def odd_records(count: int) -> pd.DataFrame:
 
 
 def row_records(count: int) -> pd.DataFrame:
-    """Records of a sensitive s, a given k, crossed c and d, a number b in bins, and an identifier n."""
+    """Records of a sensitive s, a given k, texts c and d, a number b in bins, and an identifier n."""
     rng = np.random.default_rng(3)
     a = rng.integers(0, 3, count)
     b = rng.integers(0, 61, count)
@@ -74,20 +73,22 @@ ROW_OPTIONS = {
     "plain": {},
     "given": {"given": "k"},
     "information": {"objective": "information", "given": "k"},
-    "constant": {"least_mass": 0.2},
+    "free": {"keep_frequencies": False},
 }
-"""Options of `design_rows` for channels that differ in what is written."""
+"""Options of `design` for channels of rows that differ in what is written, and in their sums."""
 
 
-def row_channel(kind: str) -> RowChannel:
-    """A channel of rows; with 'constant' some prefixes release the rest as constants."""
-    return md.design_rows(
+@cache
+def row_channel(kind: str) -> Channel:
+    """A channel of rows."""
+    return md.design(
         row_records(400),
+        md.LIP(0.2),
         sensitive="s",
-        release=[("c", "d"), "b"],
+        release=["c", "d", "b"],
         bins={"b": "0,20.5,40,60"},
         time_limit=600.0,
-        notion=md.LIP(0.2),
+        promise="relative" if "given" in ROW_OPTIONS[kind] else "total",
         **ROW_OPTIONS[kind],
     ).channel
 
@@ -129,63 +130,43 @@ def sorted_by_hash(released: list, names, digest: str, key: str) -> list:
 
 
 def drawn_rows(
-    channel: RowChannel, path, records: pd.DataFrame, identity: str, key: str
+    channel: Channel, path, records: pd.DataFrame, identity: str, key: str
 ) -> list:
-    """Released texts of every record of a channel of rows, walking the nodes of its file."""
+    """Released texts of every record of a channel of rows, from the integers of its file."""
     channel.save(path)
     file = json.loads(path.read_text(encoding="utf-8"))
-    digest = row_channel_digest(channel)
+    digest = channel_digest(channel)
+    symbols = [tuple(symbol) for symbol in file["useful"]["symbols"]]
     released = []
+    rows = list(channel.rows)
     for record in records.to_dict("records"):
-        given = tuple(
-            symbols_of(labels, record)[0].index(symbols_of(labels, record)[1])
-            for labels in file["given"]
-        )
-        texts = [
-            str(record[name]) for labels in file["given"] for name in labels["columns"]
-        ]
-        node = file["roots"][
-            [tuple(stratum) for stratum in file["strata"]].index(given)
-        ]
-        for k, labels in enumerate(file["levels"]):
-            symbols, symbol = symbols_of(labels, record)
-            entry = file["tree"][k][node]
-            weights = [D]
-            if entry["inputs"]:
-                pairs = entry["rows"][entry["inputs"].index(symbols.index(symbol))]
-                weights = [0] * len(entry["outputs"])
-                for at, weight in zip(pairs[::2], pairs[1::2], strict=True):
-                    weights[at] = weight
-            number = number_of(key, digest, f"level {k + 1}", str(record[identity]))
-            output = output_of(weights, number)
-            texts += outputs_of(channel, k, entry["outputs"][output])
-            if entry["children"]:
-                node = entry["children"][output]
-        released.append(tuple(texts))
+        weights = list(rows[symbols.index(texts_of(file["useful"], record))])
+        number = number_of(key, digest, "level 1", str(record[identity]))
+        output = output_of(over_common_denominator(weights), number)
+        released.append(channel.output_cells[output])
     return sorted_by_hash(released, records[identity], digest, key)
 
 
-def symbols_of(labels: dict, record: dict) -> tuple[list, list]:
-    """The symbols of a level, and that of a record; numbers are in the only bins of these tests."""
+def over_common_denominator(weights: list[int]) -> list[int]:
+    """Weights with the sum 2^53, rounded downwards; the largest takes what is left."""
+    scaled = [weight * D // sum(weights) for weight in weights]
+    scaled[scaled.index(max(scaled))] += D - sum(scaled)
+    return scaled
+
+
+def texts_of(labels: dict, record: dict) -> tuple[str, ...]:
+    """The symbol of a record; the numbers b are in the only bins of these tests."""
     texts = []
     for name in labels["columns"]:
         text = str(record[name])
-        if name in labels.get("bins", {}):
-            number = record[name]
+        if name == "b":
             text = "[0, 20.5)"
-            if number >= 20.5:
+            if record[name] >= 20.5:
                 text = "[20.5, 40)"
-            if number >= 40:
+            if record[name] >= 40:
                 text = "[40, 60]"
         texts.append(text)
-    return labels["symbols"], texts
-
-
-def outputs_of(channel: RowChannel, level: int, output: int) -> list[str]:
-    """What is released for an output: its symbol, or its label where outputs are free."""
-    if channel.record.objective == "truth":
-        return list(channel.levels[level].symbols[output])
-    return [channel.labels[level][output]]
+    return tuple(texts)
 
 
 def variable(name: str, *symbols: str) -> Variable:

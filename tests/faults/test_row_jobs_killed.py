@@ -78,13 +78,13 @@ def nursery(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def channel() -> md.RowChannel:
+def channel() -> md.Channel:
     frame = table(2000, 7)
     rng = np.random.default_rng(7)
     frame["s"] = np.where(
         rng.random(2000) < 0.3 + 0.2 * (frame["a"] == "x"), "yes", "no"
     )
-    made = md.design_rows(
+    made = md.design(
         frame,
         sensitive="s",
         given=["k"],
@@ -127,7 +127,7 @@ def ok(ended):
     return ended
 
 
-def drawn_by_hand(folder: Path, channel: md.RowChannel, identified: bool) -> list:
+def drawn_by_hand(folder: Path, channel: md.Channel, identified: bool) -> list:
     """What the key of the job draws for the records of in.csv."""
     entry = entries(folder)[0]
     key = Ledger(folder / LEDGER).key_of(entry.drawn[0])
@@ -136,7 +136,7 @@ def drawn_by_hand(folder: Path, channel: md.RowChannel, identified: bool) -> lis
     return channel.apply(frame[RELEASED], key=key, identity=identity).values.tolist()
 
 
-def assert_release(folder: Path, channel: md.RowChannel, identified: bool) -> None:
+def assert_release(folder: Path, channel: md.Channel, identified: bool) -> None:
     """Not a row lost, doubled or moved; every released row is the one that the key draws."""
     before = pd.read_csv(folder / "in.csv")
     after = pd.read_csv(folder / "out.csv")

@@ -6,7 +6,6 @@ What the names do must stay as it is. A change of theirs that alters a golden va
 from __future__ import annotations
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.cli import main
 from mechdesign.formats import _rowhash
 from mechdesign.formats.cells import encode
@@ -17,9 +16,10 @@ from mechdesign.formats.text_options import TextOptions
 from mechdesign.frames.sanitising import sanitise
 from mechdesign.jobs.keys import check_of, key_of_draw, read_key
 from mechdesign.jobs.shuffling import random_words, shuffle_file
+from mechdesign.release.assigned_outputs import assigned_outputs
 from mechdesign.release.drawing import Release, channel_digest
 from mechdesign.release.draws import Identifiers, Key, NumberedRecords, RowNumbers
-from mechdesign.release.row_drawing import RowRelease, row_channel_digest
+from mechdesign.release.fixed_counts import integer_flows
 from mechdesign.tables.variable import Variable
 
 sip_hash = _rowhash.mix
@@ -32,23 +32,22 @@ __all__ = [
     "Key",
     "NumberedRecords",
     "Release",
-    "RowChannel",
     "RowHasher",
     "RowNumbers",
-    "RowRelease",
     "Splitter",
     "TextOptions",
     "Variable",
+    "assigned_outputs",
     "blake_words",
     "channel_digest",
     "check_of",
     "encode",
+    "integer_flows",
     "key_of_draw",
     "main",
     "open_source",
     "random_words",
     "read_key",
-    "row_channel_digest",
     "sanitise",
     "shuffle_file",
     "sip_hash",

@@ -6,7 +6,7 @@ CHANNELS = ("channel_1.json", "channel_2.json", "town.json")
 """Channel files: of version 1, of version 2, and for another column."""
 
 ROW_CHANNEL = "row_channel.json"
-"""The file of a channel of rows: two levels, and a given column."""
+"""The file of a channel of rows with their own totals, two released columns and a given one."""
 
 LEDGER = "ledger.db"
 

@@ -9,7 +9,6 @@ import pytest
 
 from tests.golden.entry import (
     Channel,
-    RowChannel,
     channel_digest,
     check_of,
     main,
@@ -94,8 +93,8 @@ def test_channel_files_are_written_back_byte_for_byte(folder, name):
     assert (folder / "again.json").read_bytes() == (folder / name).read_bytes()
 
 
-def test_the_file_of_a_row_channel_is_written_back_byte_for_byte(folder):
-    channel = RowChannel.load(ROW_CHANNEL)
+def test_the_file_of_a_channel_of_rows_is_written_back_byte_for_byte(folder):
+    channel = Channel.load(ROW_CHANNEL)
     channel.save("again.json")
     assert (folder / "again.json").read_bytes() == (folder / ROW_CHANNEL).read_bytes()
 

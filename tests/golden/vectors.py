@@ -25,21 +25,20 @@ from tests.golden.entry import (
     Key,
     NumberedRecords,
     Release,
-    RowChannel,
     RowHasher,
     RowNumbers,
-    RowRelease,
     Splitter,
     TextOptions,
     Variable,
+    assigned_outputs,
     blake_words,
     channel_digest,
     check_of,
     encode,
+    integer_flows,
     key_of_draw,
     open_source,
     random_words,
-    row_channel_digest,
     sanitise,
     shuffle_file,
     sip_hash,
@@ -305,24 +304,23 @@ def releases() -> dict[str, Any]:
 
 
 def row_releases() -> dict[str, Any]:
-    """Rows that a stored channel of rows draws, a draw for each level, by row number and by identifier."""
-    channel = RowChannel.load(STORED / ROW_CHANNEL)
+    """Rows that a stored channel of rows draws, one draw a record, by row number and by identifier."""
+    channel = Channel.load(STORED / ROW_CHANNEL)
     count = 120
-    rows = [channel.table.codes[i % len(channel.table)].tolist() for i in range(count)]
+    symbols = channel.useful.symbols
+    rows = [symbols[i % len(symbols)] for i in range(count)]
     cells = []
-    for k, variable in enumerate(channel.groups):
-        symbols = [variable.symbols[row[k]] for row in rows]
-        for part, name in enumerate(variable.columns):
-            cells.append(encode(pa.array([symbol[part] for symbol in symbols]), name))
+    for part, name in enumerate(channel.useful.columns):
+        cells.append(encode(pa.array([row[part] for row in rows]), name))
     numbers = np.arange(count) * 10**9 + 3
     every = {
         "rows from 5": RowNumbers(5, count),
         "numbered": NumberedRecords(numbers),
         "identifier": Identifiers([[f"person {i}" for i in range(count)]]),
     }
-    drawn: dict[str, Any] = {"digest": row_channel_digest(channel)}
+    drawn: dict[str, Any] = {"digest": channel_digest(channel)}
     for name, records in every.items():
-        release = RowRelease(channel, Key(SECRET))
+        release = Release(channel, Key(SECRET))
         columns = release.draw(cells, records)
         drawn[name] = {
             column: [texts[code] for code in codes.tolist()]
@@ -330,6 +328,39 @@ def row_releases() -> dict[str, Any]:
                 release.names, release.texts, columns, strict=True
             )
         }
+    return drawn
+
+
+def fixed_counts() -> dict[str, Any]:
+    """Fixed counts of pairs with sums of columns and without, and the outputs that records get."""
+    key = Key(SECRET).derived("channel", "of the golden pairs")
+    size = 12
+    unit = 2**40
+    shares = [unit // 3, unit // 4, unit // 5]
+    shares.append(unit - sum(shares))
+    # Every input has four outputs; inputs have one to three records.
+    rows = np.tile(np.arange(size), 4)
+    row_units = 1 + np.arange(size) % 3
+    values = np.repeat(shares, size) * row_units[rows]
+    codes = np.repeat(np.arange(size), row_units)[::-1]
+    records = {
+        "rows from 0": RowNumbers(0, len(codes)),
+        "identifier": Identifiers([[f"person {i}" for i in range(len(codes))]]),
+    }
+    drawn: dict[str, Any] = {}
+    # Inputs three, six and nine further have as many records, those one further have not.
+    ways = {"fixed": ([0, 3, 6, 9], row_units), "free": ([0, 1, 2, 5], None)}
+    for name, (steps, column_units) in ways.items():
+        columns = (rows + np.repeat(steps, size)) % size
+        flows = integer_flows(rows, columns, values, row_units, column_units, unit, key)
+        drawn[name] = {
+            "rows": flows.rows.tolist(),
+            "columns": flows.columns.tolist(),
+            "counts": flows.counts.tolist(),
+        }
+        for kind, batch in records.items():
+            outputs = assigned_outputs(codes, flows, [batch], key)
+            drawn[f"{name}, {kind}"] = outputs.tolist()
     return drawn
 
 
@@ -411,6 +442,7 @@ VECTORS: dict[str, Callable[[], dict[str, Any]]] = {
     "releases": releases,
     "row_releases": row_releases,
     "columns": columns,
+    "fixed_counts": fixed_counts,
     "shuffles": shuffles,
     "splits": splits,
 }

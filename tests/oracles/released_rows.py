@@ -6,28 +6,21 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from decimal import Context, Decimal
 from fractions import Fraction
-from itertools import combinations
 
 
-def true_texts(records, row):
-    """The texts of a distinct row, in the order of the groups."""
-    texts = ()
-    for variable, code in zip(records.groups, records.codes[row].tolist(), strict=True):
-        texts += variable.symbols[code]
-    return texts
-
-
-def joint_law(channel, records):
-    """P(s, true texts, released texts) as fractions."""
-    law = {}
-    for row, (secret, count) in enumerate(
-        zip(records.secrets.tolist(), records.counts, strict=True)
-    ):
-        texts = true_texts(records, row)
+def joint_law(channel, joint=None):
+    """P(s, true texts, released texts) as fractions; s is the position of a sensitive symbol."""
+    joint = joint or channel.joint
+    places = [joint.useful.columns.index(name) for name in channel.useful.columns]
+    law = defaultdict(Fraction)
+    for x, symbol in enumerate(joint.useful.symbols):
+        texts = tuple(symbol[place] for place in places)
         for released, share in channel.distribution(texts).items():
-            law[secret, texts, released] = share * Fraction(count, records.total)
-    return law
+            for s, row in enumerate(joint.counts):
+                law[s, texts, released] += share * Fraction(row[x], joint.total)
+    return dict(law)
 
 
 def summed(law, key):
@@ -38,18 +31,14 @@ def summed(law, key):
     return sums
 
 
-def lifts(law, view=lambda released: released, given=None):
-    """P(s | view) / P(s), or P(s | view) / P(s | given(view)), of all secrets and all views."""
-    secrets = {entry[0] for entry in law}
-    both = summed(law, lambda e: (e[0], view(e[2])))
-    seen = summed(law, lambda e: view(e[2]))
-    if given is None:
-        prior = summed(law, lambda e: e[0])
-        return {(s, y): both[s, y] / seen[y] / prior[s] for s in secrets for y in seen}
+def lifts(law, given=lambda released: ()):
+    """P(s | released) / P(s | given(released)) of all secrets that occur there, and all rows."""
+    both = summed(law, lambda e: (e[0], e[2]))
+    seen = summed(law, lambda e: e[2])
     own = summed(law, lambda e: (e[0], given(e[2])))
     whole = summed(law, lambda e: given(e[2]))
     found = {}
-    for s in secrets:
+    for s in {entry[0] for entry in law}:
         for y in seen:
             k = given(y)
             if own[s, k]:
@@ -57,28 +46,25 @@ def lifts(law, view=lambda released: released, given=None):
     return found
 
 
-def views(width):
-    """Every non-empty set of places of a tuple."""
-    return [
-        places
-        for size in range(1, width + 1)
-        for places in combinations(range(width), size)
-    ]
+def power(budget):
+    """e^budget to fifty digits."""
+    if math.isinf(budget):
+        return None
+    return Fraction(Decimal(budget).exp(Context(prec=50)))
 
 
-def information(law):
-    """I(X; Y) in nats."""
-    x = summed(law, lambda e: e[1])
-    y = summed(law, lambda e: e[2])
-    both = summed(law, lambda e: (e[1], e[2]))
-    return math.fsum(
-        float(mass) * math.log(mass / (x[a] * y[b]))
-        for (a, b), mass in both.items()
-        if mass
-    )
+def assert_within(found, lower, upper):
+    """Every lift is within its budgets, compared as fractions."""
+    most = power(upper)
+    least = power(lower)
+    for lift in found.values():
+        assert most is None or lift <= most
+        assert least is None or lift * least >= 1
 
 
-def entropy(law):
-    """H(X) in nats."""
-    x = summed(law, lambda e: e[1])
-    return -math.fsum(float(mass) * math.log(mass) for mass in x.values())
+def largest_ratio(found):
+    """The largest quotient of the lifts of two secrets at one row."""
+    by_row = defaultdict(list)
+    for (_, y), lift in found.items():
+        by_row[y].append(lift)
+    return max(max(values) / min(values) for values in by_row.values())

@@ -320,3 +320,65 @@ def test_a_search_that_ends_without_a_column_goes_on_with_less_slack(seed):
     assert slacks[:2] == [generation.EARLY_SLACK, generation.LATE_SLACK]
     assert run.value - run.bound <= 1e-6
     assert run.value >= truth.envelope(target) - 1e-7
+
+
+def test_the_bound_of_an_interrupted_pricing_is_kept():
+    """What a search has reported before Ctrl-C is proven, so the result has it."""
+    polytope, target, truth = problem(1)
+    tree = ConcaveSearch(polytope)
+    shown: list[float] = []
+
+    def interrupted(prices, *, enough=None, progress=None, **options):
+        result = tree.run(prices, enough=enough, **options)
+        if enough is None:
+            progress(result.bound)
+            if shown[-1] > 0.0:
+                raise KeyboardInterrupt
+        return result
+
+    run = Generation(
+        target=target,
+        pricer=interrupted,
+        initial=Points.from_dense(target),
+        gap=1e-6,
+        time_limit=60.0,
+        stabilise=False,
+        progress=lambda state: shown.append(state.bound),
+    )
+    assert run.run() is EnvelopeStatus.INTERRUPTED
+    assert run.bound == shown[-1] > 0.0
+    assert not_above(run.bound, truth.dual_bound(run.dual, target))
+
+
+def test_local_searches_leave_exact_pricing_its_turns(monkeypatch):
+    """A run that is stopped among local searches has a bound: pricing came in between."""
+    monkeypatch.setattr(generation, "FIRST_PROOF", 0.0)
+    p = random_table(np.random.default_rng(2), "random", 5, 60)
+    ends = np.exp(0.7)
+    polytope = Polytope(lift_matrix(p), np.full(5, 1.0 / ends), np.full(5, ends))
+    target = p.sum(axis=0)
+    best = lower_envelope(polytope, target, gap=1e-4)
+    tree = ConcaveSearch(polytope)
+    seconds: list[float] = []
+
+    def pricer(prices, *, enough=None, time_limit, **options):
+        if enough is None:
+            seconds.append(time_limit)
+            # The share of a test's few milliseconds would be too short for a bound.
+            time_limit = 60.0
+        return tree.run(prices, enough=enough, time_limit=time_limit, **options)
+
+    run = Generation(
+        target=target,
+        pricer=pricer,
+        initial=Points.from_dense(target),
+        gap=1e-6,
+        time_limit=60.0,
+        # Prices of a neighbour, for those of the first rounds prove nothing here.
+        guess=best.dual,
+    )
+    assert run._search() is None
+    assert seconds
+    assert max(seconds) < 60.0 * generation.PROOF_SHARE
+    assert run.bound > 0.0
+    assert run.bound <= best.value

@@ -313,6 +313,8 @@ def test_a_program_that_fails_takes_nothing_that_was_proven_away(
         return solve(program, end)
 
     monkeypatch.setattr(assignment_simplex.Program, "solve", failing)
+    # Without the counterpart, which would go on where the rounds fail.
+    monkeypatch.setattr(assignment_uncertain, "LARGEST_COUNTERPART", 0)
     found = assignment_uncertain.assign_uncertain(
         problem, uncertain, progress=lambda *at: rounds.append(at)
     )

@@ -15,7 +15,7 @@ SHARES = [0.55, 0.3, 0.15]
 
 def channel_of(frame, seed=5, **options):
     settings = {"cells": 7, "time_limit": 600.0, **options}
-    return md.design_rows(
+    return md.design(
         frame,
         sensitive="s",
         release=["a", "b"],

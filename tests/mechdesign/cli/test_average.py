@@ -207,3 +207,15 @@ def test_a_share_that_no_channel_keeps_is_a_proven_no(table, capsys):
     error = flat(capsys.readouterr().err)
     assert "no channel with this promise keeps 0.9 of the information" in error
     assert "(proven)" in error
+
+
+def test_a_budget_on_right_guesses(table, tmp_path, capsys):
+    path = str(tmp_path / "c.json")
+    assert main(["design", *table, "--average", "guess=50%", "--output", path]) == 0
+    text = flat(capsys.readouterr().out)
+    assert "Average: the success of the best guess is at most 0.5; it is" in text
+    assert main(["audit", path]) == 0
+    assert "Average success of the best guess" in flat(capsys.readouterr().out)
+    assert main(["compare", *table, "--average", "guess=50%"]) == 0
+    assert main(["design", *table, "--average", "guess=30%"]) == 2
+    assert "guessed right without any release" in capsys.readouterr().err

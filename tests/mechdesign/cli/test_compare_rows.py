@@ -1,4 +1,4 @@
-"""`compare --release`: a row channel beside the ways of today."""
+"""`compare --release`: rows of the table, with free frequencies, and randomised response."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
-from mechdesign.core.errors import NAMES_OPTIONS
+from mechdesign.comparison.row_ways import FREE, PLAN, RESPONSE, compare_rows
 
 
 @pytest.fixture
@@ -31,48 +31,45 @@ def test_three_ways_stand_beside_each_other(table, run):
     done = run(*ROWS)
     assert done.code == 0
     text = done.out
-    assert "Three ways to release a, b; secret is protected by alip" in text
+    assert "alip (eps_l 0.5, eps_u 0.5)" in text
     for start in (
-        "  row channel            kept",
-        "  each column by itself  BROKEN",
+        "  rows of the table      kept",
+        "  with free frequencies  kept",
         "  randomised response    kept",
     ):
         assert start in text
-    assert "as if the others were not there. The released row breaks" in " ".join(
-        text.split()
-    )
+    assert max(map(len, text.splitlines())) <= 96
 
 
-def test_the_record_is_what_python_returns(table, run):
+def test_the_record_is_what_python_computes(table, run):
     record = run(*ROWS, "--json").record
-    token = NAMES_OPTIONS.set(False)
-    result = md.compare_rows(
-        table, sensitive="secret", release=["a", "b"], notion=md.ALIP(0.5, 0.5)
-    )
-    NAMES_OPTIONS.reset(token)
-    assert [way["mechanism"] for way in record["ways"]] == ["rows", "alone", "response"]
+    joint = md.Joint.from_table(table, sensitive="secret", useful=["a", "b"])
+    request = md.DesignRequest(joint, md.ALIP(0.5, 0.5), release=["a", "b"])
+    result = compare_rows(request)
+    names = [PLAN, FREE, RESPONSE]
+    assert [way["name"] for way in record["ways"]] == names
     for way, other in zip(record["ways"], result.ways, strict=True):
-        assert way["kept"] == other.kept
+        assert way["nmi"] == pytest.approx(other.nmi)
         assert way["satisfied"] is other.satisfied
-        assert way["truth"] == other.truth
-        assert way["complete"] is True
-        assert way["worst"]["row"] == list(other.worst.row)
-    assert record["release"] == [["a"], ["b"]]
-    assert record["promise"] == "total"
+        assert way["unchanged"] == pytest.approx(other.unchanged)
+    assert record["columns"] == ["a", "b"]
 
 
-def test_given_crossed_and_binned_columns(table, run):
+def test_given_and_binned_columns(table, run):
     record = run(
         *COMPARE,
-        *("--release", "a*b,n", "--bin", "n=0,10,inf", "--given", "k"),
-        *("--promise", "relative", "--objectives", "information"),
+        *("--release", "a,n", "--bin", "n=0,10,inf", "--given", "k"),
+        *("--promise", "relative"),
         *("--at-most-times", "1.6", "--at-least-times", "0.6", "--json"),
     ).record
-    assert record["given"] == [["k"]]
-    assert record["release"] == [["a", "b"], ["n"]]
-    assert record["objective"] == "information"
-    assert record["ways"][1]["truth"] is None
-    assert record["ways"][2]["satisfied"] is True
+    assert record["columns"] == ["a", "n"]
+    assert all(way["satisfied"] for way in record["ways"])
+
+
+def test_all_columns_are_compared(table, run):
+    left_out = ("--release", "all", "--leave-out", "n,k")
+    record = run(*COMPARE, *left_out, "--epsilon", "1", "--json").record
+    assert record["columns"] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +97,7 @@ def test_what_rows_do_not_have_is_refused(table, run, arguments, message):
         (("--epsilon", "1"), "a single budget is compared with --release"),
         (("--at-most-times", "2"), "a single budget is compared with --release"),
         (("--given", "k"), "belong to a release of rows"),
-        (("--order", "best"), "belong to a release of rows"),
+        (("--leave-out", "k"), "belong to a release of rows"),
     ],
 )
 def test_what_curves_do_not_have_is_refused(table, run, arguments, message):
@@ -116,7 +113,8 @@ def test_a_budget_is_needed_and_averages_are_refused(table, run):
     assert "bounds averages" in done.err
 
 
-def test_ldp_names_both_values(table, run):
-    done = run(*ROWS, "--notion", "ldp")
+def test_ldp_is_compared_too(table, run):
+    done = run(*ROWS, "--notion", "ldp", "--json")
     assert done.code == 0
-    assert "changes the odds of" in " ".join(done.out.split())
+    for way in done.record["ways"]:
+        assert way["achieved"]["eps_ldp"] <= 1.0

@@ -11,6 +11,7 @@ from fractions import Fraction
 import pytest
 
 import mechdesign as md
+from mechdesign.auditing.best_guess import best_guess
 from mechdesign.report import wording as w
 from mechdesign.report.first_screen import MOST_LINES, first_screen, unchanged_share
 
@@ -245,3 +246,24 @@ def test_confidence_is_advised_where_it_is_built(options, folder, run):
             "design", "records.csv", *MICRO, *options, "--force", "--confidence", "0.95"
         )
         assert refused.code == 2
+
+
+def test_how_often_a_guess_is_right(folder, run):
+    """The success of the best guess, which the first screen has beside the lifts."""
+    small = run("design", "records.csv", *MICRO, "--epsilon", "0.05").out
+    assert "Guesses: " in small
+    joint = md.Joint.from_counts([[30, 5, 2], [4, 25, 9]], sensitive="s", useful="x")
+    design = md.design(joint, md.LIP(0.4))
+    after, before = best_guess(design.channel, joint)
+    assert before == Fraction(38, 75) < after
+    most = math.ceil(1000 * after) / 10
+    text = " ".join(first_screen(design, joint, last=()).split())
+    sentence = f"from a released value is right more often than {most:.1f} % (50.7 %"
+    assert f"No guess of s {sentence}".lower() in text.lower()
+
+
+def test_a_release_that_helps_no_guess():
+    joint = md.Joint.from_counts([[30, 25], [4, 5]], sensitive="s", useful="x")
+    design = md.design(joint, md.LIP(0.4))
+    text = " ".join(first_screen(design, joint, last=()).split())
+    assert "is right no more often than one without it, for 85.9 % of" in text

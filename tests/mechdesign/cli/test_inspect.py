@@ -409,7 +409,7 @@ def rows(people, folder):
     people["region"] = [town.upper() for town in people.town]
     people.to_csv("in.csv", index=False)
     made = {
-        "row.json": md.design_rows(
+        "row.json": md.design(
             people,
             sensitive="group",
             release=["job"],
@@ -417,7 +417,7 @@ def rows(people, folder):
             promise="relative",
             notion=md.LIP(0.5),
         ),
-        "box.json": md.design_rows(
+        "box.json": md.design(
             people,
             sensitive="group",
             release=["job", "town"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from mechdesign import create_key
 from mechdesign.release.draws import Key
 
-SECRET, OTHER = "5f" * 32, "a0" * 32
+SECRET, OTHER = (hashlib.sha256(name).hexdigest() for name in (b"one", b"other"))
 
 
 @pytest.fixture

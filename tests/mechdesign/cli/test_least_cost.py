@@ -80,8 +80,14 @@ def test_the_text_says_what_stays(
     assert main(["design", table, *BASE, "--objective", "truth"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "of the records are released with their own hours" in out
-    assert "Expected shares of hours change by at most" in out
+    assert (
+        "expected share of every value of hours is that of the table, to within" in out
+    )
     assert "was not computed" not in out
+    free = ["--objective", "truth", "--free-frequencies"]
+    assert main(["design", table, *BASE, *free]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Expected shares of hours change by at most" in out
     assert (
         main(
             ["design", table, *BASE, "--objective", "distance", "--distance", "squared"]
@@ -152,7 +158,18 @@ def test_bad_costs(
         (
             ["--objective", "truth", "--stay", "0.999"],
             1,
+            "releases '50' as it is with probability 0.999; the largest value that works for it "
+            "is 0.6",
+        ),
+        (
+            ["--objective", "truth", "--stay", "0.999", "--free-frequencies"],
+            1,
             "the largest value that works for all of them is 0.",
+        ),
+        (
+            ["--objective", "truth", "--keep-frequencies", "--free-frequencies"],
+            2,
+            "--keep-frequencies and --free-frequencies contradict each other",
         ),
         (
             ["--objective", "truth", "--mechanism", "subset-merging"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import sys
@@ -372,7 +373,7 @@ identity = "id"
 def daily(job, folder, run, monkeypatch):
     """A job of two releases with a date in their paths."""
     assert run("run", job).code == 0
-    monkeypatch.setenv("THE_KEY", "ab" * 32)
+    monkeypatch.setenv("THE_KEY", hashlib.sha256(b"key").hexdigest())
     place = folder / "nightly" / "daily"
     (place / "in").mkdir(parents=True)
     (folder / "nightly" / "channel.json").rename(place / "channel.json")
@@ -402,7 +403,7 @@ def test_a_date_in_paths_comes_from_the_command_line(daily, run):
 def test_the_key_of_a_job_is_read_once(daily, run):
     """A pipe gives its key to the first reader alone."""
     reading, writing = os.pipe()
-    os.write(writing, b"ab" * 32)
+    os.write(writing, hashlib.sha256(b"key").hexdigest().encode())
     os.close(writing)
     daily.write_text(DAILY.format(where=f"fd:{reading}"))
     result = run("run", str(daily), "--set", "date=2026-11-23")

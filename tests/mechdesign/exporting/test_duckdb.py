@@ -120,7 +120,7 @@ def test_draws_of_rows_follow_their_law(database):
         assert observed.pop(0) <= 4 * RARE
         del expected[0]
         expected = [mean * sum(observed) / sum(expected) for mean in expected]
-    assert len(expected) > 3
+    assert len(expected) >= 3
     assert stats.chisquare(observed, expected).pvalue > FALSE_ALARM
 
 
@@ -171,7 +171,7 @@ def test_records_that_cannot_be_drawn_are_refused(database, change, message):
 def test_a_missing_cell_is_refused_unless_it_is_a_symbol(database):
     records = row_records(20).astype({"d": object})
     records.loc[3, "d"] = None
-    with pytest.raises(duckdb.Error, match="does not know a symbol of c,d"):
+    with pytest.raises(duckdb.Error, match="does not know a symbol of c,d,b"):
         released(database, row_channel("plain"), records, identity="n")
 
 
@@ -179,14 +179,14 @@ def test_a_missing_cell_is_refused_unless_it_is_a_symbol(database):
 def test_numbers_outside_of_the_bins_are_refused(database, number):
     records = row_records(20).astype({"b": float})
     records.loc[3, "b"] = number
-    with pytest.raises(duckdb.Error, match="does not know a symbol of b"):
+    with pytest.raises(duckdb.Error, match="does not know a symbol of c,d,b"):
         released(database, row_channel("plain"), records, identity="n")
 
 
 def test_an_unknown_stratum_is_refused(database):
     records = row_records(20)
     records.loc[3, "k"] = "w"
-    with pytest.raises(duckdb.Error, match="does not know a symbol of k"):
+    with pytest.raises(duckdb.Error, match="does not know a symbol of k,c,d,b"):
         released(database, row_channel("given"), records, identity="n")
 
 

@@ -45,12 +45,12 @@ def test_an_index_of_codes_is_refused(channel, name):
         InputError,
         match=r"take the index off \(reset_index\): the column 'index level 0.*' stands for the useful",
     ):
-        sanitise(frame.set_index(codes), channel, key=KEY, keep="all")
+        sanitise(frame.set_index(codes), channel, key=KEY, keep_index=True)
     levels = pd.MultiIndex.from_arrays([frame["n"], codes], names=[None, None])
     with pytest.raises(
         InputError, match="'index level 1' stands for the useful column"
     ):
-        sanitise(frame.set_index(levels), channel, key=KEY)
+        sanitise(frame.set_index(levels), channel, key=KEY, keep_index=True)
 
 
 def test_an_index_of_codes_of_a_sensitive_column_is_refused(channel):
@@ -58,7 +58,7 @@ def test_an_index_of_codes_of_a_sensitive_column_is_refused(channel):
     secret = np.random.default_rng(2).choice([*"uvw"], 3000)
     marked = frame.assign(rel=secret).set_index(np.char.add("code ", secret))
     with pytest.raises(InputError, match="'index level 0' stands for the sensitive"):
-        sanitise(marked, channel, key=KEY)
+        sanitise(marked, channel, key=KEY, keep_index=True)
     named = frame.set_index(pd.Index(range(3000), name="rel code"))
     with pytest.raises(
         InputError, match="the index 'rel code' looks like the sensitive"
@@ -66,11 +66,36 @@ def test_an_index_of_codes_of_a_sensitive_column_is_refused(channel):
         sanitise(named, channel, key=KEY, keep="all")
 
 
-def test_labels_of_rows_stay(channel):
+@pytest.mark.parametrize("labels", ["secret", "identifier", "old order", "several"])
+def test_rows_get_new_labels(channel, labels):
+    """An index without a name held the secret, an identifier, or the order before a shuffle."""
+    frame = people(300).sample(frac=1.0, random_state=1)
+    foreign = {
+        "secret": frame["job"].to_numpy(),
+        "identifier": frame["id"].to_numpy(),
+        "old order": frame.index,
+        "several": pd.MultiIndex.from_arrays(
+            [frame["id"], frame["n"]], names=[None] * 2
+        ),
+    }
+    frame.index = foreign[labels]
+    released = sanitise(frame, channel, key=KEY, row_numbers="n")
+    assert released.index.equals(pd.RangeIndex(300))
+
+
+def test_labels_of_rows_stay_where_they_are_asked_for(channel):
     """By them frames are aligned, as the parts of a train-test split."""
     frame = people(300).sample(frac=0.5, random_state=1)
-    released = sanitise(frame, channel, key=KEY, row_numbers="n")
+    options = {"key": KEY, "row_numbers": "n", "keep": "all"}
+    released = sanitise(frame, channel, keep_index=True, **options)
     pd.testing.assert_index_equal(released.index, frame.index)
+    assert sanitise(frame, channel, **options).index.equals(pd.RangeIndex(150))
+    with pytest.raises(
+        InputError, match="the index would give the old order of shuffled"
+    ):
+        sanitise(frame, channel, key=KEY, keep_index=True, shuffle=True)
+    with pytest.raises(InputError, match=r"keep_index \('no'\) must be True or False"):
+        sanitise(frame, channel, key=KEY, keep_index="no")
 
 
 def test_a_shuffled_release_has_new_labels(channel):

@@ -89,9 +89,16 @@ def test_records_are_numbered_across_empty_partitions_and_any_index(channel):
     frame = people(100).set_index(np.arange(100)[::-1] // 3)
     kept = frame[frame["n"] >= 45]
     source = dd.from_pandas(frame, npartitions=6, sort=False)
-    released = sanitise_dask(source[source["n"] >= 45], channel, key=KEY).compute()
+    part = source[source["n"] >= 45]
+    released = sanitise_dask(part, channel, key=KEY, keep_index=True).compute()
     assert released["job"].tolist() == drawn_by_hand(channel, kept["job"])
     assert released.index.tolist() == kept.index.tolist()
+    # By default each partition numbers its own records.
+    numbered = sanitise_dask(part, channel, key=KEY)
+    assert not numbered.known_divisions
+    for partition in numbered.partitions:
+        labels = partition.compute().index
+        assert labels.tolist() == list(range(len(labels)))
 
 
 def test_divisions_index_types_and_other_columns_stay(channel):
@@ -303,7 +310,9 @@ def test_a_mechanism_for_single_records():
     expected = sanitise(frame, mechanism)
     assert 100 < len(expected) < 300
     released = sanitise_dask(dd.from_pandas(frame, npartitions=3), mechanism).compute()
-    pd.testing.assert_frame_equal(released.astype(expected.dtypes), expected)
+    # Where records are left out, each partition numbers its own.
+    numbered = released.reset_index(drop=True)
+    pd.testing.assert_frame_equal(numbered.astype(expected.dtypes), expected)
     apart = pd.concat(
         [frame[frame["pay"] < 0], frame[frame["pay"] >= 0]], ignore_index=True
     )
@@ -500,7 +509,8 @@ def test_no_joint_table_travels_to_the_workers(channel, options):
     released = sanitise_dask(
         dd.from_pandas(frame, npartitions=2), channel, key=KEY, **options
     )
-    work = next(each for each in released.expr.operands if hasattr(each, "_recipe"))
+    operands = [each for part in released.expr.walk() for each in part.operands]
+    work = next(each for each in operands if hasattr(each, "_recipe"))
     (sent,) = pickle.loads(pickle.dumps(work))._recipe.channels  # noqa: S301 - as a worker gets it
     assert (
         sent.joint is None

@@ -420,3 +420,14 @@ def test_what_else_tells_is_looked_at_as_in_a_frame(kind):
     with pytest.warns(UserWarning, match="the records stand in an order that tells"):
         step.fit(ordered).transform(ordered)
     assert step.set_params(keep_order=True).transform(ordered).shape == (3000, 2)
+
+
+@pytest.mark.parametrize("output", ["default", "pandas"])
+def test_rows_get_new_labels_after_a_shuffled_split(release, frame, output):
+    """Sorting by the old labels restored the order before the split."""
+    shuffled = frame.sample(frac=1.0, random_state=3)
+    fitted = release.set_output(transform=output).fit(shuffled)
+    released = fitted.transform(shuffled)
+    assert released.index.equals(pd.RangeIndex(len(frame)))
+    kept = release.set_params(keep_index=True).fit(shuffled).transform(shuffled)
+    pd.testing.assert_index_equal(kept.index, shuffled.index)

@@ -13,11 +13,13 @@ import pytest
 
 from mechdesign import sanitise
 from mechdesign.channel.channel import Channel
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, StartAgain
 from mechdesign.core.wording import at_most
 from mechdesign.jobs import file_run as run
+from mechdesign.jobs.job import Job
 from mechdesign.jobs.joint_budget import local_budget
 from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE
 from mechdesign.jobs.past_releases import history_of
 from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.jobs.writing import write_release
@@ -148,6 +150,48 @@ def test_a_fresh_draw_begins_anew(folder):
         release("monday", force=True)
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_another_job_that_releases_the_same_records_meanwhile(
+    folder, monkeypatch, times
+):
+    """They were said to be known under other identifiers, which was false: they are drawn again."""
+    jobs = random.Random(1).choices("ab", k=COUNT)
+    write("monday.csv", dict(enumerate(jobs)))
+    names = iter(f"other{k}.csv" for k in range(times))
+
+    def meanwhile(*arguments, **more):
+        name = next(names, None)
+        if name is not None:
+            monkeypatch.setattr(run, "write_release", write_release)
+            sanitise_file(
+                Channel.load("channel.json"),
+                "monday.csv",
+                name,
+                identity="id",
+                ledger="ledger.db",
+            )
+            monkeypatch.setattr(run, "write_release", meanwhile)
+        return write_release(*arguments, **more)
+
+    monkeypatch.setattr(run, "write_release", meanwhile)
+    drawn, _ = release("monday")
+    other = pd.read_csv("other0.csv")["job"].tolist()
+    assert [*drawn.values()] == other
+    assert "the one draw" in history_of(Ledger("ledger.db"), "monday.csv").sentence
+
+
+def test_records_that_are_released_again_and_again_are_no_fault_of_theirs(
+    folder, monkeypatch
+):
+    def always(*_arguments):
+        raise StartAgain(RELEASED_MEANWHILE)
+
+    monkeypatch.setattr(Job, "renewed", always)
+    with pytest.raises(StartAgain, match="released these records meanwhile") as error:
+        release("monday")
+    assert error.value.exit_code == 75
+
+
 def test_another_job_that_releases_another_symbol_meanwhile_is_seen(
     folder, monkeypatch
 ):
@@ -256,10 +300,21 @@ def test_options(folder):
 
 def test_local_budget():
     """log W(y|x) / W(y|x') at its largest, rounded up; infinite where an output is impossible under one symbol."""
-    assert local_budget([[1, 3], [2, 2]]) == pytest.approx(math.log(2), abs=1e-15)
-    assert local_budget([[1, 3], [2, 2]]) >= math.log(2)
-    assert local_budget([[0, 4], [2, 2]]) == math.inf
-    assert local_budget([[5], [5]]) == 0.0
+    def budget(rows, **options):
+        useful = Variable(("x",), (("a",), ("b",)))
+        labels = ("u", "v")[: len(rows[0])]
+        return local_budget(Channel(useful, labels, rows, **options))
+
+    assert budget([[1, 3], [2, 2]], denominator=4) == pytest.approx(
+        math.log(2), abs=1e-15
+    )
+    assert budget([[1, 3], [2, 2]], denominator=4) >= math.log(2)
+    assert budget([[0, 4], [2, 2]], denominator=4) == math.inf
+    assert budget([[5], [5]], denominator=5) == 0.0
+    # 1/4 and 2/4 as a row over 4 and one over 8.
+    assert budget([[1, 3], [4, 4]], totals=(4, 8)) == budget(
+        [[1, 3], [2, 2]], denominator=4
+    )
 
 
 def test_memory_has_an_end():

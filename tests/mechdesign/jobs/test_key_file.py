@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
-from mechdesign.jobs.keys import TAG, create_key, key_at, read_key
+from mechdesign.jobs import keys
+from mechdesign.jobs.keys import TAG, create_key, key_at, key_from, read_key
 from mechdesign.release.draws import Key
 
 posix = pytest.mark.skipif(
@@ -166,3 +170,35 @@ def test_a_file_with_a_name_like_a_key_is_read(tmp_path, monkeypatch, key):
     monkeypatch.chdir(tmp_path)
     create_key("k" * 64, key)
     assert key_at("k" * 64) == key
+
+
+PATTERNS = {
+    "zeros": bytes(32),
+    "one byte": b"\x5f" * 32,
+    "few bytes": bytes([1, 2, 3, 4] * 8),
+    "counted up": bytes(range(32)),
+    "counted down": bytes(range(64, 32, -1)),
+    "digits counted up": bytes.fromhex("0123456789abcdef" * 4),
+    "a word": (b"secret password " * 2),
+}
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_key_that_can_be_guessed_is_refused(tmp_path, monkeypatch, pattern):
+    digits = PATTERNS[pattern].hex()
+    monkeypatch.setenv("WEAK", digits)
+    with pytest.raises(InputError, match=r"env:WEAK gives a key with a pattern"):
+        key_from("env:WEAK")
+    create_key(tmp_path / "weak.key", Key(PATTERNS[pattern]))
+    with pytest.raises(
+        InputError, match=r"weak\.key gives a key with a pattern"
+    ) as error:
+        key_from(str(tmp_path / "weak.key"))
+    assert digits not in str(error.value)
+
+
+@given(st.binary(min_size=32, max_size=32))
+@settings(max_examples=20)
+def test_a_random_key_is_none(seed):
+    digits = hashlib.sha256(seed).hexdigest()
+    assert keys._random_key(digits, "the key").secret.hex() == digits

@@ -25,6 +25,7 @@ def test_type_checkers_know_the_same_as_the_dataclass():
     assert set(ReleaseKeywords.__annotations__) == set(ALL)
     assert set(FileKeywords.__annotations__) == set(ALL) - {
         "key",
+        "keep_index",
         "ledger",
         "row_numbers",
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -41,13 +42,14 @@ def frame():
 
 @pytest.fixture(scope="module")
 def channel(frame):
-    return md.design_rows(
+    return md.design(
         frame,
         sensitive="s",
         release=["a", "b"],
         given=["k"],
         promise="relative",
         notion=md.LIP(0.2),
+        smallest_group=1,
         time_limit=600.0,
     ).channel
 
@@ -108,13 +110,19 @@ def test_the_ledger_gives_the_same_draws_and_the_total(channel, frame, tmp_path)
     again = sanitise(frame, channel, ledger=ledger)
     assert texts_of(again) == texts_of(pd.read_csv(tmp_path / "one.csv"))
     history = history_of(Ledger(ledger), source, channels=[channel])
-    audit = md.audit(channel, frame)
     assert history.budget is not None
     assert history.budget["draws"] == 1
-    # The whole leakage: what the given column tells, and what the promise bounds on top of it.
-    assert history.budget["eps_u"] >= audit.given.eps_u + audit.achieved.eps_u
-    assert history.budget["eps_u"] < audit.given.eps_u + audit.achieved.eps_u + 1e-9
-    assert "of its whole row" in history.sentence
+    # The whole leakage is at most what the given column tells, and what the promise bounds on top
+    # of it.
+    composed = md.compose([channel])
+    assert composed.given is not None
+    bound = composed.given.eps_u + composed.eps_u
+    assert bound <= history.budget["eps_u"] < bound + 1e-9
+    as_total = channel.with_record(replace(channel.record, promise_kind="total"))
+    whole = md.audit(as_total, channel.joint, md.LIP(1.0)).achieved
+    assert whole.eps_u <= history.budget["eps_u"]
+    assert whole.eps_l <= history.budget["eps_l"]
+    assert "of which the given columns tell" in history.sentence
 
 
 def test_a_further_draw_has_the_joint_budget_of_both(channel, frame, tmp_path):
@@ -157,7 +165,7 @@ def test_changed_records(channel, frame, tmp_path):
     changed = frame.copy()
     changed.loc[:99, "a"] = np.where(frame["a"][:100] == "x", "y", "x")
     with pytest.raises(
-        md.InputError, match="the symbols are other ones than when the record was"
+        md.InputError, match="is another one than when the record was released before"
     ):
         sanitise(changed, channel, ledger=ledger, identity="id")
     with pytest.warns(UserWarning, match="100 records have another symbol"):
@@ -203,18 +211,45 @@ def test_manifests_name_promise_and_given_columns(channel, frame, tmp_path):
     public = json.loads((tmp_path / "public.json").read_text())
     assert public["released"][0]["promise"] == "relative"
     assert public["released"][0]["given"] == ["k"]
-    assert "levels" not in public["released"][0]
+    assert public["released"][0]["law_kept"] is True
+    assert public["released"][0].get("symbols") is None
     told = " ".join(public["covers"])
     assert "The promise is relative" in told
     assert "released as in the original data" in told
     internal = json.loads((tmp_path / "internal.json").read_text())
-    levels = internal["released"][0]["levels"]
-    assert [level["columns"] for level in levels] == [["k"], ["a"], ["b"]]
-    counts = {entry["symbol"][0]: entry["records"] for entry in levels[1]["symbols"]}
-    assert counts == Counter(frame["a"])
+    column = internal["released"][0]
+    counts = {tuple(entry["symbol"]): entry["records"] for entry in column["symbols"]}
+    assert counts == Counter(texts_of(frame))
     released = pd.read_csv(tmp_path / "out.csv")
-    outputs = {entry["value"][0]: entry["records"] for entry in levels[1]["outputs"]}
-    assert outputs == Counter(released["a"])
+    outputs = {tuple(entry["value"]): entry["records"] for entry in column["outputs"]}
+    assert {row: k for row, k in outputs.items() if k} == Counter(texts_of(released))
+
+
+def test_a_manifest_claims_the_statistics_of_the_table_only_where_they_are(
+    frame, tmp_path
+):
+    """A smallest group moves them, although the counts of the release are fixed."""
+    rare = frame.head(300).assign(b=np.arange(300) % 40)
+    rare.to_csv(tmp_path / "in.csv", index=False)
+    for group, kept in ((1, True), (5, False)):
+        channel = md.design(
+            rare, md.LIP(0.5), sensitive="s", release=["a", "b"], smallest_group=group
+        ).channel
+        assert channel.keeps_law is kept
+        sanitise_file(
+            channel,
+            tmp_path / "in.csv",
+            tmp_path / f"out{group}.csv",
+            insecure_seed=1,
+            manifest=tmp_path / f"manifest{group}.json",
+        )
+        manifest = json.loads((tmp_path / f"manifest{group}.json").read_text())
+        told = " ".join(manifest["covers"])
+        assert manifest["released"][0]["law_kept"] is kept
+        assert ("every statistic of the released columns is that" in told) is kept
+        released = pd.read_csv(tmp_path / f"out{group}.csv")
+        sizes = released.groupby(["a", "b"]).size()
+        assert sizes.min() >= group
 
 
 def test_copies_of_released_columns_are_refused_but_not_of_given_ones(channel, frame):
@@ -236,17 +271,19 @@ def test_refusals_are_one_line_and_name_no_symbol_of_a_record(channel, frame, tm
         sanitise(frame, channel, form="posterior-draw", insecure_seed=1)
     with pytest.raises(md.InputError, match="replaced, not added"):
         sanitise(frame, channel, into="new", insecure_seed=1)
-    with pytest.raises(md.InputError, match="applied alone"):
+    with pytest.raises(md.InputError, match="two channels release the column 'k'"):
         sanitise(frame, [channel, channel], insecure_seed=1)
     assert not (tmp_path / "out.csv").exists()
 
 
-def test_free_outputs_have_one_column_a_level_and_a_codebook(frame, tmp_path):
-    channel = md.design_rows(
+def test_free_outputs_have_one_column_of_labels_and_a_codebook(frame, tmp_path):
+    channel = md.design(
         frame,
+        md.LIP(0.2),
         sensitive="s",
-        release=["a", ("b", "k")],
-        notion=md.LIP(0.2),
+        release=["a", "b"],
+        given="k",
+        promise="relative",
         objective="information",
         time_limit=600.0,
     ).channel
@@ -260,14 +297,14 @@ def test_free_outputs_have_one_column_a_level_and_a_codebook(frame, tmp_path):
         codebook=tmp_path / "codebook.csv",
     )
     released = pd.read_csv(tmp_path / "out.csv", dtype=str)
-    assert set(released.columns) == {"a", "b,k"}
+    assert set(released.columns) == {"k", "a,b"}
+    assert released["k"].tolist() == frame["k"].tolist()
     expected = channel.apply(frame, insecure_seed=1)
-    assert released["a"].tolist() == expected["a"].astype(str).tolist()
-    assert released["b,k"].tolist() == expected["b,k"].astype(str).tolist()
+    assert released["a,b"].tolist() == expected["a,b"].astype(str).tolist()
     book = pd.read_csv(tmp_path / "codebook.csv", dtype=str, keep_default_na=False)
-    drawn = book[(book["level"] == "a") & (book["symbol"] != "any")]
-    shares = drawn["p_output_given_symbol"].astype(float).groupby(drawn["symbol"]).sum()
-    assert np.allclose(shares, 1.0)
+    shares = book["p_output_given_symbol"].astype(float)
+    sums = shares.groupby([book["k"], book["a"], book["b"]]).sum()
+    assert np.allclose(sums, 1.0)
 
 
 def test_duckdb_relations_have_the_same_draws(channel, frame):
@@ -278,7 +315,9 @@ def test_duckdb_relations_have_the_same_draws(channel, frame):
     relation = duckdb.sql("select * from numbered")
     released = sanitise(relation, channel, key=key, row_numbers="row", keep="row")
     table = released.df().sort_values("row")
-    assert texts_of(table) == texts_of(channel.apply(frame, key=key))
+    # Batch by batch, so every record is drawn by itself, as for numbered records of a frame.
+    alike = sanitise(numbered, channel, key=key, row_numbers="row", keep="row")
+    assert texts_of(table) == texts_of(alike)
 
 
 def test_parquet_files_keep_types(channel, frame, tmp_path):

@@ -146,6 +146,7 @@ def test_two_draws_of_an_earlier_version_are_not_counted_as_one(tmp_path, monkey
         patch.setattr(IdentifiedRecords, "refuse_other_spellings", accepted)
         patch.setattr(IdentifiedRecords, "refuse_renamed", accepted)
         patch.setattr(Ledger, "bare", accepted)
+        patch.setattr(Ledger, "column", accepted)
         released(tmp_path, PADDED, "1.csv")
         assert "the one draw" in history_of(ledger, tmp_path / "in.csv").sentence
         released(tmp_path, PADDED, "1.csv", jobs=JOBS)

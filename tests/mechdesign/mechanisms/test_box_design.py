@@ -17,7 +17,7 @@ import pytest
 import mechdesign as md
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms import box_parts, box_plan
+from mechdesign.mechanisms import box_parts
 from mechdesign.mechanisms.box_design import design_boxes
 from mechdesign.mechanisms.box_groups import nested_groups, together_of
 from mechdesign.mechanisms.box_parts import level_of_share
@@ -68,7 +68,7 @@ def designed(frame: pd.DataFrame, **options: Any) -> Any:
         "cells": 6,
         **options,
     }
-    return md.design_rows(
+    return md.design(
         frame,
         sensitive="s",
         release=["a", "b"],
@@ -276,7 +276,7 @@ def test_levels_of_parts_add_up(shares: int) -> None:
 
 def test_strata_of_given_columns_share_the_level() -> None:
     frame = sample(truth([0.6, 0.3, 0.1]), 3000, 4)
-    design = md.design_rows(
+    design = md.design(
         frame,
         sensitive="s",
         release=["a"],
@@ -303,14 +303,16 @@ def test_strata_share_the_time_and_hundreds_of_them_overrun_it_by_little(
 ) -> None:
     """Each had a fifth of a second whatever the limit was, which is a minute for 300 strata."""
     limits: list[float] = []
-    designing = box_plan.design_requested
+    designing = box_parts.design_for_boxes
 
-    def recorded(request: Any) -> Any:
-        limits.append(request.time_limit)
-        return designing(request)
+    def recorded(
+        joint: Any, sizes: Any, request: Any, level: Any, seconds: float, gap: float
+    ) -> Any:
+        limits.append(seconds)
+        return designing(joint, sizes, request, level, seconds, gap)
 
-    monkeypatch.setattr(box_plan, "design_requested", recorded)
-    design = md.design_rows(
+    monkeypatch.setattr(box_parts, "design_for_boxes", recorded)
+    design = md.design(
         sample(truth([0.6, 0.3, 0.1]), 3000, 4),
         sensitive="s",
         release=["a"],
@@ -364,7 +366,7 @@ def test_a_file_with_a_level_that_its_parts_do_not_reach_is_refused(
 
 def test_a_public_file_has_no_counts_and_still_releases(tmp_path: Path) -> None:
     frame = sample(truth([0.6, 0.3, 0.1]), 2000, 4)
-    design = designed(frame, fill=True)
+    design = designed(frame)
     path = tmp_path / "public.json"
     design.channel.save(path, public=True)
     values = json.loads(path.read_text(encoding="utf-8"))
@@ -406,7 +408,7 @@ def test_symbols_that_the_table_has_not_are_covered() -> None:
 def test_what_a_release_of_boxes_has_not_is_refused() -> None:
     frame = sample(truth([0.6, 0.3, 0.1]), 200, 4)
     with pytest.raises(InputError, match="relative to the given columns"):
-        md.design_rows(
+        md.design(
             frame,
             sensitive="s",
             release=["a"],
@@ -414,14 +416,16 @@ def test_what_a_release_of_boxes_has_not_is_refused() -> None:
             notion=md.LIP(BUDGET),
             confidence=0.9,
         )
-    with pytest.raises(InputError, match="leave order and least mass out"):
-        designed(frame, order="best")
+    with pytest.raises(InputError, match="is not built for it"):
+        designed(frame, objective="distance")
+    with pytest.raises(InputError, match="the outputs are free labels; take objective"):
+        designed(frame, objective="information", keep_frequencies=True)
     with pytest.raises(InputError, match=r"cells \(1\) must be"):
         designed(frame, cells=1)
     with pytest.raises(InputError, match="at least 40 are needed"):
         designed(frame.head(20))
     with pytest.raises(InputError, match="give a confidence level too"):
-        md.design_rows(
+        md.design(
             frame, sensitive="s", release=["a"], notion=md.LIP(BUDGET), cells=4
         )
     weighted = frame.assign(w=0.5)
@@ -511,7 +515,7 @@ def test_a_limit_of_rare_values_comes_with_its_remedy() -> None:
 
 
 def test_one_sided_notions_name_the_side_that_they_bound() -> None:
-    design = md.design_rows(
+    design = md.design(
         sample(truth([0.6, 0.3, 0.1]), 2000, 4),
         sensitive="s",
         release=["a", "b"],

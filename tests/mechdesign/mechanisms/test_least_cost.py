@@ -19,8 +19,8 @@ MIXED = {0.5: 0.286, 1.0: 0.468, 2.0: 0.749}
 @pytest.mark.parametrize("epsilon", KEPT)
 def test_truth_of_adult(adult: md.Joint, epsilon: float) -> None:
     """The figures of the project's mathematics: shares of records that stay true, with and without kept totals."""
-    kept = md.design(adult, md.LDP(epsilon), objective="truth", keep_frequencies=True)
-    free = md.design(adult, md.LDP(epsilon), objective="truth")
+    kept = md.design(adult, md.LDP(epsilon), objective="truth")
+    free = md.design(adult, md.LDP(epsilon), objective="truth", keep_frequencies=False)
     assert kept.least is not None
     assert free.least is not None
     assert round(kept.least.truth, 3) == KEPT[epsilon]
@@ -29,6 +29,8 @@ def test_truth_of_adult(adult: md.Joint, epsilon: float) -> None:
         assert made.least is not None
         assert 0.0 <= made.least.cost - made.least.cost_lower_bound <= 1e-11
         assert md.audit(made.channel, adult, md.LDP(epsilon)).satisfied
+    assert kept.least.objective.keep_frequencies
+    assert not free.least.objective.keep_frequencies
     assert kept.least.frequency_deviation <= 1e-12
     assert deviation_of(kept.channel, adult) <= Fraction(1, 10**12)
     assert kept.channel.outputs == adult.useful.names
@@ -95,6 +97,7 @@ def test_the_largest_stay_is_named_and_works(adult: md.Joint) -> None:
 
 def test_shares_that_only_work_together_when_smaller() -> None:
     joint = md.Joint.from_counts([[90, 70, 30, 10], [50, 80, 20, 15], [40, 30, 35, 16]])
+    free = {"objective": "truth", "keep_frequencies": False}
     for stay, message in (
         (0.999, r"the largest value that works for all of them is 0\.8664"),
         (
@@ -103,14 +106,14 @@ def test_shares_that_only_work_together_when_smaller() -> None:
         ),
     ):
         with pytest.raises(md.NotPrivate, match=rf"works alone.*{message}") as refused:
-            md.design(joint, md.LDP(0.5), objective="truth", stay=stay)
-    md.design(joint, md.LDP(0.5), objective="truth", stay=0.8664)
+            md.design(joint, md.LDP(0.5), stay=stay, **free)
+    md.design(joint, md.LDP(0.5), stay=0.8664, **free)
     factor = float(str(refused.value).partition("times ")[2].split(" ")[0])
     md.design(
         joint,
         md.LDP(0.5),
-        objective="truth",
         stay={name: factor * share for name, share in stay.items()},
+        **free,
     )  # type: ignore[union-attr]
 
 
@@ -137,7 +140,7 @@ def test_distance(distance: str | None, power: int) -> None:
     cost = np.abs(values[:, None] - values) ** power
     made = md.design(NUMBERS, md.LIP(0.4), objective="distance", distance=distance)
     assert made.least is not None
-    wanted = least_cost(NUMBERS.counts, cost, lower=0.4, upper=0.4)
+    wanted = least_cost(NUMBERS.counts, cost, lower=0.4, upper=0.4, keep=True)
     assert made.least.cost == pytest.approx(wanted, abs=1e-9)
     place = [NUMBERS.useful.names.index(label) for label in made.channel.outputs]
     exact = float((NUMBERS.p_x[:, None] * made.channel.matrix * cost[:, place]).sum())
@@ -158,7 +161,7 @@ def test_costs_as_array_frame_and_mapping() -> None:
         md.design(NUMBERS, md.MaxLift(0.3), objective=given).least
         for given in (cost, cost.tolist(), frame, mapping)
     ]
-    wanted = least_cost(NUMBERS.counts, cost, upper=0.3)
+    wanted = least_cost(NUMBERS.counts, cost, upper=0.3, keep=True)
     for least in found:
         assert least is not None
         assert least.cost == pytest.approx(wanted, abs=1e-9)
@@ -218,7 +221,13 @@ def test_crossed_columns_have_no_distance() -> None:
 
 def test_constraints_of_the_users_own(adult: md.Joint) -> None:
     """The callback sees W and the table; the linear case is that of stay, so the designs must agree."""
-    by_name = md.design(adult, md.LDP(1.0), objective="truth", stay={"?": "0.99"})
+    by_name = md.design(
+        adult,
+        md.LDP(1.0),
+        objective="truth",
+        stay={"?": "0.99"},
+        keep_frequencies=False,
+    )
     by_hand = md.design(
         adult,
         md.LDP(1.0),
@@ -250,9 +259,10 @@ def test_least_chance_of_staying_is_as_large_as_can_be(adult: md.Joint) -> None:
     assert made.least.objective.name == "convex"
     least = float(np.diagonal(made.channel.matrix).min())
     assert made.least.cost == pytest.approx(1.0 - least, abs=1e-9)
-    md.design(adult, md.LDP(1.0), objective="truth", stay=least - 1e-6)
+    free = {"objective": "truth", "keep_frequencies": False}
+    md.design(adult, md.LDP(1.0), stay=least - 1e-6, **free)
     with pytest.raises(md.NotPrivate):
-        md.design(adult, md.LDP(1.0), objective="truth", stay=least + 1e-4)
+        md.design(adult, md.LDP(1.0), stay=least + 1e-4, **free)
 
 
 def test_squared_costs_by_clarabel(adult: md.Joint) -> None:

@@ -22,7 +22,12 @@ SPARSE = (
 
 @pytest.mark.parametrize(
     "way",
-    [{}, {"keep_frequencies": True}, {"forbid": [("1", "2")]}, {"confidence": 0.9}],
+    [
+        {"keep_frequencies": False},
+        {},
+        {"keep_frequencies": False, "forbid": [("1", "2")]},
+        {"keep_frequencies": False, "confidence": 0.9},
+    ],
 )
 @pytest.mark.parametrize("counts", SPARSE)
 def test_budgets_whose_exponentials_have_no_digits(counts, way):
@@ -61,7 +66,12 @@ def test_an_output_that_forbidden_pairs_leave_to_one_sensitive_symbol_cannot_sta
         match=r"'2' as it is with probability 0\.1; the largest value that works",
     ):
         md.design(
-            joint, md.LDP(40.0), objective="truth", forbid=[("1", "2")], stay={"2": 0.1}
+            joint,
+            md.LDP(40.0),
+            objective="truth",
+            forbid=[("1", "2")],
+            stay={"2": 0.1},
+            keep_frequencies=False,
         )
 
 
@@ -105,7 +115,7 @@ def test_what_no_channel_can_do_on_tables_with_zeros(table, notion, options, mes
     counts, names = table
     joint = md.Joint.from_counts(counts, useful_labels=names.split())
     with pytest.raises(md.NotPrivate, match=message):
-        md.design(joint, notion, objective="truth", **options)
+        md.design(joint, notion, objective="truth", keep_frequencies=False, **options)
 
 
 @pytest.mark.parametrize("stay", ["x0", "x4"])
@@ -113,7 +123,11 @@ def test_a_symbol_may_always_stay(stay):
     """Shares of 1 leave nothing to others, whatever the tolerance of the program was."""
     joint = md.Joint.from_counts(TELLING[0], useful_labels=TELLING[1].split())
     made = md.design(
-        joint, md.ALIP(eps_l=25.0, eps_u=3.0), objective="truth", stay={stay: 1}
+        joint,
+        md.ALIP(eps_l=25.0, eps_u=3.0),
+        objective="truth",
+        stay={stay: 1},
+        keep_frequencies=False,
     )
     x = joint.useful.names.index(stay)
     assert list(made.channel.integers.entries())[x] == [
@@ -139,7 +153,8 @@ def test_symbols_of_a_share_of_a_millionth_keep_their_lifts():
 def test_what_a_large_budget_allows_is_not_denied_for_a_smaller_one():
     """Budgets count as 20 nats in the program: what that rules out need not be impossible."""
     joint = md.Joint.from_counts([[10, 0], [0, 10]])
-    made = md.design(joint, md.LDP(25.0), objective="truth", stay=1 - 1e-10)
+    free = {"objective": "truth", "keep_frequencies": False}
+    made = md.design(joint, md.LDP(25.0), stay=1 - 1e-10, **free)
     assert made.verified
     assert made.least is not None
     assert made.least.truth >= 1 - 1e-10
@@ -147,9 +162,9 @@ def test_what_a_large_budget_allows_is_not_denied_for_a_smaller_one():
         md.SolverFailure,
         match="no channel was found; of budgets of at most 20 nats is known: stay: ",
     ):
-        md.design(joint, md.LDP(600.0), objective="truth", stay=1 - 1e-12)
+        md.design(joint, md.LDP(600.0), stay=1 - 1e-12, **free)
     with pytest.raises(md.NotPrivate, match="stay: each of these shares works alone"):
-        md.design(joint, md.LDP(19.0), objective="truth", stay=1 - 1e-10)
+        md.design(joint, md.LDP(19.0), stay=1 - 1e-10, **free)
 
 
 def test_an_empty_program_after_one_with_channels_proves_nothing(monkeypatch):

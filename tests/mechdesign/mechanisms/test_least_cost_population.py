@@ -169,7 +169,7 @@ def test_an_empty_callback_changes_nothing(adult: md.Joint, keep: bool) -> None:
 def test_a_constraint_that_binds_is_kept_for_every_population(adult: md.Joint) -> None:
     """The linear case is that of stay; the audit of the file is that of its confidence set."""
     index = adult.useful.names.index("Handlers-cleaners")
-    asked = {"objective": "truth", "confidence": 0.95}
+    asked = {"objective": "truth", "confidence": 0.95, "keep_frequencies": False}
     plain = md.design(adult, md.LDP(1), **asked)
     by_name = md.design(adult, md.LDP(1), stay={"Handlers-cleaners": 0.9}, **asked)
     made = md.design(
@@ -208,9 +208,10 @@ def test_convex_costs_by_highs_and_clarabel(adult: md.Joint) -> None:
     assert made.least is not None
     assert 0.0 <= made.least.cost - made.least.cost_lower_bound <= 1e-6
     stay = 1.0 - made.least.cost
-    md.design(joint, notion, objective="truth", stay=stay - 1e-6, confidence=0.95)
+    asked = {"objective": "truth", "confidence": 0.95, "keep_frequencies": False}
+    md.design(joint, notion, stay=stay - 1e-6, **asked)
     with pytest.raises(md.NotPrivate):
-        md.design(joint, notion, objective="truth", stay=stay + 1e-4, confidence=0.95)
+        md.design(joint, notion, stay=stay + 1e-4, **asked)
 
     def cost(w: Any, joint: md.Joint) -> Any:
         bias = cp.sum_squares(joint.p_x @ w - joint.p_x)
@@ -286,9 +287,10 @@ def test_the_file_is_the_contract(adult: md.Joint, tmp_path) -> None:
 
 def test_a_channel_of_one_symbol_says_so():
     joint = md.Joint.from_counts([[30, 4, 2], [25, 3, 6]])
-    made = md.design(joint, md.LDP(0.2), confidence=0.95, objective="truth")
+    asked = {"objective": "truth", "keep_frequencies": False}
+    made = md.design(joint, md.LDP(0.2), confidence=0.95, **asked)
     assert made.nmi == 0.0
     assert made.messages == (
         "every record is released as 'x0', which tells nothing: give a larger budget, more records, or merge symbols",
     )
-    assert md.design(joint, md.LDP(1.0), objective="truth").messages == ()
+    assert md.design(joint, md.LDP(1.0), **asked).messages == ()

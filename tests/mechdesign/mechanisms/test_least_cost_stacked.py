@@ -13,14 +13,22 @@ from tests.cases.designs import notions_of
 from tests.oracles.least_cost import least_cost
 from tests.oracles.stacked import rows_of
 
-WAYS = ({}, {"keep_frequencies": True}, {"stay": 0.05}, {"forbid": [("x0", "x1")]})
+FREE = {"keep_frequencies": False}
+WAYS = (
+    {},
+    FREE,
+    {"stay": 0.05},
+    {"forbid": [("x0", "x1")]},
+    {"stay": 0.05, **FREE},
+    {"forbid": [("x0", "x1")], **FREE},
+)
 
 
 def expected_cost(joint, rows, way):
     """By scipy, from the definitions."""
     stay = [way["stay"]] * len(joint.useful) if "stay" in way else None
     forbid = [(0, 1)] if "forbid" in way else ()
-    keep = "keep_frequencies" in way
+    keep = way.get("keep_frequencies", True)
     truth = 1.0 - np.eye(len(joint.useful))
     return least_cost(
         joint.counts, truth, keep=keep, stay=stay, forbid=forbid, columns=rows

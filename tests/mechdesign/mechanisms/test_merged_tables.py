@@ -16,7 +16,7 @@ import mechdesign as md
 from mechdesign.mechanisms.box_design import design_boxes
 from mechdesign.mechanisms.box_request import AUTO, BoxRequest
 from mechdesign.tables.records import Records
-from tests.mechdesign.mechanisms.test_rows import ADULT
+from tests.cases.people import ADULT
 
 NOTION = md.LIP(math.log(2))
 """At most twice, at least half as likely."""

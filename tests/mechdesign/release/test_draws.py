@@ -272,3 +272,94 @@ def test_messages_of_all_lengths_get_the_words_of_hashlib(lanes):
         assert words_of([texts[40 : 40 + count]], lanes) == list(
             map(blake_by_hand, zip(texts[40 : 40 + count]))
         )
+
+
+BOUNDS = [1, 2, 3, 10, 2**31, D, AWKWARD, 2**62]
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+@pytest.mark.parametrize("kind", ["rows", "numbers", "identifiers"])
+def test_bounds_that_are_all_the_same_take_the_words_modulo_the_bound(bound, kind):
+    """`below_each` rejects as `below` does; of a power of two it takes the last bits."""
+    n = 2000
+    records = {
+        "rows": RowNumbers(5, n),
+        "numbers": NumberedRecords(np.arange(n)[::-1].copy()),
+        "identifiers": Identifiers([list(map(str, range(n)))]),
+    }[kind]
+    each = records.source(KEY).below_each(np.full(n, bound))
+    assert each.dtype == np.int64
+    alike = records.source(KEY).below(bound, n)
+    if bound & (bound - 1):
+        assert each.tolist() == alike.tolist()
+        return
+    words = records.source(KEY)._words(0, np.arange(n))
+    assert each.tolist() == [int(word) % bound for word in words]
+    assert alike.tolist() == [int(word) * bound >> 64 for word in words]
+
+
+def test_integers_are_uniform_below_bounds_of_their_own():
+    """Every bound by itself, where the bounds of neighbours differ."""
+    n = 40_000
+    bounds = np.resize(np.array(BOUNDS, dtype=np.int64), n)
+    numbers = RowNumbers(0, n).source(KEY).below_each(bounds)
+    assert (numbers >= 0).all()
+    assert (numbers < bounds).all()
+    for bound in BOUNDS[1:]:
+        own = numbers[bounds == bound]
+        cells = min(bound, 16)
+        places = (own.astype(object) * cells // bound).astype(np.int64)
+        counts = np.bincount(places, minlength=cells)
+        widths = np.array(
+            [
+                -(-(i + 1) * bound // cells) - -(-i * bound // cells)
+                for i in range(cells)
+            ]
+        )
+        expected = len(own) * (widths / bound)
+        statistic = ((counts - expected) ** 2 / expected).sum()
+        assert chi2.sf(statistic, cells - 1) > REJECTION
+
+
+def test_every_word_of_a_short_range_is_met_equally_often():
+    """By enumeration: of all words below 2^64 that lead to a bound, a multiple is used.
+
+    Words are taken as 0, 1, .. and as the last ones before 2^64, which the bound must reject.
+    """
+    bounds = np.array([3, 5, 7, 10], dtype=np.int64)
+    for bound in bounds.tolist():
+        multiple = 2**64 // bound * bound
+        last = list(range(multiple - bound, 2**64))
+        used = []
+
+        def words(attempt, at, last=last, bound=bound):
+            if attempt:
+                # A record whose word was rejected is known by its next one.
+                return np.full(len(at), bound - 1, dtype=np.uint64)
+            return np.array(last, dtype=np.uint64)
+
+        source = draws.Draws(len(last), words)
+        found = source.below_each(np.full(len(last), bound)).tolist()
+        used += found[:bound]
+        assert used == list(range(bound))
+        assert found[bound:] == [bound - 1] * (len(last) - bound)
+
+
+def test_rejected_words_are_replaced_by_their_own_bound():
+    multiple = 2**64 // AWKWARD * AWKWARD
+    words = np.array([multiple, 2**64 - 1, 5], dtype=np.uint64)
+    asked = []
+
+    def more(attempt, at):
+        asked.append((attempt, at.tolist()))
+        return np.array([9], dtype=np.uint64)
+
+    source = draws.Draws(3, lambda attempt, at: more(attempt, at) if attempt else words)
+    bounds = np.array([AWKWARD, 2**62, 3], dtype=np.int64)
+    assert source.below_each(bounds).tolist() == [9, 2**62 - 1, 2]
+    assert asked == [(1, [0])]
+
+
+def test_more_bounds_than_records_are_refused():
+    with pytest.raises(InputError, match="there are 3 records, and numbers for 4"):
+        RowNumbers(0, 3).source(KEY).below_each(np.ones(4, dtype=np.int64))

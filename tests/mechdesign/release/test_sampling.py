@@ -191,3 +191,71 @@ def test_a_seeded_release_does_not_depend_on_the_size_of_the_batches():
 def test_rows_must_sum_to_the_denominator():
     with pytest.raises(InputError, match="row 1 sums to 9, not to the denominator 10"):
         Sampler(((10, 0), (4, 5)), 10)
+
+
+TOTALS = [1, 2, 7, 1000, 2**20 + 1, D, 3 * 2**40, 2**62]
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_rows_with_totals_of_their_own_are_compared_exactly(data):
+    """At and around every threshold of every row, whatever the totals of the others are."""
+    outputs = data.draw(st.integers(1, 5))
+    totals = data.draw(st.lists(st.sampled_from(TOTALS), min_size=2, max_size=6))
+    rows = []
+    for total in totals:
+        cut = st.integers(0, total)
+        cuts = data.draw(st.lists(cut, min_size=outputs - 1, max_size=outputs - 1))
+        rows.append(rows_from(cuts, total))
+    sampler = Sampler(tuple(rows), tuple(totals))
+    for x, (row, total) in enumerate(zip(rows, totals, strict=True)):
+        thresholds = {0, total - 1} | {
+            int(t) + d for t in np.cumsum(row, dtype=object) for d in (-1, 0, 1)
+        }
+        numbers = sorted(t for t in thresholds if 0 <= t < total)
+        drawn = sampler.outputs(np.full(len(numbers), x), np.array(numbers))
+        assert drawn.tolist() == [by_hand(row, number) for number in numbers]
+
+
+def test_every_number_of_small_totals_is_an_output_exactly_as_often_as_its_integer():
+    rows = ((3, 0, 7), (1, 1, 1), (0, 5, 0), (2, 9, 1))
+    totals = (10, 3, 5, 12)
+    sampler = Sampler(rows, totals)
+    for x, (row, total) in enumerate(zip(rows, totals, strict=True)):
+        drawn = sampler.outputs(np.full(total, x), np.arange(total))
+        assert np.bincount(drawn, minlength=3).tolist() == list(row)
+
+
+def test_records_take_numbers_below_the_totals_of_their_rows():
+    class Each(Listed):
+        def below_each(self, bounds):
+            self.asked.append(bounds.tolist())
+            return np.array(bounds) - 1
+
+    source = Each([])
+    sampler = Sampler(((1, 2), (4, 1)), (3, 5))
+    drawn = sampler.draw(np.array([0, 1, 1, 0]), source)
+    assert drawn.tolist() == [1, 1, 1, 1]
+    assert source.asked == [[3, 5, 5, 3]]
+
+
+def test_draws_with_totals_follow_the_law():
+    rows = ((5, 2, 0, 1), (1, 1, 1, 0), (0, 2**40, 1, 2**41))
+    totals = tuple(map(sum, rows))
+    n = 30_000
+    codes = np.resize(np.arange(3), n)
+    source = RowNumbers(0, n).source(Key.insecure(5))
+    drawn = Sampler(rows, totals).draw(codes, source)
+    for x, (row, total) in enumerate(zip(rows, totals, strict=True)):
+        own = np.bincount(drawn[codes == x], minlength=4)
+        expected = np.array([w / total for w in row]) * own.sum()
+        likely = expected > 1e-3
+        assert (own[~likely] <= 1).all()
+        statistic = ((own - expected)[likely] ** 2 / expected[likely]).sum()
+        assert chi2.sf(statistic, max(1, likely.sum() - 1)) > REJECTION
+
+
+@pytest.mark.parametrize("totals", [4, (4, 4), (3, 5)])
+def test_rows_with_another_sum_are_refused(totals):
+    with pytest.raises(InputError, match="row [01] sums to"):
+        Sampler(((1, 2), (4, 0)), totals)

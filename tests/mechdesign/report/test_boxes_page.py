@@ -15,7 +15,7 @@ from mechdesign.mechanisms.box_design import _slice_of
 from mechdesign.report.box_content import box_report
 from mechdesign.report.boxes_page import report_record
 from mechdesign.tables.records import Records
-from tests.mechdesign.analysis.test_row_frequencies import people
+from tests.cases.people import people
 
 SEED = 3
 
@@ -23,7 +23,7 @@ SEED = 3
 def designed(given=(), **options):
     frame = pd.concat([people()] * 3, ignore_index=True)
     settings = {"cells": 6, "time_limit": 600.0, "notion": md.LIP(0.4), **options}
-    design = md.design_rows(
+    design = md.design(
         frame,
         sensitive="secret",
         release=["a", "b"],
@@ -123,9 +123,9 @@ def test_python_writes_all_endings_and_refuses_what_there_is_not(tmp_path):
 
 
 def test_a_row_design_has_its_report_in_python_too(tmp_path):
-    design = md.design_rows(
+    design = md.design(
         people(), sensitive="secret", release=["a"], notion=md.LIP(0.4)
     )
     md.report(design, tmp_path / "rows.json")
     record = json.loads((tmp_path / "rows.json").read_text(encoding="utf-8"))
-    assert record["format"] == "mechdesign.row-report"
+    assert record["format"] == "mechdesign.report"

@@ -258,7 +258,11 @@ def test_bad_probabilities_are_refused(table, message):
         ),
         (
             {"useful": "sensitive"},
-            "the column 'sensitive' cannot be sensitive and useful at once",
+            "the table of the column 'sensitive' with itself must have the same symbols",
+        ),
+        (
+            {"useful": ("sensitive", "x"), "useful_labels": [("a", "b"), ("c", "d")]},
+            "the useful columns must be the sensitive ones, all of them in the same order",
         ),
         ({"useful": (3,)}, "a column name must be text, not int"),
     ],

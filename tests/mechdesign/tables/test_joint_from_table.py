@@ -239,7 +239,7 @@ BASE = pd.DataFrame(
             {"sensitive": "s", "useful": "xx"},
             r"there is no column 'xx'; did you mean 'x'\?",
         ),
-        ({"sensitive": "s", "useful": "s"}, "the column 's' is named 2 times"),
+        ({"sensitive": "s", "useful": ["s", "x"]}, "the column 's' is named 2 times"),
         (
             {"sensitive": "s", "useful": "x", "weight": "x"},
             "the column 'x' is named 2 times",

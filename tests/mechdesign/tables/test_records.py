@@ -88,7 +88,7 @@ def test_codes_of_another_variable(frame):
         (["a", "a"], "'a' is released twice"),
         ("a", "must be a list"),
         (["z"], "z"),
-        (["s"], "s"),
+        (["s"], r"the released columns are the sensitive ones \('s'\)"),
     ],
 )
 def test_bad_groups(frame, groups, message):

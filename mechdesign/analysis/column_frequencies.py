@@ -1,0 +1,61 @@
+"""Estimated frequencies of columns of a release of several columns, each by itself or crossed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ColumnFrequencies:
+    """Estimated frequencies of one column, or of the combinations of several.
+
+    Attributes
+    ----------
+    columns : tuple of str
+    symbols : tuple of tuple of str
+        One text for each column.
+    estimates, standard_errors, lower, upper : (symbols,) arrays
+        Estimates are within [lower, upper], and intervals within [0, 1].
+    unbiased : (symbols,) array
+        The unbiased estimates, which may lie outside of [0, 1].
+    records : int
+    level : float
+        Confidence level of each interval (normal approximation for the population of the records).
+    unresolved : (symbols,) array
+        The part of the interval's width that more records would not remove, because released
+        values do not tell the symbols apart.
+    unidentified : float
+        Share of the records whose released values cannot tell some of these symbols apart; it
+        widens the intervals.
+    """
+
+    columns: tuple[str, ...]
+    symbols: tuple[tuple[str, ...], ...]
+    estimates: Array
+    standard_errors: Array
+    lower: Array
+    upper: Array
+    unbiased: Array
+    records: int
+    level: float
+    unresolved: Array
+    unidentified: float
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A record for each combination of symbols."""
+        records: list[dict[str, Any]] = []
+        for k, texts in enumerate(self.symbols):
+            record: dict[str, Any] = dict(zip(self.columns, texts, strict=True))
+            record["estimate"] = float(self.estimates[k])
+            record["standard_error"] = float(self.standard_errors[k])
+            record["unresolved"] = float(self.unresolved[k])
+            record["lower"] = float(self.lower[k])
+            record["upper"] = float(self.upper[k])
+            records.append(record)
+        return records

@@ -1,0 +1,178 @@
+"""Estimates from a release that keeps the law of its table: the statistics of the file itself.
+
+Where every row is released as often as the table has it, shares, means and tables of the released
+columns have the table's values in expectation: nothing is to be corrected. `estimate_shares` gives
+the shares of one or several columns with their errors:
+
+- *For the table.* Given the table, independent draws of N records add the variance
+
+      (1/N) sum over x of P(x) q(x) (1 - q(x)),   q(x) = sum over y with the value of W(y|x),
+
+  to a share. With fixed counts they add nothing: the shares are the table's.
+- *For the population* that the records are an independent sample of, p (1 - p) / N more for the
+  sample. The plan is made from these very records, so both together are at most 2 p (1 - p) / N
+  (docs/explanation/rows-theory.md, proposition 7).
+
+For example, with one in four nurses released as a clerk and the other way round, the share of
+nurses among 100 records, half of them nurses, has the standard error sqrt(.25 * .75 / 100) = .043
+for the table, and .066 for the population.
+
+A mean of a column by groups, or a regression, is that of the file; `design_effect` is the factor by
+which the variance of a mean grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import NormalDist
+
+import numpy as np
+
+from mechdesign.analysis.column_frequencies import Array, ColumnFrequencies
+from mechdesign.analysis.counting import count_release
+from mechdesign.analysis.released_table import Advance, released_file
+from mechdesign.analysis.score_intervals import check_level
+from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike
+from mechdesign.core.integers import Integers
+from mechdesign.core.wording import listed
+from mechdesign.formats.text_options import TextOptions
+
+POPULATION = "population"
+RECORDS = "records"
+
+NOT_KEPT = (
+    "this channel does not keep the law of its table, so the shares of the released file are not "
+    "those of the table, and what they were is not identified: design the channel with the law "
+    "kept (--release with --smallest-group 1 and without --free-frequencies)"
+)
+
+
+def estimate_shares(
+    channel: Channel,
+    released: PathLike,
+    columns: Sequence[str] | None = None,
+    *,
+    level: float = 0.95,
+    target: str = POPULATION,
+    fixed: bool = False,
+    text: TextOptions | None = None,
+    advance: Advance | None = None,
+) -> list[ColumnFrequencies]:
+    """The shares of released columns, each by itself, or of several together.
+
+    Parameters
+    ----------
+    channel : Channel
+        With its table, whose law it keeps.
+    released : path
+        CSV or Parquet, read batch by batch.
+    columns : sequence of str, optional
+        Columns whose values are crossed; by default every released column by itself.
+    level : float
+        Confidence level of each interval, in (0, 1).
+    target : {"population", "records"}
+        What the intervals are for.
+    fixed : bool
+        Whether the counts of the draws were fixed, as the manifest of the release says.
+    text : TextOptions, optional
+        How a CSV is written.
+    advance : callable, optional
+        Called with the number of further records, for progress.
+
+    Raises
+    ------
+    InputError
+        If the channel does not keep the law, a column is not released, or the file has a row that
+        the channel never releases.
+    """
+    if not channel.keeps_law:
+        raise InputError(NOT_KEPT)
+    confidence = check_level(level)
+    if target not in (POPULATION, RECORDS):
+        raise InputError(f"the target ({target!r}) must be population or records")
+    names = channel.useful.columns
+    groups = [(name,) for name in names]
+    if columns is not None:
+        unknown = [name for name in columns if name not in names]
+        if unknown:
+            raise InputError(
+                f"the channel releases no column {listed(unknown)} (it releases "
+                f"{listed(names)})"
+            )
+        groups = [tuple(columns)]
+    file = released_file(
+        channel, released, None, None, "label", text=text, advance=advance
+    )
+    counted = count_release(file)
+    for finding in counted.findings:
+        if finding.kind == "label":
+            raise InputError(finding.text)
+    counts = counted.counts[0]
+    estimates: list[ColumnFrequencies] = []
+    for group in groups:
+        estimates.append(
+            _shares_of(channel, counts, group, confidence, target, fixed=fixed)
+        )
+    return estimates
+
+
+def _shares_of(
+    channel: Channel,
+    counts: Integers,
+    group: tuple[str, ...],
+    level: float,
+    target: str,
+    *,
+    fixed: bool,
+) -> ColumnFrequencies:
+    """The shares of the crossed values of some columns."""
+    places = [channel.useful.columns.index(name) for name in group]
+    values: dict[tuple[str, ...], int] = {}
+    of_output = np.array(
+        [
+            values.setdefault(tuple(cells[place] for place in places), len(values))
+            for cells in channel.output_cells
+        ]
+    )
+    records = int(counts.sum())
+    shares = np.bincount(of_output, counts, len(values)) / max(records, 1)
+    variance = np.zeros(len(values))
+    if not fixed:
+        variance += _drawn(channel, of_output, len(values)) / max(records, 1)
+    if target == POPULATION:
+        variance += shares * (1.0 - shares) / max(records, 1)
+    errors = np.sqrt(variance)
+    width = NormalDist().inv_cdf((1.0 + level) / 2.0) * errors
+    return ColumnFrequencies(
+        columns=group,
+        symbols=tuple(values),
+        estimates=shares,
+        standard_errors=errors,
+        lower=np.clip(shares - width, 0.0, 1.0),
+        upper=np.clip(shares + width, 0.0, 1.0),
+        unbiased=shares,
+        records=records,
+        level=level,
+        unresolved=np.zeros(len(values)),
+        unidentified=0.0,
+    )
+
+
+def _drawn(channel: Channel, of_output: Integers, values: int) -> Array:
+    """sum over x of P(x) q(x) (1 - q(x)) of every value, for independent draws."""
+    joint = channel.joint
+    if joint is None:
+        raise InputError(
+            "the errors of the draws need the table that the channel was designed for, and this "
+            "channel carries none (a public one)"
+        )
+    integers = channel.integers
+    # q(x) of the pairs of a row and a value that occur, added up over outputs of the same value.
+    numbers = integers.row_of * values + of_output[integers.indices]
+    pairs, which = np.unique(numbers, return_inverse=True)
+    q = np.minimum(np.bincount(which.ravel(), channel.shares), 1.0)
+    return np.bincount(
+        pairs % values, joint.p_x[pairs // values] * q * (1.0 - q), values
+    )

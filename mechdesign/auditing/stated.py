@@ -1,0 +1,326 @@
+"""What a channel file states, held against its own table.
+
+A channel carries a promise and figures beside its integers. Whoever edits the integers of a file
+can renew its hash, so the hash proves nothing: only the table proves the promise. `statement_of`
+computes again whatever the table decides:
+
+- the promise, by the exact audit (`either.audit`);
+- the budgets that are achieved, which are exact;
+- the share of the information that is kept, I(X;Y) and H(X), to `ROUNDING`;
+- of a channel of least cost the share of true records, the largest change of a frequency, and the
+  cost where the objective is truth or a distance; they are exact.
+
+Each stated figure is then right, wrong, or only stated, as is every bound on other channels, which
+would need the search again. For example, a file states nmi 0.9, but the integers keep 0.42: `wrong`
+has ("nmi", 0.9, 0.42).
+
+A public channel has no table, so that nothing of it is checked (`kept` is None). `refuse_broken` is
+for releases: it raises where the table disproves the promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from operator import mul
+from typing import Any, NamedTuple
+
+from mechdesign.auditing.averages import average_verdicts
+from mechdesign.auditing.either import audit
+from mechdesign.auditing.measures import beyond_given, utility
+from mechdesign.auditing.verdict import achieved_by
+from mechdesign.channel.box_channel import BoxChannel
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import ChannelRecord, Objective
+from mechdesign.core.balls import quotient_above
+from mechdesign.core.errors import InputError, NotPrivate
+from mechdesign.core.rationals import fraction_of
+from mechdesign.notions import Notion
+from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import numbers_of
+
+ROUNDING = 1e-13
+"""Largest difference of a stated and a computed share of information that is no fault.
+
+Both lie below the true share by at most 5e-15 (`measures.Utility`), on any machine. In nats the
+same holds in proportion to H(X). The rest is reserve.
+"""
+
+SHARES = ("entropy", "mutual_information", "nmi")
+"""Figures in doubles; all others are exact."""
+
+UPPER_BOUND = "upper_bound_nmi"
+GAP = "gap_nmi"
+LOWER_BOUND = "cost_lower_bound"
+
+
+class WrongFigure(NamedTuple):
+    """A figure of a file that its own table disproves."""
+
+    name: str
+    stated: float
+    computed: float
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What of a channel file holds.
+
+    Attributes
+    ----------
+    promise : Notion or None
+        What the file promises; None if it promises nothing.
+    kept : bool or None
+        Whether its table proves the promise; None without a table, or without a promise.
+    right, only_stated : tuple of str
+        The figures that were computed again and agree, and those that were not computed again.
+    wrong : tuple of WrongFigure
+    """
+
+    promise: Notion | None
+    kept: bool | None
+    right: tuple[str, ...] = ()
+    wrong: tuple[WrongFigure, ...] = ()
+    only_stated: tuple[str, ...] = ()
+
+    @property
+    def disproved(self) -> bool:
+        """Whether the table disproves the promise or a figure."""
+        return self.kept is False or bool(self.wrong)
+
+
+def promise_stated(channel: Channel | BoxChannel) -> Notion | None:
+    """The promise of a channel; None if it promises nothing."""
+    if isinstance(channel, BoxChannel):
+        for part in channel.parts:
+            if part.channel is not None:
+                return promise_stated(part.channel)
+        return None
+    return channel.record.promise(channel.sensitive)
+
+
+def has_table(channel: Channel | BoxChannel) -> bool:
+    """Whether a channel carries the table, or the counts, that decide its promise."""
+    if isinstance(channel, BoxChannel):
+        # Parts that release nothing have no counts, and need none.
+        parts = [part.channel for part in channel.parts if part.channel is not None]
+        return all(part.joint is not None for part in parts)
+    return channel.joint is not None
+
+
+def keeps_promise(channel: Channel | BoxChannel) -> bool | None:
+    """Whether a channel keeps its promise on its own table, exactly.
+
+    None if it has no table, or promises nothing.
+    """
+    if not has_table(channel):
+        return None
+    if not isinstance(channel, Channel):
+        return audit(channel).satisfied
+    joint = channel.joint
+    assert joint is not None  # `has_table` said so
+    notion = promise_stated(channel)
+    if notion is not None:
+        return audit(channel, joint, notion).satisfied
+    averages = average_verdicts(channel, joint, channel.record.averages)
+    if not averages:
+        return None
+    return all(average.kept for average in averages)
+
+
+def refuse_broken(channel: Channel | BoxChannel, name: str = "the channel") -> bool:
+    """Refuse a channel whose own table disproves its promise; whether the table proved it.
+
+    Raises
+    ------
+    NotPrivate
+        If the promise does not hold.
+    """
+    kept = keeps_promise(channel)
+    if kept is False:
+        notion = promise_stated(channel)
+        promised = "its promise"
+        if notion is not None:
+            promised = f"its promise {notion.text}"
+        raise NotPrivate(
+            f"{name} breaks {promised} on its own table, so the file was edited or damaged: "
+            "nothing goes out through it; design it anew (`mechdesign audit` shows where)"
+        )
+    return kept is True
+
+
+def refuse_wrong_figures(statement: Statement) -> None:
+    """Raise NotPrivate at the first figure of a file that its own table disproves."""
+    if statement.wrong:
+        raise NotPrivate(wrong_text(statement.wrong[0]))
+
+
+def wrong_text(wrong: WrongFigure) -> str:
+    """A sentence on a figure that is wrong."""
+    if wrong.name in (UPPER_BOUND, LOWER_BOUND):
+        reached = "keeps"
+        if wrong.name == LOWER_BOUND:
+            reached = "costs"
+        return (
+            f"the file states {wrong.name} {wrong.stated:.12g} for all channels, but its own "
+            f"{reached} {wrong.computed:.12g}: the file was edited or damaged"
+        )
+    return (
+        f"the file states {wrong.name} {wrong.stated:.12g}, but its integers and its table give "
+        f"{wrong.computed:.12g}: the file was edited or damaged"
+    )
+
+
+def statement_of(channel: Channel | BoxChannel) -> Statement:
+    """Hold all that a channel states against its own table.
+
+    Raises
+    ------
+    InputError
+        If the rows are no probabilities.
+    """
+    promise = promise_stated(channel)
+    stated = stated_figures(channel)
+    if not has_table(channel):
+        return Statement(promise, None, only_stated=tuple(stated))
+    computed = _computed_figures(channel)
+    right: list[str] = []
+    wrong: list[WrongFigure] = []
+    only_stated: list[str] = []
+    for name, value in stated.items():
+        if name not in computed:
+            only_stated.append(name)
+        elif _agree(name, value, computed[name], computed.get("entropy", 1.0)):
+            right.append(name)
+        else:
+            wrong.append(WrongFigure(name, value, computed[name]))
+    # A bound that the channel itself passes is disproved without a search.
+    bound = stated.get(UPPER_BOUND)
+    kept_share = computed.get("nmi")
+    if bound is not None and kept_share is not None and bound < kept_share - ROUNDING:
+        only_stated.remove(UPPER_BOUND)
+        wrong.append(WrongFigure(UPPER_BOUND, bound, kept_share))
+    least = stated.get(LOWER_BOUND)
+    cost = computed.get("cost")
+    if least is not None and cost is not None and least > cost:
+        only_stated.remove(LOWER_BOUND)
+        wrong.append(WrongFigure(LOWER_BOUND, least, cost))
+    return Statement(
+        promise,
+        keeps_promise(channel),
+        right=tuple(right),
+        wrong=tuple(wrong),
+        only_stated=tuple(only_stated),
+    )
+
+
+def stated_figures(channel: Channel | BoxChannel) -> dict[str, float]:
+    """The numbers that the record of a channel states, by their names in the file."""
+    if isinstance(channel, BoxChannel):
+        return {}
+    record = channel.record
+    figures: dict[str, float] = {}
+    for part in (record.achieved, record.utility, record.certificate):
+        figures |= _numbers(part or {})
+    if isinstance(record, ChannelRecord):
+        for average in record.averages:
+            if average.lower_bound is not None:
+                figures[f"{average.measure} lower_bound"] = average.lower_bound
+    return figures
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    """The entries that are numbers."""
+    numbers: dict[str, float] = {}
+    for name, value in values.items():
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            numbers[name] = value
+    return numbers
+
+
+def _computed_figures(channel: Channel | BoxChannel) -> dict[str, float]:
+    """The figures that the table of a channel decides."""
+    if isinstance(channel, BoxChannel):
+        return {}
+    joint = channel.joint
+    assert joint is not None  # the caller asked `has_table`
+    figures = asdict(beyond_given(utility(channel, joint), joint, channel.given))
+    # With earlier releases the file has the budgets of all together, which it cannot prove alone.
+    if not channel.record.after:
+        figures |= asdict(achieved_by(channel, joint))
+    bound = (channel.record.certificate or {}).get(UPPER_BOUND)
+    if isinstance(bound, int | float):
+        figures[GAP] = max(0.0, bound - figures["nmi"])
+    # What rows cost depends on weights of columns and ranks of numbers, which are only stated.
+    if channel.record.objective is not None and channel.published is None:
+        figures |= _least_figures(channel, joint, channel.record.objective)
+    return figures
+
+
+def _agree(name: str, stated: float, computed: float, entropy: float) -> bool:
+    """Whether a stated figure is the computed one, but for the rounding of doubles."""
+    if name in SHARES or name == GAP:
+        return abs(stated - computed) <= ROUNDING * max(1.0, entropy)
+    return stated == computed
+
+
+def _least_figures(
+    channel: Channel, joint: Joint, objective: Objective
+) -> dict[str, float]:
+    """Figures of a channel of least cost, whose outputs are its own symbols: rounded against it."""
+    counts = joint.useful_counts
+    whole = joint.total * channel.denominator
+    unchanged = sum(map(mul, counts, channel.own_entries))
+    figures = {
+        "truth": 0.0 - quotient_above(-unchanged, whole),
+        "frequency_deviation": quotient_above(_largest_change(channel, counts), whole),
+    }
+    if objective.name == "truth":
+        figures["cost"] = quotient_above(whole - unchanged, whole)
+    elif objective.name == "distance":
+        cost = _expected_distance(
+            channel, joint, squared=objective.distance == "squared"
+        )
+        figures["cost"] = quotient_above(*cost.as_integer_ratio())
+    return figures
+
+
+def _largest_change(channel: Channel, counts: tuple[int, ...]) -> int:
+    """The largest change of a symbol's expected records, times the denominator."""
+    released = dict.fromkeys(channel.useful.names, 0)
+    columns = zip(channel.outputs, channel.columns, strict=True)
+    for label, (symbols, entries) in columns:
+        released[label] = sum(
+            counts[x] * entry for x, entry in zip(symbols, entries, strict=True)
+        )
+    changes = [
+        abs(mass - count * channel.denominator)
+        for mass, count in zip(released.values(), counts, strict=True)
+    ]
+    return max(changes)
+
+
+def _expected_distance(channel: Channel, joint: Joint, *, squared: bool) -> Fraction:
+    """The expected distance between a number and the one that is released for it."""
+    useful = channel.useful
+    if any(useful.bins):
+        numbers = list(numbers_of(useful))
+    else:
+        numbers = [fraction_of(text) for (text,) in useful.symbols]
+    number_of = dict(zip(useful.names, numbers, strict=True))
+    total = Fraction(0)
+    columns = zip(channel.outputs, channel.columns, strict=True)
+    for label, (symbols, entries) in columns:
+        released = number_of[label]
+        for x, entry in zip(symbols, entries, strict=True):
+            own = numbers[x]
+            if own is None or released is None:
+                raise InputError(
+                    "a channel of least distance has a symbol without a number"
+                )
+            distance = abs(own - released)
+            if squared:
+                distance *= distance
+            total += joint.useful_counts[x] * entry * distance
+    return total / (joint.total * channel.denominator)

@@ -1,0 +1,113 @@
+"""The relative promise: lifts against the belief of somebody who knows the given columns.
+
+The given columns k of a record are seen with every output. A *total* promise bounds P(s|k, y)
+against P(s), as for every channel. A *relative* one bounds it against P(s|k), the belief of
+somebody who knows the given columns. So each stratum, a combination of given cells, has limits of
+its own (`stratum_demands`): those of the table with the sums of the stratum in the place of P(s).
+
+For example, of 60 and 40 records of s and t a stratum has 10 and 30. An output of the stratum with
+the masses 2 and 3 has the lift (2/5) / (10/40) = 1.6 of s there, and (2/5) / (60/100) = 0.67 in
+total.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mechdesign.auditing.columns import Entries
+from mechdesign.auditing.demands import Demand, stacked
+from mechdesign.auditing.extremes import (
+    Achieved,
+    Extreme,
+    LargestQuotients,
+    output_masses,
+    smallest_budgets,
+)
+from mechdesign.channel.channel import Channel
+from mechdesign.notions import Notion
+from mechdesign.tables.joint import Joint
+
+
+def strata_of(given: Sequence[str], joint: Joint) -> list[int]:
+    """The stratum of every useful symbol of a table: strata are numbered as they first occur."""
+    useful = joint.useful
+    places = [useful.columns.index(name) for name in given]
+    numbers: dict[tuple[str, ...], int] = {}
+    strata: list[int] = []
+    for cells in useful.parts_of_symbols(places):
+        strata.append(numbers.setdefault(cells, len(numbers)))
+    return strata
+
+
+def stratum_demands(
+    demands: Sequence[Demand], joint: Joint, notion: Notion, strata: Sequence[int]
+) -> list[list[Demand]]:
+    """For each stratum the demands with P(s|k) in the place of P(s).
+
+    Parameters
+    ----------
+    demands : sequence of Demand
+        Those of the table: for each earlier output one for each secret, in this order.
+    joint : Joint
+        The table over the columns that are released.
+    notion : Notion
+    strata : sequence of int
+        The stratum of every useful symbol.
+    """
+    secrets = stacked(joint.counts, joint, notion)
+    by_stratum: list[list[Demand]] = []
+    for k in range(max(strata) + 1):
+        members = [x for x, stratum in enumerate(strata) if stratum == k]
+        sums = [
+            [sum(row[x] for x in members) for row in secret.counts]
+            for secret in secrets
+        ]
+        of_stratum: list[Demand] = []
+        for place, demand in enumerate(demands):
+            of_stratum.append(replace(demand, sums=sums[place % len(secrets)]))
+        by_stratum.append(of_stratum)
+    return by_stratum
+
+
+def given_achieved(joint: Joint, given: Sequence[str]) -> Achieved:
+    """The smallest budgets that bound what the given columns alone tell, against P(s)."""
+    strata = strata_of(given, joint)
+    largest = LargestQuotients()
+    for secret in joint.secrets:
+        free = (math.inf,) * len(secret.sensitive)
+        demand = Demand(
+            counts=secret.counts,
+            sums=secret.sensitive_counts,
+            names=secret.sensitive.names,
+            lower=free,
+            upper=free,
+            ratio=math.inf,
+        )
+        members: dict[int, list[int]] = {}
+        for x, stratum in enumerate(strata):
+            members.setdefault(stratum, []).append(x)
+        for stratum, inputs in members.items():
+            largest.add(
+                output_masses(demand, inputs, [1] * len(inputs)), demand, stratum
+            )
+    return smallest_budgets(largest.extremes)
+
+
+def relative_lifts(
+    channel: Channel,
+    columns: Sequence[Entries],
+    demands: Sequence[Demand],
+    joint: Joint,
+    notion: Notion,
+) -> list[Extreme]:
+    """As `extremes.extreme_lifts`, each output measured against its stratum."""
+    strata = strata_of(channel.given, joint)
+    by_stratum = stratum_demands(demands, joint, notion, strata)
+    largest = LargestQuotients()
+    for y, (inputs, values) in enumerate(columns):
+        # All inputs of an output have its given cells (`Channel`).
+        for demand in by_stratum[strata[inputs[0]]]:
+            largest.add(output_masses(demand, inputs, values), demand, y)
+    return largest.extremes

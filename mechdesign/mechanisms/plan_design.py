@@ -1,0 +1,575 @@
+"""Rows that are released as rows of the table: a transport plan between the table's own rows.
+
+A *plan* F(x, y) says how much of the mass P(x) of the row x is released as the row y. Its row sums
+are P(x). With the law kept its column sums are P(y), too: every row is released as often as the
+table has it, and rows that no record has never occur. The channel is W(y|x) = F(x, y) / P(x).
+
+`plan_design` goes through these steps:
+
+1. The promise becomes linear limits on what goes to each output (`plan_limits`), the objective
+   costs of pairs of rows (`plan_costs`).
+2. `solvers.plans` finds a plan of least cost with a proven bound, in each stratum of the given
+   columns by itself.
+3. The plan becomes integers with exact row and column sums (`solvers.plans.integer_plan`), which
+   the exact audit must pass; if it does not, the next plan keeps more distance from the budgets.
+4. The figures are computed from the integers.
+
+docs/explanation/rows-theory.md has the proofs.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mechdesign.auditing.demands import Demand, demands_of
+from mechdesign.auditing.extremes import LargestQuotients, output_masses
+from mechdesign.auditing.law import Law, law_of
+from mechdesign.auditing.measures import beyond_given, utility
+from mechdesign.auditing.strata import strata_of, stratum_demands
+from mechdesign.auditing.verdict import Audit, audit
+from mechdesign.channel.channel import DENOMINATOR, Channel
+from mechdesign.channel.output_cells import own_rows
+from mechdesign.channel.record import RELATIVE, TOTAL, ChannelRecord, Objective
+from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
+from mechdesign.core.integers import Integers
+from mechdesign.core.progress import Step, Steps
+from mechdesign.core.wording import listed, quoted
+from mechdesign.mechanisms.least_cost_limits import stays_of_symbols
+from mechdesign.mechanisms.least_cost_matrix import exact_costs
+from mechdesign.mechanisms.plan_costs import (
+    RANKS,
+    CodedCells,
+    cell_costs,
+    check_distance,
+    column_weights,
+)
+from mechdesign.mechanisms.plan_integers import plan_rows
+from mechdesign.mechanisms.plan_limits import limits_of_demands
+from mechdesign.mechanisms.result import Design, LeastCost, finish
+from mechdesign.mechanisms.rounding import Rounded
+from mechdesign.mechanisms.rules import check_sensitive
+from mechdesign.mechanisms.smallest_groups import (
+    GroupLaw,
+    default_smallest_group,
+    group_law,
+)
+from mechdesign.notions import Notion
+from mechdesign.tables.joint import Joint
+from solvers import Array
+from solvers.plans import (
+    CellCosts,
+    MatrixCosts,
+    Plan,
+    PlanError,
+    PlanProblem,
+    solve_plan,
+)
+
+MARGINS = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
+"""Relative distances from the budgets that are tried in turn: rounding a plan to integers moves the
+lifts of a row of few records by some 1e-10, and solvers keep limits to 1e-9."""
+
+GROUP_TIME = 20.0
+"""Most seconds for the choice of the rows that are released with a smallest group."""
+
+GROUP_SHARE = 0.4
+"""Most of the time limit that this choice may take."""
+
+TRUTH = "truth"
+DISTANCE = "distance"
+COSTS = "costs"
+
+METHOD = "plan"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PlanRequest:
+    """What is asked of a release of rows as rows of the table.
+
+    Parameters
+    ----------
+    joint : Joint
+        The table over the released columns, given ones included.
+    notion : Notion
+        On single lifts.
+    given : tuple of str
+        Columns that are released as they are.
+    promise : {"total", "relative"}
+    objective : {"truth", "distance"} or matrix of costs
+    distance : {"ranks", "absolute"}, optional
+        With the objective distance: of ranks of numbers (the default), or of numbers themselves.
+    column_weights : mapping of column to number, optional
+    keep_law : bool
+        Whether every row is released as often as the table has it.
+    stay, forbid : as for `DesignRequest`
+    never : sequence of mappings of column to text
+        Combinations of cells that are never released.
+    smallest_group : int or None
+        Least number of records of the rows that are released; None for the default.
+    known : tuple of str
+        Columns that count for the groups; all released ones by default.
+    whole, after : Joint and channels
+        The table with the columns of earlier releases, and these.
+    time_limit : float, optional
+        Seconds of processor time.
+    gap : float
+        Distance from the proven least cost at which the search ends.
+    """
+
+    joint: Joint
+    notion: Notion
+    given: tuple[str, ...] = ()
+    promise: str = TOTAL
+    objective: Any = TRUTH
+    distance: str | None = None
+    column_weights: Mapping[str, Any] | None = None
+    keep_law: bool = True
+    stay: Any = None
+    forbid: Iterable[tuple[str, str]] = ()
+    never: Sequence[Mapping[str, str]] = ()
+    smallest_group: int | None = None
+    known: tuple[str, ...] = ()
+    whole: Joint | None = None
+    after: Sequence[Channel] = ()
+    time_limit: float | None = None
+    gap: float = 1e-4
+    progress: Steps | None = None
+
+
+def plan_design(request: PlanRequest) -> Design:
+    """The plan of least cost for a promise, verified exactly, as a design.
+
+    Raises
+    ------
+    InputError
+        If an option does not fit the table.
+    NotPrivate
+        If the given columns alone break the promise, or the restrictions leave no plan.
+    SolverFailure
+        If no plan passed the exact audit.
+    """
+    started = time.perf_counter()
+    joint = request.joint
+    if request.notion.limits.mean is not None:
+        raise InputError(
+            f"{request.notion.name} bounds averages: a release of rows as rows of the table "
+            "bounds single lifts; use alip, lip, ldp, max-lift or min-lift, or free outputs "
+            "(--objective information)"
+        )
+    check_sensitive(joint)
+    cells = CodedCells.of(joint.useful)
+    costs = _costs(request, cells)
+    groups = _groups(request, cells)
+    demands = demands_of(request.whole or joint, request.notion, request.after, joint)
+    strata = [0] * len(joint.useful)
+    by_stratum: list[list[Demand]] = [demands]
+    if request.given:
+        strata = strata_of(request.given, joint)
+        by_stratum = [demands] * (max(strata) + 1)
+        if request.promise == RELATIVE:
+            by_stratum = stratum_demands(demands, joint, request.notion, strata)
+        if request.promise == TOTAL:
+            check_given(joint, request.given, by_stratum, strata)
+    problem = _problem(request, costs, groups, strata, by_stratum)
+    record = ChannelRecord(promise_kind=request.promise)
+    failure: Exception | None = None
+    for margin in MARGINS:
+        try:
+            plan = solve_plan(
+                problem,
+                time_limit=request.time_limit,
+                gap=request.gap,
+                margin=margin,
+                progress=_shown(request.progress),
+            )
+        except PlanError as error:
+            raise _refusal(request, error) from None
+        channel = replace(_channel(request, plan, groups), record=record)
+        verdict = audit(
+            channel, request.whole or joint, request.notion, after=request.after
+        )
+        if verdict.satisfied:
+            return _design(request, cells, channel, verdict, plan, groups, started)
+        failure = SolverFailure(
+            "no plan passed the exact audit: give a larger budget, or release fewer columns"
+        )
+    raise failure or SolverFailure("no plan was computed")
+
+
+def _shown(progress: Steps | None) -> Callable[[float, float], None] | None:
+    """The caller's progress in the form of the solver."""
+    if progress is None:
+        return None
+
+    def show(cost: float, bound: float) -> None:
+        text = f"cost {cost:.5g}, at least {bound:.5g}"
+        progress(Step(text, {"cost": cost, "cost_lower_bound": bound}))
+
+    return show
+
+
+def _costs(request: PlanRequest, cells: CodedCells) -> CellCosts | MatrixCosts:
+    """The costs of the objective."""
+    check_distance(request.objective, request.distance)
+    if isinstance(request.objective, str):
+        return cell_costs(
+            request.joint,
+            cells,
+            request.given,
+            request.objective,
+            request.distance,
+            request.column_weights,
+        )
+    units, unit = exact_costs(request.objective, request.joint)
+    values = [value / unit for value in units.ravel().tolist()]
+    return MatrixCosts(np.array(values).reshape(units.shape))
+
+
+def _groups(request: PlanRequest, cells: CodedCells) -> GroupLaw | None:
+    """The rows that are released and how often, where small groups are not; None for all rows."""
+    joint = request.joint
+    size = request.smallest_group
+    known = _places(request.known, cells)
+    counts = np.array(joint.useful_counts, dtype=object)
+    if size is None:
+        size = 1
+        if request.keep_law and joint.is_counts:
+            size = default_smallest_group(cells.codes, counts.astype(np.int64), known)
+    if size == 1:
+        return None
+    if not joint.is_counts:
+        raise InputError(
+            "a smallest group counts records, and this table has weights or probabilities"
+        )
+    if not request.keep_law:
+        raise InputError(
+            "a smallest group fixes how often each row is released, and free frequencies leave it "
+            "open: leave one of them out (--smallest-group, --free-frequencies)"
+        )
+    return group_law(
+        cells.codes,
+        counts.astype(np.int64),
+        size,
+        known,
+        given=_places(request.given, cells) or (),
+        time_limit=_group_time(request),
+        progress=request.progress,
+    )
+
+
+def _places(names: Sequence[str], cells: CodedCells) -> list[int] | None:
+    """The places of some columns; None where none is named."""
+    if not names:
+        return None
+    unknown = [name for name in names if name not in cells.columns]
+    if unknown:
+        raise InputError(f"known: {listed(unknown)} is not released")
+    return [cells.columns.index(name) for name in names]
+
+
+def _group_time(request: PlanRequest) -> float:
+    """Seconds for the choice of the rows that are released."""
+    if request.time_limit is None:
+        return GROUP_TIME
+    return min(GROUP_TIME, request.time_limit * GROUP_SHARE)
+
+
+def check_given(
+    joint: Joint,
+    given: Sequence[str],
+    by_stratum: Sequence[Sequence[Demand]],
+    strata: Sequence[int],
+) -> None:
+    """Raise NotPrivate where the given columns alone break a total promise, decided exactly."""
+    useful = joint.useful
+    for k, demands in enumerate(by_stratum):
+        members = [x for x, stratum in enumerate(strata) if stratum == k]
+        largest = LargestQuotients()
+        for demand in demands:
+            masses = output_masses(demand, members, [1] * len(members))
+            largest.add(masses, demand, k)
+        if all(extreme.kept for extreme in largest.extremes):
+            continue
+        symbol = useful.symbols[members[0]]
+        cells = [f"{name}={symbol[useful.columns.index(name)]}" for name in given]
+        raise NotPrivate(
+            f"the given columns alone break the promise where {listed(cells)}: release them "
+            "(--release), or promise relative to them (--promise relative)"
+        )
+
+
+def _problem(
+    request: PlanRequest,
+    costs: CellCosts | MatrixCosts,
+    groups: GroupLaw | None,
+    strata: Sequence[int],
+    by_stratum: Sequence[Sequence[Demand]],
+) -> PlanProblem:
+    """The program of the request."""
+    joint = request.joint
+    targets: Array | None = None
+    if groups is not None:
+        targets = groups.targets / joint.total
+    elif request.keep_law:
+        targets = joint.p_x
+    return PlanProblem(
+        masses=joint.p_x,
+        targets=targets,
+        costs=costs,
+        limits=limits_of_demands(by_stratum, strata, joint.useful_counts),
+        strata=np.array(strata) if request.given else None,
+        forbidden=_forbidden(request),
+        stay=_stay(request),
+    )
+
+
+def _stay(request: PlanRequest) -> Array | None:
+    """The least share of each row that stays."""
+    if request.stay is None:
+        return None
+    shares = stays_of_symbols(request.stay, request.joint)
+    return np.array(list(map(float, shares)))
+
+
+def _forbidden(request: PlanRequest) -> tuple[Integers, Integers] | None:
+    """The pairs of rows (from, to) that no plan may use."""
+    useful = request.joint.useful
+    pairs = forbidden_pairs(request)
+    never = never_released(request)
+    if never and request.keep_law:
+        name = quoted(useful.names[never[0]])
+        raise NotPrivate(
+            f"never: records of the table have the row {name}, and the law of the table is kept; "
+            "leave it open (--free-frequencies), or leave --never out"
+        )
+    for y in never:
+        pairs += [(x, y) for x in range(len(useful))]
+    if not pairs:
+        return None
+    rows, columns = zip(*pairs, strict=True)
+    return np.array(rows, dtype=np.int64), np.array(columns, dtype=np.int64)
+
+
+def forbidden_pairs(request: PlanRequest) -> list[tuple[int, int]]:
+    """The pairs of positions that `forbid` names.
+
+    Each side of a pair is the name of a row, or a cell as ``column=text``: then every row with the
+    one cell is never released as a row with the other.
+    """
+    pairs: list[tuple[int, int]] = []
+    for pair in request.forbid:
+        # A text of two letters has a length of 2 as well.
+        if isinstance(pair, str) or len(pair) != 2:
+            raise InputError(
+                f"forbid: {quoted(pair)} must be a pair of symbols, (from, to)"
+            )
+        sources = _meant(pair[0], request.joint, "forbid")
+        targets = set(_meant(pair[1], request.joint, "forbid"))
+        for source in sources:
+            pairs += [(source, target) for target in targets if target != source]
+    return pairs
+
+
+def _meant(text: str, joint: Joint, option: str) -> list[int]:
+    """The positions of the rows that a text means: a name, a cell of any column, or COLUMN=CELL."""
+    useful = joint.useful
+    if text in useful.names:
+        return [useful.names.index(text)]
+    column, has_column, cell = text.partition("=")
+    if has_column and column in useful.columns:
+        places = [useful.columns.index(column)]
+    else:
+        cell = text
+        places = [
+            k
+            for k in range(len(useful.columns))
+            if any(symbol[k] == text for symbol in useful.symbols)
+        ]
+        if len(places) > 1:
+            names = [f"{useful.columns[k]}={text}" for k in places]
+            raise InputError(
+                f"{option}: {quoted(text)} is a cell of several columns: write {listed(names)}"
+            )
+    rows = [
+        x
+        for x, symbol in enumerate(useful.symbols)
+        if places and symbol[places[0]] == cell
+    ]
+    if not rows:
+        raise InputError(f"{option}: the table has no useful symbol {quoted(text)}")
+    return rows
+
+
+def never_released(request: PlanRequest) -> list[int]:
+    """The positions of the rows with a combination of cells that `never` names."""
+    useful = request.joint.useful
+    rows: set[int] = set()
+    for combination in request.never:
+        unknown = [name for name in combination if name not in useful.columns]
+        if unknown:
+            raise InputError(f"never: {listed(unknown)} is not released")
+        wanted = [
+            (useful.columns.index(name), text) for name, text in combination.items()
+        ]
+        for x, symbol in enumerate(useful.symbols):
+            if all(symbol[k] == text for k, text in wanted):
+                rows.add(x)
+    return sorted(rows)
+
+
+def _refusal(request: PlanRequest, error: PlanError) -> Exception:
+    """Why there is no plan, in the words of the user."""
+    if request.stay is not None or request.forbid or request.never:
+        return NotPrivate(
+            "no plan keeps the promise with these restrictions (stay, forbid, never): give a "
+            "larger budget, leave frequencies open (--free-frequencies), or relax them"
+        )
+    return SolverFailure(f"the plan could not be computed: {error}")
+
+
+def _channel(request: PlanRequest, plan: Plan, groups: GroupLaw | None) -> Channel:
+    """The channel of a plan, in integers."""
+    joint = request.joint
+    released: Sequence[int] | None = None
+    if request.keep_law:
+        released = joint.useful_counts
+        if groups is not None:
+            released = groups.targets.tolist()
+    rows = plan_rows(plan, joint.useful_counts, released)
+    outputs = rows.outputs.tolist()
+    return Channel(
+        useful=joint.useful,
+        outputs=tuple(joint.useful.names[y] for y in outputs),
+        rows=rows.integers,
+        denominator=DENOMINATOR,
+        joint=joint,
+        totals=rows.totals,
+        given=request.given,
+        published=own_rows(joint.useful, outputs),
+    )
+
+
+def _design(
+    request: PlanRequest,
+    cells: CodedCells,
+    channel: Channel,
+    verdict: Audit,
+    plan: Plan,
+    groups: GroupLaw | None,
+    started: float,
+) -> Design:
+    """The design of a verified channel with its figures."""
+    joint = request.joint
+    law = channel_law(channel, joint)
+    truth = column_truth(channel, cells, request.given)
+    weights = column_weights(cells.columns, request.given, request.column_weights)
+    unchanged = sum(truth[name] * weights[name] for name in truth)
+    name = request.objective if isinstance(request.objective, str) else COSTS
+    distance = None
+    if name == DISTANCE:
+        distance = request.distance or RANKS
+    least = LeastCost(
+        objective=Objective(
+            name=name,
+            distance=distance,
+            keep_frequencies=request.keep_law,
+            stay=_stay_record(request),
+            forbid=tuple((str(a), str(b)) for a, b in request.forbid),
+        ),
+        cost=_cost(channel, plan),
+        cost_lower_bound=max(0.0, plan.lower_bound),
+        truth=unchanged,
+        frequency_deviation=law.largest_deviation,
+    )
+    worth = beyond_given(utility(channel, joint), joint, request.given)
+    design = finish(
+        Rounded(channel, verdict), joint, name, METHOD, started, worth=worth
+    )
+    figures = {
+        **(design.channel.record.utility or {}),
+        **least.figures,
+        "truth_by_column": truth,
+        "law": law.record,
+    }
+    record = replace(
+        design.channel.record,
+        objective=least.objective,
+        utility=figures,
+        promise_kind=request.promise,
+    )
+    messages: list[str] = []
+    if plan.ended_early:
+        messages.append(
+            f"the search ended early, with {100 * (1 - least.cost):.1f} % of the cells unchanged; "
+            f"no plan keeps more than {100 * (1 - least.cost_lower_bound):.1f} %"
+        )
+    return replace(
+        design,
+        channel=channel.with_record(record),
+        least=least,
+        law=law,
+        truth=truth,
+        smallest_group=1 if groups is None else groups.k,
+        messages=tuple(messages),
+    )
+
+
+def _stay_record(request: PlanRequest) -> dict[str, str]:
+    """The least shares as the channel file keeps them."""
+    if request.stay is None:
+        return {}
+    shares = stays_of_symbols(request.stay, request.joint)
+    names = request.joint.useful.names
+    return {
+        name: str(share) for name, share in zip(names, shares, strict=True) if share
+    }
+
+
+def _cost(channel: Channel, plan: Plan) -> float:
+    """The cost of the integers: that of the plan, which they round by less than 1e-9 of it."""
+    return math.nextafter(plan.cost * (1.0 + 1e-9), math.inf)
+
+
+def channel_law(channel: Channel, joint: Joint) -> Law:
+    """What an analyst reads of the released rows of a channel (`auditing.law`)."""
+    law = law_of(
+        joint.useful_counts,
+        channel.integers,
+        channel.row_totals,
+        joint.useful.symbols,
+        channel.output_cells if channel.releases_symbols else None,
+        joint.useful.columns,
+    )
+    if law is None:
+        raise TypeError("free labels have no law of rows")
+    return law
+
+
+def column_truth(
+    channel: Channel, cells: CodedCells, given: Sequence[str]
+) -> dict[str, float]:
+    """The expected share of unchanged cells of each released column, rounded down."""
+    joint = channel.joint
+    if joint is None:
+        raise TypeError("a designed channel has its table")
+    index = joint.useful.index
+    outputs = np.array([index[symbol] for symbol in channel.output_cells])
+    integers = channel.integers
+    masses = joint.p_x[integers.row_of] * channel.shares
+    # A sum of n doubles errs by at most n units of rounding.
+    reserve = 1.0 - len(masses) * 2.0**-52
+    truth: dict[str, float] = {}
+    before = cells.codes[integers.row_of]
+    after = cells.codes[outputs[integers.indices]]
+    for k, name in enumerate(cells.columns):
+        if name in given:
+            continue
+        same = before[:, k] == after[:, k]
+        truth[name] = max(0.0, float(masses[same].sum()) * reserve)
+    return truth

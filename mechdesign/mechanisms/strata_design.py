@@ -1,0 +1,310 @@
+"""Free outputs beside given columns: a channel for each combination of given cells.
+
+The given columns are seen with every output, so the records of one combination k of their cells, a
+*stratum*, have a channel W_k of their own. A relative promise bounds P(s|k, y) against P(s|k): that
+is the promise itself on the table of the stratum. A total one bounds it against P(s):
+
+    P(s|k, y) / P(s) = l(s, k) P(s|k, y) / P(s|k),   l(s, k) = P(s|k) / P(s),
+
+so the stratum has the budgets eps_u - log l(s, k) and eps_l + log l(s, k) for the symbol s
+(docs/explanation/rows-theory.md, 'Strata'). For example, with eps_u = 0.5 and a stratum where s is
+1.2 times as likely as in the table, 0.318 are left.
+
+`by_strata` designs the channel of each stratum with its share of the time, and puts them together.
+The information that is kept is I(X;Y|K) / H(X|K).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from mechdesign.auditing.demands import demands_of
+from mechdesign.auditing.measures import Utility, beyond_given, utility
+from mechdesign.auditing.strata import strata_of
+from mechdesign.auditing.verdict import audit
+from mechdesign.channel.channel import DENOMINATOR, Channel
+from mechdesign.channel.output_cells import OutputCells
+from mechdesign.channel.record import RELATIVE, TOTAL, ChannelRecord
+from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
+from mechdesign.core.integers import IntegerRows
+from mechdesign.core.wording import listed
+from mechdesign.mechanisms.plan_design import check_given
+from mechdesign.mechanisms.request import DesignRequest
+from mechdesign.mechanisms.result import Certificate, Design, finish
+from mechdesign.mechanisms.rounding import Rounded
+from mechdesign.notions import Notion
+from mechdesign.tables.exact_table import without_empty
+from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import Variable
+
+SHRINK = 1e-12
+"""Nats by which the budgets of a stratum are smaller: they are logarithms of quotients, rounded."""
+
+IDENTITY = "identity"
+"""The mechanism of a stratum in which nothing is to be hidden."""
+
+
+class _Part(NamedTuple):
+    """The channel of one stratum: its inputs in the whole table, labels and integers."""
+
+    members: list[int]
+    labels: tuple[str, ...]
+    rows: IntegerRows
+    design: Design | None
+
+
+def by_strata(
+    request: DesignRequest,
+    joint: Joint,
+    notion: Notion,
+    design: Callable[[DesignRequest], Design],
+    started: float,
+) -> Design:
+    """The channel with free outputs and given columns, verified exactly.
+
+    Parameters
+    ----------
+    request : DesignRequest
+    joint : Joint
+        The table over the given and released columns.
+    notion : Notion
+    design : callable
+        Designs the request of one stratum.
+    started : float
+        On the clock of `time.perf_counter`.
+
+    Raises
+    ------
+    InputError
+        If an option does not go with given columns.
+    NotPrivate
+        If the given columns alone break a total promise.
+    SolverFailure
+        If the whole channel did not pass the exact audit.
+    """
+    _check(request)
+    strata = strata_of(request.given, joint)
+    if request.promise == TOTAL and notion.limits.mean is None:
+        demands = demands_of(joint, notion)
+        by_stratum = [demands] * (max(strata) + 1)
+        check_given(joint, request.given, by_stratum, strata)
+    released = [name for name in joint.useful.columns if name not in request.given]
+    parts: list[_Part] = []
+    for k in range(max(strata) + 1):
+        members = [x for x, stratum in enumerate(strata) if stratum == k]
+        share = len(members) / len(strata)
+        parts.append(_part(request, joint, notion, members, released, share, design))
+    channel = _whole(request, joint, parts, released)
+    record = ChannelRecord(promise_kind=request.promise)
+    channel = replace(channel, record=record)
+    verdict = audit(channel, joint, notion)
+    if not verdict.satisfied:
+        raise SolverFailure(
+            "the channel of all given columns did not pass the exact audit: give a larger budget"
+        )
+    worth = beyond_given(utility(channel, joint), joint, request.given)
+    result = finish(
+        Rounded(channel, verdict),
+        joint,
+        parts[0].design.mechanism if parts[0].design else IDENTITY,
+        "strata",
+        started,
+        worth=worth,
+        certificate=_certificate(joint, parts, worth),
+        messages=_messages(parts),
+    )
+    kept = replace(result.channel.record, promise_kind=request.promise)
+    return replace(result, channel=result.channel.with_record(kept))
+
+
+def _check(request: DesignRequest) -> None:
+    """Refuse options that a channel with given columns and free outputs does not have."""
+    refused = {
+        "after": bool(request.after),
+        "protect_each": request.protect_each,
+        "an average": request.average is not None,
+        "objective task": request.task is not None,
+        "an objective of queries": request.has_purpose and request.task is None,
+        "start": request.start is not None,
+    }
+    for name, is_given in refused.items():
+        if is_given:
+            raise InputError(
+                f"{name} is not built with given columns and free outputs: leave one of them out"
+            )
+
+
+def _released_names(
+    joint: Joint, members: Sequence[int], released: Sequence[str]
+) -> tuple[str, ...]:
+    """The names of the released cells of some rows."""
+    places = [joint.useful.columns.index(name) for name in released]
+    symbols = tuple(
+        tuple(joint.useful.symbols[x][place] for place in places) for x in members
+    )
+    return Variable(tuple(released), symbols).names
+
+
+def _table(joint: Joint, members: Sequence[int], released: Sequence[str]) -> Joint:
+    """The table of one stratum over the released columns."""
+    places = [joint.useful.columns.index(name) for name in released]
+    symbols = tuple(
+        tuple(joint.useful.symbols[x][place] for place in places) for x in members
+    )
+    bins = tuple(joint.useful.bins_of(place) for place in places)
+    useful = Variable(tuple(released), symbols, bins=bins if any(bins) else ())
+    counts = tuple(tuple(row[x] for x in members) for row in joint.counts)
+    # The sensitive symbols that the stratum does not have are no rows of its table.
+    table = without_empty(joint.sensitive, useful, counts, ())
+    return Joint.from_exact(table._replace(notices=()), is_counts=joint.is_counts)
+
+
+def _part(
+    request: DesignRequest,
+    joint: Joint,
+    notion: Notion,
+    members: list[int],
+    released: Sequence[str],
+    share: float,
+    design: Callable[[DesignRequest], Design],
+) -> _Part:
+    """The channel of one stratum."""
+    sensitive = [
+        count
+        for count in (sum(row[x] for x in members) for row in joint.counts)
+        if count
+    ]
+    if len(members) == 1 or len(sensitive) == 1:
+        # There is nothing to say, or nothing to hide: the audit of the whole decides.
+        identity = np.eye(len(members), dtype=np.int64) * DENOMINATOR
+        names = _released_names(joint, members, released)
+        return _Part(members, names, IntegerRows.from_array(identity), None)
+    table = _table(joint, members, released)
+    limit = request.time_limit
+    if limit is not None:
+        limit *= share
+    of_stratum = replace(
+        request,
+        joint=table,
+        notion=_budgets(request, joint, notion, table),
+        release=None,
+        given=(),
+        promise="total",
+        budgets=None,
+        time_limit=limit,
+        allow_identifier=True,
+        objective=request.objective,
+    )
+    result = design(of_stratum)
+    return _Part(members, result.channel.outputs, result.channel.integers, result)
+
+
+def _budgets(
+    request: DesignRequest, joint: Joint, notion: Notion, table: Joint
+) -> Notion:
+    """The notion of one stratum."""
+    limits = notion.limits
+    if request.promise == RELATIVE:
+        return notion
+    if limits.mean is not None:
+        raise InputError(
+            f"{notion.name} bounds averages: with given columns use alip, lip, ldp, max-lift or "
+            "min-lift, or a relative promise"
+        )
+    special = {name: (lower, upper) for name, lower, upper in limits.symbol_budgets}
+    total = dict(zip(joint.sensitive.names, joint.sensitive_counts, strict=True))
+    budgets: dict[str, tuple[float, float]] = {}
+    for name, count in zip(table.sensitive.names, table.sensitive_counts, strict=True):
+        lower, upper = special.get(name, (limits.lower, limits.upper))
+        lift = math.log(count * joint.total / (table.total * total[name]))
+        budgets[name] = (lower + lift - SHRINK, upper - lift - SHRINK)
+        if min(budgets[name]) <= 0.0:
+            raise NotPrivate(
+                "the given columns alone break the promise, or leave nothing of it: release them "
+                "(--release), or promise relative to them (--promise relative)"
+            )
+    missing = set(joint.sensitive.names) - set(table.sensitive.names)
+    if missing and math.isfinite(limits.lower):
+        raise NotPrivate(
+            f"the given columns alone rule out {listed(sorted(missing))} for some records: release "
+            "them (--release), or promise relative to them (--promise relative)"
+        )
+    # Ratios of lifts are the same against either prior.
+    if math.isinf(limits.lower) and math.isinf(limits.upper):
+        return notion
+    return notion.with_budgets(budgets)
+
+
+def _whole(
+    request: DesignRequest,
+    joint: Joint,
+    parts: Sequence[_Part],
+    released: Sequence[str],
+) -> Channel:
+    """The channels of all strata as one, whose outputs are given cells and a label."""
+    places = [joint.useful.columns.index(name) for name in request.given]
+    labels: list[str] = []
+    cells: list[tuple[str, ...]] = []
+    rows: dict[int, list[int]] = {}
+    for part in parts:
+        symbol = joint.useful.symbols[part.members[0]]
+        given = tuple(symbol[place] for place in places)
+        first = len(labels)
+        for label in part.labels:
+            labels.append(", ".join((*given, label)))
+            cells.append((*given, label))
+        for x, row in zip(part.members, part.rows.pairs(), strict=True):
+            moved = list(row)
+            moved[::2] = [place + first for place in row[::2]]
+            rows[x] = moved
+    return Channel(
+        useful=joint.useful,
+        outputs=_different(labels),
+        rows=IntegerRows.of_pairs(
+            [rows[x] for x in range(len(joint.useful))], len(labels)
+        ),
+        denominator=DENOMINATOR,
+        joint=joint,
+        given=tuple(request.given),
+        published=OutputCells((*request.given, ",".join(released)), tuple(cells)),
+    )
+
+
+def _different(labels: Sequence[str]) -> tuple[str, ...]:
+    """The labels, numbered where two strata would share one because of commas in their cells."""
+    if len(set(labels)) == len(labels):
+        return tuple(labels)
+    return tuple(f"{place + 1}: {label}" for place, label in enumerate(labels))
+
+
+def _certificate(joint: Joint, parts: Sequence[_Part], worth: Utility) -> Certificate:
+    """The bound of all strata together: the mean of their own, by their entropies."""
+    if not worth.entropy:
+        return Certificate()
+    bound = 0.0
+    for part in parts:
+        mass = float(joint.p_x[part.members].sum())
+        if part.design is None:
+            shares = joint.p_x[part.members] / mass
+            bound += mass * -float(np.sum(shares * np.log(shares)))
+            continue
+        upper = part.design.certificate.upper_bound_nmi
+        if upper is None:
+            return Certificate()
+        bound += mass * part.design.entropy * upper
+    share = min(1.0, bound / worth.entropy * (1.0 + 1e-12))
+    return Certificate(upper_bound_nmi=share, scope="proven").at(worth.nmi)
+
+
+def _messages(parts: Sequence[_Part]) -> tuple[str, ...]:
+    """The different messages of the strata."""
+    messages: dict[str, None] = {}
+    for part in parts:
+        if part.design is not None:
+            messages.update(dict.fromkeys(part.design.messages))
+    return tuple(messages)

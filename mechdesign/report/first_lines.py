@@ -1,0 +1,195 @@
+"""Lines that the first screens of columns, rows and boxes share.
+
+`promise_lines` says what a released value can do to a belief, `uncovered_lines` what the promise
+leaves open; `lines_within` fits a table into the lines that are left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mechdesign.auditing.best_guess import best_guess
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import RELATIVE
+from mechdesign.core.balls import quotient_above
+from mechdesign.core.limits import LiftLimits
+from mechdesign.core.wording import percent_of
+from mechdesign.mechanisms.result import Design
+from mechdesign.report import layout, wording
+from mechdesign.report.asked import names_of
+from mechdesign.report.promises import COMPARED
+from mechdesign.report.record import Report
+from mechdesign.report.scope_texts import FREE, FREE_SIDE
+
+MOST_LINES = 25
+"""Lines of a terminal that was never resized, with one left for the prompt."""
+
+FULL = "All sections:  --full"
+
+NO_POPULATION = (
+    "Population: not promised; single rows can reveal far more there. --confidence 0.95 protects "
+    "it."
+)
+
+PARTS = "A part of a row without its given columns: it can reveal what these reveal, on top."
+
+
+def lines_within(rows: Sequence[Sequence[str]], room: int, hidden: str) -> list[str]:
+    """The lines of a table, as many as there is room for; `hidden` names the others.
+
+    The header stays even without room, and one line is for the number of the others.
+    """
+    if len(rows) <= room:
+        return layout.aligned(rows, left=(0,))
+    shown = rows[: max(1, room - 1)]
+    others = wording.count(len(rows) - len(shown), hidden)
+    return [*layout.aligned(shown, left=(0,)), f"  and {others}:  --full"]
+
+
+def kept_sentence(nmi: float, bound: float, *, beyond_given: bool, rivals: str) -> str:
+    """What is kept of released rows, rounded down, and the proven bound on it, rounded up.
+
+    `rivals` names the channels that the bound is about: ``mechanism with this promise``.
+    """
+    beyond = ""
+    if beyond_given:
+        beyond = " beyond the given ones"
+    kept = wording.tenths_at_least(nmi)
+    most = wording.percent_at_most(bound, step=wording.TENTH)
+    return (
+        f"Kept: {kept} of the information in the released columns{beyond}; "
+        f"no {rivals} keeps more than {most} (proven)."
+    )
+
+
+def promise_lines(design: Design, report: Report) -> list[str]:
+    """What a released value can do to a belief: by the table, and in the population."""
+    sensitive = names_of(report.asked)[0]
+    limits = design.notion.limits
+    if isinstance(limits, LiftLimits) and limits.need_shares:
+        # "Any value" must be true of the symbol with the largest budgets, too.
+        widest = limits.loosest
+        factors = wording.range_text(widest.lower, widest.upper)
+        table = (
+            f"Table: a released {_unit(design)} makes any value of {sensitive} {factors} as "
+            "probable"
+        )
+        if limits.symbol_budgets:
+            table += ", single values by budgets of their own"
+        if design.channel.record.promise_kind == RELATIVE:
+            table += f", {COMPARED}"
+        table += f" ({_verdict(design)})."
+    else:
+        # Averages of lifts, and ratios between two rows, bound no single factor directly.
+        table = f"Table: {report.promise.statement}"
+        if design.channel.published is not None:
+            table = f"{table.removesuffix('.')} ({_verdict(design)})."
+    lines = [*layout.lines_of(table), *layout.lines_of(_population_text(design))]
+    # Of rows the sentence about any rule says it, which comes before.
+    if design.channel.published is None:
+        guesses = guess_sentence(design.channel, sensitive)
+        if guesses is not None:
+            lines += layout.lines_of(guesses)
+    return lines
+
+
+def guess_sentence(channel: Channel, sensitive: str) -> str | None:
+    """How often the best guess of the sensitive value is right, with and without a released one.
+
+    The former is rounded up. None without the table, or where each of several columns is protected.
+    """
+    joint = channel.joint
+    if joint is None or joint.sensitive.protects_columns:
+        return None
+    after, before = best_guess(channel, joint)
+    shown = wording.percent(float(before), step=wording.TENTH)
+    if after == before:
+        return (
+            f"Guesses: a guess of {sensitive} from a released value is right no more often than "
+            f"one without it, for {shown} of the records."
+        )
+    share = quotient_above(after.numerator, after.denominator)
+    most = wording.percent_at_most(share, step=wording.TENTH)
+    return (
+        f"Guesses: no guess of {sensitive} from a released value is right more often than {most} "
+        f"({shown} without it)."
+    )
+
+
+def _verdict(design: Design) -> str:
+    """The exact verdict on a promise, in a word."""
+    return "verified" if design.verified else "VIOLATED"
+
+
+def _unit(design: Design) -> str:
+    """What is released of a record."""
+    return "value" if design.channel.published is None else "row"
+
+
+def _population_text(design: Design) -> str:
+    """The promise for the population that the records are a sample of, or why there is none."""
+    population = design.population
+    if population is None and design.channel.published is not None:
+        return NO_POPULATION
+    if population is None:
+        joint = design.channel.joint
+        if joint is not None and joint.sensitive.protects_columns:
+            return (
+                "Population: not computed where each of several columns is protected."
+            )
+        return "Population: unknown, because the table has no numbers of records."
+    factors = wording.times_text(population.achieved, design.notion)
+    level = percent_of(population.level)
+    text = f"Population ({level} confidence): {factors} as probable"
+    if design.confidence is not None:
+        return f"{text} (verified)."
+    if _takes_confidence(design):
+        return f"{text}; --confidence 0.95 protects it."
+    return f"{text}."
+
+
+def _takes_confidence(design: Design) -> bool:
+    """Whether a design with the same request can promise something for the population.
+
+    It can for one pair of budgets on single lifts: not with budgets of single symbols, earlier
+    releases or average budgets, which `design` refuses beside a confidence level.
+    """
+    notion = design.notion
+    record = design.channel.record
+    is_single = not (notion.symbol_budgets or record.after or record.averages)
+    return isinstance(notion.limits, LiftLimits) and is_single
+
+
+def uncovered_lines(design: Design, report: Report) -> list[str]:
+    """What the promise leaves open, in a line each."""
+    sensitive, useful = names_of(report.asked)
+    if design.channel.published is None:
+        items = [
+            f"Other columns in the file, and other knowledge of {useful}.",
+            "A second, independent release of the same record.",
+        ]
+    else:
+        items = [
+            "Any other column released beside these, and other knowledge of them.",
+            "A second, independent release of the same record.",
+            f"Who somebody is: {sensitive} is hidden, yet a released row may still be unusual.",
+        ]
+    if design.channel.record.promise_kind == RELATIVE:
+        items.append(PARTS)
+    for side in design.notion.limits.free_sides:
+        items.append(FREE_SIDE.format(sensitive=sensitive, effect=FREE[side]))
+    # P(y|s) / P(y) is at most the quotient of P(y|s) for two values of s, whatever their shares.
+    ratio = design.achieved.eps_ldp
+    # Relative lifts have a prior for each stratum.
+    if math.isfinite(ratio) and design.channel.record.promise_kind != RELATIVE:
+        factor = wording.short_factor(ratio, upper=True)
+        items.append(
+            f"Other probabilities of {sensitive} than the table's: then the factor is at most "
+            f"{factor}."
+        )
+    if report.population is not None:
+        items.append(
+            "The population figure assumes independent records and categories fixed in advance."
+        )
+    return ["Not covered", *layout.item_lines(items)]

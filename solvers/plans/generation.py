@@ -1,0 +1,263 @@
+"""The optimum of a group: all pairs at once where they are few, else pairs by pricing.
+
+With many pairs the program starts with near ones and grows: all pairs are priced exactly with its
+multipliers, those of negative reduced cost enter, and the bound of the pass is proven. It ends when
+cost and bound meet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from solvers.errors import BackendFailure, NoPlan, OutOfTime
+from solvers.plans.costs import Indices
+from solvers.plans.pricing import Pricer
+from solvers.plans.problem import PlanProblem
+from solvers.plans.program import (
+    Group,
+    PlanProgram,
+    Prices,
+    Solved,
+)
+from solvers.points import Array
+
+ALL_PAIRS = 12_000
+"""Up to so many pairs the program holds all of them."""
+
+PENALTY = 4.0
+"""First cost of a slack, in units of the largest cost of a pair."""
+
+DEARER = 30.0
+"""Factor of the next cost of a slack, where slacks are left at the optimum."""
+
+MOST_PENALTY = 1e6
+"""Slacks that are left at this cost say that no plan exists."""
+
+USED = 1e-7
+"""Flows of an interior solution above this share of the smaller mass count as used: those that the
+method drives to zero are far below when it ends."""
+
+NO_SLACK = 1e-7
+"""Mass of slacks, as a share of all mass, that counts as none: the solver's tolerance, summed."""
+
+MANY_ROUNDS = 1000
+"""No program of a plan has needed more than 20 rounds."""
+
+ENTERING = 3
+"""Pairs that enter at most for every input and every output in a round."""
+
+
+@dataclass(frozen=True, eq=False)
+class Flows:
+    """A plan of a group: flows > 0 of pairs of symbols, its cost, and the bound on any other."""
+
+    group: Group
+    rows: Indices
+    columns: Indices
+    flows: Array
+    cost: float
+    bound: float
+    prices: Prices
+
+
+def all_pairs(problem: PlanProblem, group: Group) -> tuple[Indices, Indices]:
+    """Places of all pairs of a group that the problem allows."""
+    n, o = len(group.inputs), len(group.outputs)
+    rows = np.repeat(np.arange(n), o)
+    columns = np.tile(np.arange(o), n)
+    allowed = ~problem.is_forbidden(group.inputs[rows], group.outputs[columns])
+    return rows[allowed], columns[allowed]
+
+
+class Generation:
+    """A program of one group that grows by pairs."""
+
+    def __init__(
+        self, problem: PlanProblem, group: Group, *, elastic: bool = True
+    ) -> None:
+        self._problem = problem
+        self._group = group
+        self.pricer = Pricer(problem, group)
+        self._penalty = PENALTY * max(problem.costs.largest, 1e-9)
+        penalty = self._penalty if elastic else None
+        self._program = PlanProgram(group, penalty=penalty)
+        self._keys = np.zeros(0, np.int64)
+        self._order: list[Indices] = []
+        self.rounds = 0
+        if problem.stay is not None:
+            # They carry flow in every plan, and so do not wait for a price.
+            _, rows, columns = np.intersect1d(
+                group.inputs, group.outputs, return_indices=True
+            )
+            self.add(rows, columns)
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs in the program."""
+        return len(self._keys)
+
+    def add(self, rows: Indices, columns: Indices) -> int:
+        """Add pairs by places, without those that are there; says how many were new."""
+        o = len(self._group.outputs)
+        keys = np.unique(rows * o + columns)
+        keys = keys[~np.isin(keys, self._keys)]
+        rows, columns = np.divmod(keys, o)
+        allowed = ~self._problem.is_forbidden(
+            self._group.inputs[rows], self._group.outputs[columns]
+        )
+        keys, rows, columns = keys[allowed], rows[allowed], columns[allowed]
+        x, y = self._group.inputs[rows], self._group.outputs[columns]
+        costs = self._problem.costs.pairs(x, y)
+        self._program.add(rows, columns, costs, self._least(x, y))
+        self._keys = np.union1d(self._keys, keys)
+        self._order.append(keys)
+        return len(keys)
+
+    def _least(self, x: Indices, y: Indices) -> Array | None:
+        """What must stay of the pairs' inputs."""
+        stay = self._problem.stay
+        if stay is None:
+            return None
+        return np.where(x == y, stay[x] * self._problem.masses[x], 0.0)
+
+    def solve(self, time_limit: float = math.inf, *, to_vertex: bool = True) -> Solved:
+        """The optimum over the pairs so far."""
+        return self._program.solve(time_limit, to_vertex=to_vertex)
+
+    def flows(self, solved: Solved, bound: float) -> Flows:
+        """The plan of a solution."""
+        keys = np.concatenate(self._order)[: len(solved.flows)]
+        used = solved.flows > 0.0
+        rows, columns = np.divmod(keys[used], len(self._group.outputs))
+        return Flows(
+            self._group,
+            self._group.inputs[rows],
+            self._group.outputs[columns],
+            solved.flows[used],
+            solved.cost,
+            bound,
+            solved.prices,
+        )
+
+    def grow(
+        self,
+        *,
+        gap: float,
+        clock: Callable[[], float],
+        rounds: int = MANY_ROUNDS,
+        report: Callable[[float, float], None] | None = None,
+    ) -> Flows:
+        """Add pairs by pricing until the gap is closed; `clock` says how many seconds are left.
+
+        Raises
+        ------
+        NoPlan
+            If no plan exists.
+        OutOfTime
+            If the time was over before there was a plan without slacks.
+        """
+        mass = float(self._group.masses.sum())
+        bound = -math.inf
+        clean = stuck = False
+        last: Solved | None = None
+        while True:
+            try:
+                # Interior plans keep a trace of every slack; the last word has a vertex.
+                solved = self.solve(clock(), to_vertex=stuck)
+            except OutOfTime:
+                if last is None:
+                    raise
+                break
+            clean = solved.slack <= NO_SLACK * mass
+            most = ENTERING if clean else 2 * ENTERING
+            priced = self.pricer.price(solved.prices, most=most, tolerance=1e-9)
+            self.rounds += 1
+            bound = max(bound, priced.bound)
+            if clean:
+                last = solved
+                if report is not None:
+                    report(solved.cost, bound)
+                close = solved.cost - bound <= gap * max(solved.cost, gap * mass)
+                if close or self.rounds >= rounds or clock() <= 0.0:
+                    break
+            entering = priced.entering
+            if not self.add(entering.rows, entering.columns):
+                if clean:
+                    break
+                if stuck:
+                    self._dearer()
+                stuck = not stuck
+        return self._finished(last, bound)
+
+    def _finished(self, last: Solved, bound: float) -> Flows:
+        """A plan of few pairs, among those that the last solution uses."""
+        if last.is_vertex:
+            return self.flows(last, bound)
+        # Pairs that were added after the last solution have no flow.
+        keys = np.concatenate(self._order)[: len(last.flows)]
+        rows, columns = np.divmod(keys, len(self._group.outputs))
+        least = np.minimum(self._group.masses[rows], self._group.targets[columns])
+        used = last.flows > USED * least
+        vertex = Generation(self._problem, self._group, elastic=False)
+        vertex.add(rows[used], columns[used])
+        try:
+            solved = vertex.solve()
+        except (NoPlan, BackendFailure):
+            # What was dropped was needed for the last digits.
+            return self.flows(self.solve(), bound)
+        found = vertex.flows(solved, bound)
+        return replace(found, prices=last.prices)
+
+    def _dearer(self) -> None:
+        """Raise the cost of slacks, or say that there is no plan."""
+        self._penalty *= DEARER
+        if self._penalty > MOST_PENALTY * max(self._problem.costs.largest, 1e-9):
+            raise NoPlan("no plan keeps the limits on the pairs that are allowed")
+        self._program.set_penalty(self._penalty)
+
+
+def near_pairs(
+    problem: PlanProblem, group: Group, count: int
+) -> tuple[Indices, Indices]:
+    """Places of the `count` nearest inputs of every output, and back, for each kind of input.
+
+    Near inputs of different kinds (`Ranges.kinds`) make up for each other.
+    """
+    kind_of = group.ranges.kinds()
+    kinds = [np.flatnonzero(kind_of == k) for k in np.unique(kind_of)]
+    pricer = Pricer(problem, group)
+    rows: list[Indices] = []
+    columns: list[Indices] = []
+    # A nearest output of every input: kept over the chunks.
+    n = len(group.inputs)
+    nearest = np.full((n, count), np.inf)
+    places = np.zeros((n, count), np.int64)
+    nothing = Prices(
+        np.zeros(n),
+        np.zeros(len(group.outputs)),
+        np.zeros((len(group.ranges.values), len(group.outputs))),
+        np.zeros((len(group.ranges.compared), len(group.outputs))),
+    )
+    for part in pricer.chunks():
+        block = pricer.reduced(nothing, part)
+        for kind in kinds:
+            most = min(count, len(kind))
+            found = np.argpartition(block[kind], most - 1, axis=0)[:most]
+            rows.append(kind[found].ravel())
+            there = np.arange(part.start, part.stop)
+            columns.append(np.broadcast_to(there, found.shape).ravel())
+        most = min(count, block.shape[1])
+        found = np.argpartition(block, most - 1, axis=1)[:, :most]
+        both = np.hstack([nearest, np.take_along_axis(block, found, axis=1)])
+        where = np.hstack([places, found + part.start])
+        order = np.argsort(both, axis=1)[:, :count]
+        nearest = np.take_along_axis(both, order, axis=1)
+        places = np.take_along_axis(where, order, axis=1)
+    chosen = np.isfinite(nearest)
+    rows.append(np.broadcast_to(np.arange(n)[:, None], chosen.shape)[chosen])
+    columns.append(places[chosen])
+    return np.concatenate(rows), np.concatenate(columns)

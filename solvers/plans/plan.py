@@ -1,0 +1,178 @@
+"""A plan of least cost: one search for each stratum, and their sum."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvers.errors import InvalidOption, NoPlan
+from solvers.plans.costs import Indices
+from solvers.plans.problem import SUM_TOLERANCE, PlanProblem
+from solvers.plans.ranges import Ranges
+from solvers.plans.search import Stratum
+from solvers.points import Array
+
+GAP = 1e-6
+"""The search ends where cost and bound differ by less than this, relative."""
+
+MARGIN = 1e-7
+"""Limits are drawn in by this, relative: rounding to 2**40 integers a record changes a mean by
+1e-11, and the programs keep their rows to 1e-9."""
+
+Report = Callable[[float, float], None]
+"""Called with the cost and the bound so far."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A plan F(x, y) > 0 on few pairs.
+
+    Attributes
+    ----------
+    rows, columns : (m,) int arrays
+        Pairs x, y.
+    flows : (m,) array
+        Their masses, with sum 1 up to the tolerance of the programs (1e-9, relative to each row).
+    cost : float
+        sum d F.
+    lower_bound : float
+        Proven: no plan within the limits costs less. It follows from multipliers and a pass over
+        all pairs, or from `ceiling`, not from a solver's word.
+    blocks : int
+        Parts that the search started with.
+    seconds : float
+        Processor time.
+    ended_early : bool
+        Whether the time was over before cost and bound met.
+    """
+
+    rows: Indices
+    columns: Indices
+    flows: Array
+    cost: float
+    lower_bound: float
+    blocks: int
+    seconds: float
+    ended_early: bool
+
+
+def solve_plan(
+    problem: PlanProblem,
+    *,
+    time_limit: float | None = None,
+    gap: float = GAP,
+    margin: float = MARGIN,
+    seed: int = 0,
+    progress: Report | None = None,
+) -> Plan:
+    """Find a plan of least cost.
+
+    Parameters
+    ----------
+    problem : PlanProblem
+    time_limit : float, optional
+        Seconds of processor time. A first plan is found in any case, however long it takes.
+    gap : float
+        Relative difference of cost and bound at which the search ends.
+    margin : float
+        Relative share by which the limits are drawn in, so that a plan that is rounded to integers
+        keeps them.
+    seed : int
+        Of the random cuts.
+    progress : callable, optional
+        Called with the cost and the bound so far.
+
+    Raises
+    ------
+    NoPlan
+        If no plan keeps the limits.
+    """
+    if not (time_limit is None or time_limit > 0.0):
+        raise InvalidOption(f"time_limit ({time_limit}) must be positive")
+    if not 0.0 <= margin < 1.0 or not gap >= 0.0:
+        raise InvalidOption(
+            f"margin ({margin}) must be from 0 to below 1, and gap ({gap}) not negative"
+        )
+    started = time.process_time()
+    limit = math.inf if time_limit is None else time_limit
+    rng = np.random.default_rng(seed)
+    members = problem.strata_members()
+    # Small strata first: the time that they do not need goes to the large ones.
+    members.sort(key=len)
+    sizes = np.array([float(len(one)) ** 2 for one in members])
+    done: list[Stratum] = []
+    cost = bound = 0.0
+    for k, one in enumerate(members):
+        now = time.process_time() - started
+        ends = now + (limit - now) * sizes[k] / sizes[k:].sum()
+
+        def clock(ends: float = ends) -> float:
+            return ends - (time.process_time() - started)
+
+        def report(
+            part: float, below: float, cost: float = cost, bound: float = bound
+        ) -> None:
+            if progress is not None:
+                # Strata to come cost at least nothing, and nobody knows yet how much more.
+                progress(cost + part, bound + below)
+
+        stratum = _stratum(problem, one, rng, margin, gap, clock, report)
+        done.append(stratum)
+        cost += stratum.cost
+        bound += stratum.bound
+    return Plan(
+        np.concatenate([one.rows for one in done]),
+        np.concatenate([one.columns for one in done]),
+        np.concatenate([one.flows for one in done]),
+        cost,
+        # A sum of k numbers, each rounded once.
+        bound * (1.0 - len(done) * 2.0**-52),
+        sum(one.blocks for one in done),
+        time.process_time() - started,
+        any(one.ended_early for one in done),
+    )
+
+
+def _stratum(
+    problem: PlanProblem,
+    members: Indices,
+    rng: np.random.Generator,
+    margin: float,
+    gap: float,
+    clock: Callable[[], float],
+    report: Report,
+) -> Stratum:
+    """The plan of one stratum."""
+    masses = problem.masses[members]
+    where = "" if problem.strata is None else _named(problem, members)
+    if problem.targets is not None:
+        into = float(problem.targets[members].sum())
+        if abs(into - float(masses.sum())) > SUM_TOLERANCE:
+            raise NoPlan(
+                f"no plan meets the targets{where}: masses of {masses.sum():.6g} cannot "
+                f"become {into:.6g}"
+            )
+        if problem.stay is not None:
+            stays = problem.stay[members] * masses
+            if (stays > problem.targets[members] * (1.0 + SUM_TOLERANCE)).any():
+                raise NoPlan(
+                    f"no plan: more must stay at a symbol than its target{where}"
+                )
+    try:
+        ranges = Ranges.of(problem.limits, members, masses, margin)
+        stratum = Stratum(problem, members, ranges, rng, clock, gap, report)
+        stratum.run()
+    except NoPlan as error:
+        raise NoPlan(f"{error}{where}") from error
+    return stratum
+
+
+def _named(problem: PlanProblem, members: Indices) -> str:
+    """Which stratum an error is about."""
+    strata = problem.strata
+    assert strata is not None
+    return f" (stratum {strata[members[0]]})"

@@ -1,0 +1,191 @@
+"""The question of a plan: what moves to what, at least cost, within linear limits.
+
+A plan F(x, y) >= 0 moves the mass p_x of every symbol x to symbols y. Its row sums are p; its
+column sums are given targets q, or free. On what goes to each y there are limits
+
+    lower_k q_y <= sum_x t_k(x) F(x, y) <= upper_k q_y
+    sum_x t_i(x) F(x, y) <= ratio sum_x t_j(x) F(x, y)      i, j in one group
+
+For example, two symbols of mass 1/2 with t = (0, 2) and limits from 1/2 to 3/2: of what goes to
+each y at least a quarter comes from either symbol, so the best plan keeps three quarters.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.errors import InvalidPlanProblem
+from solvers.plans.costs import Costs, Indices
+from solvers.points import Array
+
+SUM_TOLERANCE = 1e-9
+"""Sums of masses and targets may differ by this, relative: a sum of a million doubles that were
+rounded one by one is off by less."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PlanLimits:
+    """Linear limits on what goes to every output.
+
+    Attributes
+    ----------
+    values : (k, n) array
+        t_k(x) >= 0, such as P(s | x) / P(s). Values that are 0 on a whole stratum bind nothing
+        there: they belong to something that does not occur in it.
+    lower, upper : (k,) arrays
+        Limits of the mean of each value over what goes to an output; 0 and infinity for none.
+    groups : (k,) int array
+        Values of one group are compared with each other by `ratio`.
+    ratio : float
+        Within a group no mean exceeds another one by more than this factor; infinity for none.
+    """
+
+    values: Array
+    lower: Array
+    upper: Array
+    groups: NDArray[np.int64]
+    ratio: float = math.inf
+
+    def __post_init__(self) -> None:
+        if self.values.ndim != 2 or not np.isfinite(self.values).all():
+            raise InvalidPlanProblem("limits need a finite array (k, n) of values")
+        k = len(self.values)
+        shapes = {self.lower.shape, self.upper.shape, self.groups.shape}
+        if shapes != {(k,)}:
+            raise InvalidPlanProblem(f"{k} rows of values need {k} limits and groups")
+        if (self.values < 0.0).any():
+            raise InvalidPlanProblem("values of limits must not be negative")
+        if not (self.lower <= self.upper).all() or not (self.lower >= 0.0).all():
+            raise InvalidPlanProblem("limits need 0 <= lower <= upper")
+        if not self.ratio >= 1.0:
+            raise InvalidPlanProblem(f"ratio ({self.ratio}) must be at least 1")
+
+    @classmethod
+    def none(cls, n: int) -> PlanLimits:
+        """No limits on n symbols."""
+        nothing = np.zeros(0)
+        return cls(
+            values=np.zeros((0, n)),
+            lower=nothing,
+            upper=nothing,
+            groups=np.zeros(0, np.int64),
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PlanProblem:
+    """Masses, targets, costs and limits of a plan over n symbols.
+
+    Attributes
+    ----------
+    masses : (n,) array
+        p_x > 0, with sum 1: row sums of F.
+    targets : (n,) array or None
+        q_y >= 0, with sum 1: column sums of F. None leaves them free.
+    costs : CellCosts or MatrixCosts
+        d(x, y) >= 0.
+    limits : PlanLimits
+    strata : (n,) int array, optional
+        x may move within its own stratum only.
+    forbidden : (rows, columns), optional
+        Pairs that F must not use.
+    stay : (n,) array, optional
+        Least share of the mass of x that stays at x.
+    """
+
+    masses: Array
+    targets: Array | None
+    costs: Costs
+    limits: PlanLimits
+    strata: NDArray[np.int64] | None = None
+    forbidden: tuple[Indices, Indices] | None = None
+    stay: Array | None = None
+
+    def __post_init__(self) -> None:
+        n = self.masses.size
+        if self.masses.shape != (n,) or not n:
+            raise InvalidPlanProblem("masses need an array (n,) of at least one number")
+        if not np.isfinite(self.masses).all() or not (self.masses > 0.0).all():
+            raise InvalidPlanProblem("masses must be positive and finite")
+        self._check_sum("masses", self.masses)
+        if self.costs.size != n or self.limits.values.shape[1] != n:
+            raise InvalidPlanProblem(
+                f"{n} masses need costs and values of {n} symbols, not of "
+                f"{self.costs.size} and {self.limits.values.shape[1]}"
+            )
+        if self.targets is not None:
+            self._check_shape("targets", self.targets)
+            if not (self.targets >= 0.0).all():
+                raise InvalidPlanProblem("targets must not be negative")
+            self._check_sum("targets", self.targets)
+        if self.strata is not None:
+            self._check_shape("strata", self.strata)
+        if self.stay is not None:
+            self._check_shape("stay", self.stay)
+            if not ((self.stay >= 0.0) & (self.stay <= 1.0)).all():
+                raise InvalidPlanProblem("shares that stay must be between 0 and 1")
+        if self.forbidden is not None:
+            rows, columns = self.forbidden
+            both = np.concatenate([rows, columns])
+            if len(rows) != len(columns) or ((both < 0) | (both >= n)).any():
+                raise InvalidPlanProblem(f"forbidden pairs must lie within 0..{n - 1}")
+        if self.stay is not None:
+            own = np.arange(n)
+            if (self.is_forbidden(own, own) & (self.stay > 0.0)).any():
+                raise InvalidPlanProblem("a symbol that must stay is forbidden to stay")
+
+    def _check_shape(self, name: str, array: NDArray[np.generic]) -> None:
+        if array.shape != self.masses.shape:
+            raise InvalidPlanProblem(
+                f"{name} need shape {self.masses.shape}, not {array.shape}"
+            )
+
+    @staticmethod
+    def _check_sum(name: str, array: Array) -> None:
+        total = float(array.sum())
+        if not abs(total - 1.0) <= SUM_TOLERANCE:
+            raise InvalidPlanProblem(f"{name} sum to {total}, not to 1")
+
+    @property
+    def size(self) -> int:
+        """Number n of symbols."""
+        return self.masses.size
+
+    @cached_property
+    def forbidden_keys(self) -> Indices:
+        """Sorted numbers x n + y of the forbidden pairs."""
+        if self.forbidden is None:
+            return np.zeros(0, np.int64)
+        rows, columns = self.forbidden
+        keys = rows.astype(np.int64) * self.size + columns.astype(np.int64)
+        return np.unique(keys)
+
+    @cached_property
+    def forbidden_rows_of(self) -> tuple[Indices, Indices]:
+        """Forbidden rows of column y: ``rows[starts[y]:starts[y + 1]]``, as (starts, rows)."""
+        rows, columns = np.divmod(self.forbidden_keys, self.size)
+        order = np.argsort(columns, kind="stable")
+        starts = np.searchsorted(columns[order], np.arange(self.size + 1))
+        return starts, rows[order]
+
+    def is_forbidden(self, rows: Indices, columns: Indices) -> NDArray[np.bool_]:
+        """Which of the pairs (rows[i], columns[i]) are forbidden."""
+        keys = self.forbidden_keys
+        if not len(keys):
+            return np.zeros(len(rows), np.bool_)
+        wanted = rows * self.size + columns
+        places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return keys[places] == wanted
+
+    def strata_members(self) -> list[Indices]:
+        """Symbols of each stratum; all of them where there are no strata."""
+        if self.strata is None:
+            return [np.arange(self.size)]
+        order = np.argsort(self.strata, kind="stable")
+        ends = np.flatnonzero(np.diff(self.strata[order])) + 1
+        return list(np.split(order, ends))

@@ -1,0 +1,262 @@
+"""Limits of one stratum, made ready for programs and for proofs.
+
+*Scale.* Every row of values is divided by its mean over the stratum's masses. A blind draw, in
+which what goes to each output is a sample of the whole stratum, then has the mean 1 everywhere.
+
+*Fewer rows.* A side that no mean can reach binds nothing. Two rows with t_k = a + b t_j, such as
+the lifts of two secrets, become one row with the ranges of both; two that are compared by a ratio,
+too: from a + b t <= R t and t <= R (a + b t), with b < 0, follows a / (R - b) <= t <= R a / (1 - R
+b).
+
+*Two sets of ends.* Programs use ends that are drawn in by a margin, so that a plan that is rounded
+later keeps the limits themselves. Proofs use ends that are moved out by the rounding of this
+module.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from solvers.errors import NoPlan
+from solvers.plans.costs import Indices
+from solvers.plans.problem import PlanLimits
+from solvers.points import Array
+
+AFFINE = 1e-12
+"""Values count as an affine function of others within this, relative to the largest: two lifts of
+one probability, each rounded a few times, agree to 1e-15."""
+
+WIDENING = 1e-10
+"""Proofs move the ends of a range out by this, relative: a hundred times `AFFINE`, which an affine
+function of slope 1/100 (the flattest that is used) makes out of it."""
+
+FLATTEST = 1e-2
+"""Rows are joined where the slope of one in the other is at least this, and at most its inverse."""
+
+ON_LIMIT = 1e-12
+"""A mean that exceeds its limit by this, relative, is on it, up to rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges:
+    """lower_r <= mean of values_r <= upper_r, and values that are compared with each other.
+
+    Attributes
+    ----------
+    values : (r, n) array
+        With mean 1 over the masses of the stratum.
+    lower, upper : (r,) arrays
+        Ends for programs, drawn in.
+    true_lower, true_upper : (r,) arrays
+        Ends for proofs, moved out.
+    compared : (m, n) array
+        Values that are compared, with mean 1, in the order of their groups.
+    group : (m,) int array
+        Number of the group of each, from 0.
+    scales : (m,) array
+        Mean of each in units of its group's first: a ratio applies to scales times values.
+    ratio, true_ratio : float
+        For programs, and for proofs.
+    """
+
+    values: Array
+    lower: Array
+    upper: Array
+    true_lower: Array
+    true_upper: Array
+    compared: Array
+    group: Indices
+    scales: Array
+    ratio: float
+    true_ratio: float
+
+    @classmethod
+    def of(
+        cls, limits: PlanLimits, members: Indices, shares: Array, margin: float
+    ) -> Ranges:
+        """Limits on the symbols `members`, whose masses are in proportion to `shares`.
+
+        Raises
+        ------
+        NoPlan
+            If a mean over all of them is outside its limits: the means of the outputs would be,
+            too.
+        """
+        rows = _Rows(shares / shares.sum(), margin)
+        values = limits.values[:, members]
+        for k in np.flatnonzero(values.any(axis=1)):
+            rows.add(int(k), values[k], float(limits.lower[k]), float(limits.upper[k]))
+        if math.isfinite(limits.ratio):
+            for label in np.unique(limits.groups):
+                of_group = values[limits.groups == label]
+                rows.compare(of_group[of_group.any(axis=1)], limits.ratio)
+        return rows.finished(len(members), limits.ratio)
+
+    @cached_property
+    def groups(self) -> int:
+        """Number of groups that are compared."""
+        return int(self.group.max(initial=-1)) + 1
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is limited."""
+        return not len(self.values) and not len(self.compared)
+
+    def restricted(self, places: Indices) -> Ranges:
+        """The same limits on some of the symbols."""
+        return Ranges(
+            self.values[:, places],
+            self.lower,
+            self.upper,
+            self.true_lower,
+            self.true_upper,
+            self.compared[:, places],
+            self.group,
+            self.scales,
+            self.ratio,
+            self.true_ratio,
+        )
+
+    def kinds(self) -> Indices:
+        """Kind of each symbol: the number of its largest value, or the last where none exceeds
+        1."""
+        values = np.vstack([self.values, self.compared])
+        with_rest = np.vstack([values, np.ones(values.shape[1])])
+        return with_rest.argmax(axis=0)
+
+    def usage(self, shares: Array) -> float:
+        """How much of the limits a blind draw from these masses uses: 0 for means of 1, 1 at a
+        limit.
+
+        Parameters
+        ----------
+        shares : (n,) array
+            Masses of the symbols, not negative.
+        """
+        total = shares.sum()
+        most = 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if len(self.values):
+                logs = np.log(self.values @ shares / total)
+                up = np.where(logs > ON_LIMIT, logs / np.log(self.upper), 0.0)
+                down = np.where(logs < -ON_LIMIT, logs / np.log(self.lower), 0.0)
+                most = max(float(up.max()), float(down.max()))
+            if len(self.compared):
+                logs = np.log(self.scales * (self.compared @ shares) / total)
+                for g in range(self.groups):
+                    spread = np.ptp(logs[self.group == g])
+                    most = max(most, float(spread / math.log(self.ratio)))
+        return most
+
+
+class _Rows:
+    """Collects the rows of a `Ranges`."""
+
+    def __init__(self, shares: Array, margin: float) -> None:
+        self._shares = shares
+        self._margin = margin
+        self._values: list[Array] = []
+        self._true: list[tuple[float, float]] = []
+        self._compared: list[Array] = []
+        self._group: list[int] = []
+        self._scales: list[float] = []
+        # The largest ratio of two means over the whole stratum.
+        self._spread = 1.0
+
+    def add(self, k: int, values: Array, lower: float, upper: float) -> None:
+        """Limit the mean of these values."""
+        mean = float(values @ self._shares)
+        if mean < lower * (1.0 - ON_LIMIT) or mean > upper * (1.0 + ON_LIMIT):
+            raise NoPlan(
+                f"no plan keeps limit {k}: the mean of its values over all masses is "
+                f"{mean:.6g}, outside [{lower:.6g}, {upper:.6g}]"
+            )
+        # What goes to an output has a mean between the least and the largest value.
+        if lower <= values.min():
+            lower = 0.0
+        if upper >= values.max():
+            upper = math.inf
+        self._join(values / mean, lower / mean, upper / mean)
+
+    def compare(self, values: Array, ratio: float) -> None:
+        """Compare the means of these values with each other."""
+        if len(values) < 2:
+            return
+        means = values @ self._shares
+        spread = float(means.max() / means.min())
+        if spread > ratio * (1.0 + ON_LIMIT):
+            raise NoPlan(
+                f"no plan keeps the ratio {ratio:.6g}: over all masses one mean of a group is "
+                f"{spread:.6g} times another one"
+            )
+        values = values / means[:, None]
+        scales = means / means[0]
+        if len(values) == 2:
+            slope, offset = _affine(values[0], scales[1] * values[1])
+            if slope < 0.0:
+                lower = offset / (ratio - slope)
+                upper = ratio * offset / (1.0 - ratio * slope)
+                self._join(values[0], lower, upper)
+                return
+        self._spread = max(self._spread, spread)
+        group = self._group[-1] + 1 if self._group else 0
+        self._compared.extend(values)
+        self._scales.extend(scales)
+        self._group.extend([group] * len(values))
+
+    def _join(self, values: Array, lower: float, upper: float) -> None:
+        """Append a range, or narrow one that these values are an affine function of."""
+        if lower <= 0.0 and math.isinf(upper):
+            return
+        for j, there in enumerate(self._values):
+            slope, offset = _affine(there, values)
+            if FLATTEST <= abs(slope) <= 1.0 / FLATTEST:
+                ends = sorted([(lower - offset) / slope, (upper - offset) / slope])
+                least, most = self._true[j]
+                self._true[j] = (max(least, ends[0]), min(most, ends[1]))
+                return
+        self._values.append(values)
+        self._true.append((lower, upper))
+
+    def finished(self, n: int, ratio: float) -> Ranges:
+        """All rows, with the ends for programs and for proofs."""
+        lower = np.array([max(least, 0.0) for least, _ in self._true])
+        upper = np.array([most for _, most in self._true])
+        # The mean 1 of a blind draw must stay inside, or nothing is left.
+        drawn_lower = np.minimum(lower * (1.0 + self._margin), (lower + 1.0) / 2.0)
+        drawn_upper = np.maximum(upper * (1.0 - self._margin), (upper + 1.0) / 2.0)
+        drawn_upper = np.where(np.isinf(upper), np.inf, drawn_upper)
+        drawn_ratio = max(
+            ratio * (1.0 - self._margin),
+            math.sqrt(ratio * self._spread) if math.isfinite(ratio) else ratio,
+        )
+        return Ranges(
+            np.array(self._values).reshape(len(self._values), n),
+            np.minimum(drawn_lower, 1.0),
+            np.maximum(drawn_upper, 1.0),
+            lower * (1.0 - WIDENING),
+            upper * (1.0 + WIDENING),
+            np.array(self._compared).reshape(len(self._compared), n),
+            np.array(self._group, np.int64),
+            np.array(self._scales),
+            drawn_ratio,
+            ratio * (1.0 + WIDENING),
+        )
+
+
+def _affine(of: Array, values: Array) -> tuple[float, float]:
+    """(slope, offset) of `values` as an affine function of `of`; slope 0 where they are none."""
+    low, high = int(of.argmin()), int(of.argmax())
+    span = float(of[high] - of[low])
+    if span <= 0.0:
+        return 0.0, 0.0
+    slope = float(values[high] - values[low]) / span
+    offset = float(values[low] - slope * of[low])
+    error = np.abs(values - offset - slope * of).max()
+    if error > AFFINE * max(float(values.max()), abs(offset), 1.0):
+        return 0.0, 0.0
+    return slope, offset

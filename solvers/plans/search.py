@@ -1,0 +1,409 @@
+"""Plans of one stratum: blocks first, then sweeps over larger and larger groups, then all at once.
+
+*Blocks.* The stratum is cut into parts that keep the limits (`partition`), and each gets the best
+plan of its own. Where targets differ from masses, parts hand the rest of their masses on to the
+next ones.
+
+*Sweeps.* The outputs are cut anew, near ones together, whatever their limits. What goes to a group
+of outputs now is a plan of that group; the best plan of the same masses takes its place, so the
+cost never rises. Pairs are priced with the prices of the sweep before, and groups grow from sweep
+to sweep, up to the whole stratum. There the program's own pricing proves the optimum.
+
+*Prices.* Each group's prices of inputs and outputs may be shifted against each other by a constant.
+Groups agree on it where they share inputs: prices of inputs are means over the groups, by mass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvers.errors import BackendFailure, NoPlan, OutOfTime
+from solvers.plans.costs import Indices
+from solvers.plans.generation import (
+    ALL_PAIRS,
+    Flows,
+    Generation,
+    all_pairs,
+    near_pairs,
+)
+from solvers.plans.partition import Cutter, Part
+from solvers.plans.pricing import Pricer
+from solvers.plans.problem import PlanProblem
+from solvers.plans.program import Group, Prices
+from solvers.plans.ranges import Ranges
+from solvers.points import Array
+
+BLOCK = 80
+"""Symbols of a block at most: all its 6,400 pairs make a program of 20 ms."""
+
+SWEPT = 320
+"""Outputs of a group of a sweep at most."""
+
+ROWS_PER_SWEEP = 4000
+"""The whole program comes after one sweep, and one more for so many symbols each: better prices
+save rounds, and rounds of large programs cost more."""
+
+GROWTH = 0.75
+"""The time of a pair in a program grows with this power of its symbols (measured: 27 us at 1,160,
+50 at 2,638, 116 at 8,730)."""
+
+LITTLE_GAIN = 1e-3
+"""Sweeps end where one lowers the cost by less than this, relative."""
+
+WHOLE_ROUNDS = 2.5
+"""Rounds of the whole program that must fit into the time that is left: fewer gain less than
+sweeps."""
+
+LARGEST_PROGRAM = 12_000
+"""Symbols that one program takes: its matrix and factors need about 100 kB for each."""
+
+SHARED = 1e-9
+"""Masses and targets of a block that differ by less, relative, agree: it is rounding."""
+
+NEAR = 4
+"""Near pairs of every kind that a program of many pairs starts with."""
+
+GROUP_GAP = 1e-4
+"""A group of a sweep is good enough within this share of its cost: the next sweep changes more."""
+
+GROUP_ROUNDS = 3
+"""Rounds of pricing in a group of a sweep."""
+
+START_PAIRS = 4
+"""Pairs of least reduced cost, of every input and output, that a group starts with."""
+
+BETTER = 1e-12
+"""A group's new plan replaces the old one if it costs at most this much more, relative."""
+
+
+@dataclass
+class Stratum:
+    """A plan of one stratum, as it gets better."""
+
+    problem: PlanProblem
+    members: Indices
+    ranges: Ranges
+    rng: np.random.Generator
+    clock: Callable[[], float]
+    gap: float
+    report: Callable[[float, float], None]
+
+    def __post_init__(self) -> None:
+        n = self.problem.size
+        self._place = np.full(n, -1)
+        self._place[self.members] = np.arange(len(self.members))
+        targets = self.problem.targets
+        self.outputs = self.members
+        if targets is not None:
+            self.outputs = self.members[targets[self.members] > 0.0]
+        self.rows = np.zeros(0, np.int64)
+        self.columns = np.zeros(0, np.int64)
+        self.flows = np.zeros(0)
+        self.bound = 0.0
+        self.blocks = 0
+        self.ended_early = False
+        self._inputs = np.zeros(n)
+        self._prices = Prices(
+            np.zeros(n),
+            np.zeros(n),
+            np.zeros((len(self.ranges.values), n)),
+            np.zeros((len(self.ranges.compared), n)),
+        )
+
+    @property
+    def cost(self) -> float:
+        """Cost of the plan so far."""
+        return float(self.problem.costs.pairs(self.rows, self.columns) @ self.flows)
+
+    def group(self, inputs: Indices, masses: Array, outputs: Indices) -> Group:
+        """The group of these symbols."""
+        targets = self.problem.targets
+        is_free = targets is None
+        of_outputs = (self.problem.masses if targets is None else targets)[outputs]
+        if not is_free:
+            # Both sums agree up to rounding; the program needs them to agree exactly.
+            masses = masses * (of_outputs.sum() / masses.sum())
+        ranges = self.ranges.restricted(self._place[inputs])
+        return Group(inputs, outputs, masses, of_outputs, is_free, ranges)
+
+    def whole(self) -> Group:
+        """All inputs and outputs."""
+        return self.group(self.members, self.problem.masses[self.members], self.outputs)
+
+    def run(self) -> None:
+        """Find the plan."""
+        whole = self.whole()
+        pairs = len(whole.inputs) * len(whole.outputs)
+        if pairs <= ALL_PAIRS:
+            self._take(self._solve_all(whole))
+            self._prove(whole)
+            self.report(self.cost, self.bound)
+            return
+        self._start()
+        self._sweeps(whole)
+
+    def _sweeps(self, whole: Group) -> None:
+        """Sweeps while they are the better use of the time, and the whole program after them."""
+        size = len(self.outputs)
+        swept = 0
+        while self.clock() > 0.0:
+            if size <= SWEPT:
+                self._optimise(whole)
+                return
+            before = self.clock()
+            cost = self.cost
+            self.sweep(SWEPT)
+            swept += 1
+            seconds = before - self.clock() if math.isfinite(before) else 0.0
+            # A round of the whole program, by the growth of the time with the size of programs.
+            round_ = seconds / GROUP_ROUNDS * (size / SWEPT) ** GROWTH
+            fits = size <= LARGEST_PROGRAM and self.clock() > WHOLE_ROUNDS * round_
+            if fits and swept > size // ROWS_PER_SWEEP:
+                self._optimise(whole)
+                return
+            if cost - self.cost <= LITTLE_GAIN * cost:
+                break
+        self.ended_early = True
+
+    def _solve_all(self, group: Group) -> Flows:
+        """The best plan of a group over all its pairs."""
+        generation = Generation(self.problem, group, elastic=False)
+        generation.add(*all_pairs(self.problem, group))
+        return generation.flows(generation.solve(), -math.inf)
+
+    def _prove(self, whole: Group) -> None:
+        """Bound the optimum by the prices so far."""
+        prices = self._prices_of(whole)
+        priced = Pricer(self.problem, whole).price(prices, most=1, tolerance=1e-9)
+        self.bound = max(self.bound, priced.bound)
+
+    def _start(self) -> None:
+        """The plan of blocks."""
+        shares = self.problem.masses
+        places = np.arange(len(self.members))
+        cutter = Cutter(
+            self.problem.costs,
+            self.members,
+            shares[self.members],
+            self.ranges,
+            self.rng,
+        )
+        part = cutter.cut(places, BLOCK)
+        leaves = [self.members[one] for one in part.leaves()]
+        inputs = iter(self._inputs_of(leaves))
+        _, plans = self._tree(part, inputs)
+        for flows in plans or []:
+            self._take(flows)
+            self.blocks += 1
+        self.report(self.cost, self.bound)
+
+    def _inputs_of(self, leaves: list[Indices]) -> list[Array]:
+        """Masses (n,) that go to each leaf's outputs: its own ones, as far as they are wanted, and
+        shares of all that parts with too much have left.
+        """
+        problem = self.problem
+        own = [problem.masses[leaf].sum() for leaf in leaves]
+        targets = problem.targets
+        wanted = own if targets is None else [targets[leaf].sum() for leaf in leaves]
+        inputs = [np.zeros(problem.size) for _ in leaves]
+        left = np.zeros(len(leaves))
+        for k, leaf in enumerate(leaves):
+            share = 1.0
+            if own[k] - wanted[k] > SHARED * own[k]:
+                share = wanted[k] / own[k]
+            inputs[k][leaf] = share * problem.masses[leaf]
+            left[k] = (1.0 - share) * own[k]
+        giver = 0
+        for k in range(len(leaves)):
+            lacking = wanted[k] - own[k]
+            while lacking > SHARED * wanted[k] and giver < len(leaves):
+                part = min(lacking, left[giver])
+                leaf = leaves[giver]
+                inputs[k][leaf] += part / own[giver] * problem.masses[leaf]
+                left[giver] -= part
+                lacking -= part
+                if lacking > 0.0:
+                    giver += 1
+        return inputs
+
+    def _tree(
+        self, part: Part, inputs: Iterator[Array]
+    ) -> tuple[Array, list[Flows] | None]:
+        """What goes to a part, and plans of its leaves; of the part as a whole, where a leaf has
+        none; None if the part has none either.
+        """
+        plans: list[Flows] | None = None
+        if part.halves is None:
+            masses = next(inputs)
+        else:
+            first, plans = self._tree(part.halves[0], inputs)
+            second, others = self._tree(part.halves[1], inputs)
+            masses = first + second
+            plans = None if plans is None or others is None else plans + others
+        if plans is None:
+            try:
+                plans = self._block(masses, self.members[part.places])
+            except NoPlan:
+                # All of the stratum has none: that is the answer.
+                if len(part.places) == len(self.members):
+                    raise
+        return masses, plans
+
+    def _block(self, masses: Array, symbols: Indices) -> list[Flows]:
+        """The plan of one block; none where nothing is wanted there."""
+        outputs = symbols
+        if self.problem.targets is not None:
+            outputs = symbols[self.problem.targets[symbols] > 0.0]
+        if not len(outputs):
+            return []
+        inputs = np.flatnonzero(masses)
+        return [self._solve_block(self.group(inputs, masses[inputs], outputs))]
+
+    def _solve_block(self, group: Group) -> Flows:
+        """The plan of one block."""
+        if len(group.inputs) * len(group.outputs) <= ALL_PAIRS:
+            return self._solve_all(group)
+        generation = Generation(self.problem, group)
+        generation.add(*near_pairs(self.problem, group, NEAR))
+        return generation.grow(
+            gap=GROUP_GAP, clock=lambda: math.inf, rounds=GROUP_ROUNDS
+        )
+
+    def sweep(self, size: int) -> None:
+        """Re-solve what goes to groups of at most `size` outputs."""
+        cutter = Cutter(
+            self.problem.costs,
+            self.outputs,
+            np.ones(len(self.outputs)),
+            None,
+            self.rng,
+        )
+        parts = cutter.cut(np.arange(len(self.outputs)), size).leaves()
+        self._inputs = self._prices.inputs.copy()
+        mass = np.zeros(self.problem.size)
+        total = np.zeros(self.problem.size)
+        for k in self.rng.permutation(len(parts)):
+            if self.clock() <= 0.0:
+                break
+            improved = self._improve(self.outputs[parts[k]])
+            if improved is not None:
+                group, prices = improved
+                mass[group.inputs] += group.masses
+                total[group.inputs] += group.masses * prices
+        known = mass > 0.0
+        self._prices.inputs[known] = total[known] / mass[known]
+        self.report(self.cost, self.bound)
+
+    def _improve(self, outputs: Indices) -> tuple[Group, Array] | None:
+        """Re-solve what goes to these outputs: the group and its prices of inputs; None where the
+        plan so far remains.
+        """
+        inside = np.zeros(self.problem.size, np.bool_)
+        inside[outputs] = True
+        there = inside[self.columns]
+        rows, columns, flows = (
+            self.rows[there],
+            self.columns[there],
+            self.flows[there],
+        )
+        if not there.any():
+            return None
+        inputs, places = np.unique(rows, return_inverse=True)
+        masses = np.bincount(places, flows).astype(np.float64)
+        group = self.group(inputs, masses, outputs)
+        old = float(self.problem.costs.pairs(rows, columns) @ flows)
+        try:
+            found = self._solve_group(group, rows, columns)
+        except (NoPlan, OutOfTime, BackendFailure):
+            return None
+        if found.cost > old * (1.0 + BETTER):
+            return None
+        self.rows = self.rows[~there]
+        self.columns = self.columns[~there]
+        self.flows = self.flows[~there]
+        return group, self._take(found)
+
+    def _solve_group(self, group: Group, rows: Indices, columns: Indices) -> Flows:
+        """A better plan of a group, from the pairs that it uses now."""
+        if len(group.inputs) * len(group.outputs) <= ALL_PAIRS:
+            return self._solve_all(group)
+        generation = Generation(self.problem, group, elastic=False)
+        generation.add(
+            np.searchsorted(group.inputs, rows), _places(group.outputs, columns)
+        )
+        self._add_priced(generation, group)
+        return generation.grow(gap=GROUP_GAP, clock=self.clock, rounds=GROUP_ROUNDS)
+
+    def _add_priced(self, generation: Generation, group: Group) -> None:
+        """Add pairs of least reduced cost by the prices so far."""
+        priced = generation.pricer.price(
+            self._prices_of(group), most=START_PAIRS, tolerance=-math.inf
+        )
+        generation.add(priced.entering.rows, priced.entering.columns)
+
+    def _optimise(self, whole: Group) -> None:
+        """The optimum of the whole stratum, as far as the time goes."""
+        generation = Generation(self.problem, whole, elastic=not len(self.rows))
+        generation.add(
+            _places(whole.inputs, self.rows), _places(whole.outputs, self.columns)
+        )
+        self._add_priced(generation, whole)
+        try:
+            found = generation.grow(gap=self.gap, clock=self.clock, report=self.report)
+        except OutOfTime:
+            self.ended_early = True
+            return
+        self.bound = max(self.bound, found.bound)
+        if found.cost <= self.cost * (1.0 + BETTER) or not len(self.rows):
+            self.rows = self.columns = np.zeros(0, np.int64)
+            self.flows = np.zeros(0)
+            self._take(found)
+        self.ended_early = self.clock() <= 0.0
+
+    def _take(self, found: Flows) -> Array:
+        """Add the flows of a group to the plan, and its prices to those so far; returns its prices
+        of inputs.
+        """
+        self.rows = np.concatenate([self.rows, found.rows])
+        self.columns = np.concatenate([self.columns, found.columns])
+        self.flows = np.concatenate([self.flows, found.flows])
+        prices = found.prices
+        return self._keep_prices(found.group, prices)
+
+    def _keep_prices(self, group: Group, prices: Prices) -> Array:
+        """Note the prices of a group, shifted to agree with those so far."""
+        known = self._inputs[group.inputs]
+        weights = group.masses / group.masses.sum()
+        if group.is_free:
+            shift = 0.0
+        elif known.any():
+            shift = float(weights @ (known - prices.inputs))
+        else:
+            mean = group.targets / group.targets.sum() @ prices.outputs
+            shift = 0.5 * float(mean - weights @ prices.inputs)
+        inputs = prices.inputs + shift
+        self._prices.outputs[group.outputs] = prices.outputs - shift
+        self._prices.ranges[:, group.outputs] = prices.ranges
+        self._prices.compared[:, group.outputs] = prices.compared
+        if not known.any():
+            self._prices.inputs[group.inputs] = inputs
+        return inputs
+
+    def _prices_of(self, group: Group) -> Prices:
+        """The prices so far of a group's inputs and outputs."""
+        return Prices(
+            self._prices.inputs[group.inputs],
+            self._prices.outputs[group.outputs],
+            self._prices.ranges[:, group.outputs],
+            self._prices.compared[:, group.outputs],
+        )
+
+
+def _places(among: Indices, symbols: Indices) -> Indices:
+    """Places of symbols in an array that contains them, in whatever order."""
+    order = np.argsort(among, kind="stable")
+    return order[np.searchsorted(among[order], symbols)]

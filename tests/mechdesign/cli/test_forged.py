@@ -1,0 +1,151 @@
+"""A channel file that was edited, with a hash that fits: nothing goes out, and nothing repeats it."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+
+import mechdesign as md
+from mechdesign.core.errors import NotPrivate
+from tests.cases.documents import rewrite
+from tests.mechdesign.auditing.test_stated import to_identity
+
+BROKEN = "breaks its promise alip"
+
+
+@pytest.fixture
+def forged(channel):
+    """The channel publishes the column itself, and its hash is renewed."""
+    rewrite(channel, to_identity)
+    return channel
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("apply", "channel.json", "records.csv", "out.csv"),
+        ("apply", "channel.json", "records.csv", "out.csv", "--dry-run"),
+        ("export", "channel.json", "--output", "out.sql"),
+        ("check", "records.csv", "--channel", "channel.json", "--any-data"),
+    ],
+)
+def test_nothing_goes_out(folder, run, forged, command):
+    result = run(*command)
+    assert result.code == 1
+    assert BROKEN in result.err
+    assert result.err.count("\n") == 1
+    assert not (folder / "out.csv").exists()
+    assert not (folder / "out.sql").exists()
+
+
+def test_python_refuses_too(folder, forged):
+    channel = md.load(forged)
+    frame = pd.read_csv(folder / "records.csv")
+    with pytest.raises(NotPrivate, match=BROKEN):
+        md.sanitise(frame, channel)
+    with pytest.raises(NotPrivate, match=BROKEN):
+        md.export_channel(channel)
+    with pytest.raises(NotPrivate, match=BROKEN):
+        md.check_release(channel, folder / "records.csv")
+
+
+def test_show_says_that_the_table_disproves_it(run, forged):
+    result = run("show", forged)
+    assert result.code == 1
+    assert "but its own table disproves it" in " ".join(result.out.split())
+    assert run("show", forged, "--json").record["satisfied"] is False
+    assert run("show", forged, "--csv").code == 1
+
+
+def test_show_of_a_good_file_and_of_a_public_one(folder, run, channel):
+    result = run("show", channel)
+    assert result.code == 0
+    assert "(verified on its own table)" in result.out
+    record = run("show", channel, "--json").record
+    assert record["satisfied"] is True
+    assert record["certificate"]["scope"] == "stated"
+    md.load(channel).save(folder / "public.json", public=True)
+    result = run("show", folder / "public.json")
+    assert result.code == 0
+    assert "The file states the promise" in result.out
+    assert run("show", folder / "public.json", "--json").record["satisfied"] is None
+
+
+def test_a_manifest_calls_an_unchecked_promise_a_statement(folder, run, channel):
+    md.load(channel).save(folder / "public.json", public=True)
+    common = ("records.csv", "--ledger", "l.db", "--keep-order")
+    assert run("apply", "public.json", common[0], "a.csv", *common[1:]).code == 0
+    manifest = json.loads((folder / "a.csv.manifest.json").read_text())
+    covers = " ".join(manifest["covers"])
+    assert "through a channel that states the promise alip" in covers
+    assert "was not checked before this release" in covers
+    assert (
+        run("apply", channel, common[0], "b.csv", *common[1:], "--fresh-draw").code == 0
+    )
+    covers = " ".join(
+        json.loads((folder / "b.csv.manifest.json").read_text())["covers"]
+    )
+    assert "through a channel with the promise alip" in covers
+    assert "was not checked" not in covers
+
+
+def test_audit_compares_the_figures_of_the_file(run, channel):
+    good = run("audit", channel)
+    assert good.code == 0
+    text = " ".join(good.out.split())
+    assert "Computed again and right: eps_l, eps_ldp, eps_u," in text
+    assert "Stated by the file, not proven again here: upper_bound_nmi." in text
+    nmi = run("audit", channel, "--json").record
+    assert nmi["figures"]["wrong"] == []
+
+    rewrite(channel, lambda document: document["utility"].update(nmi=0.999))
+    bad = run("audit", channel)
+    assert bad.code == 1
+    assert "The file states nmi 0.999, but its integers" in " ".join(bad.out.split())
+    wrong = run("audit", channel, "--json").record["figures"]["wrong"]
+    assert wrong[0]["name"] == "nmi"
+    # On another table the figures of the file are about nothing.
+    assert (
+        "figures"
+        not in run("audit", channel, "--table", "records.csv", "--json").record
+    )
+
+
+@pytest.mark.parametrize("bound", [0.001, 0.9999])
+def test_a_forged_certificate(folder, run, channel, bound):
+    def forge(document):
+        nmi = document["utility"]["nmi"]
+        gap = max(0.0, bound - nmi)
+        document["certificate"].update(upper_bound_nmi=bound, gap_nmi=gap)
+
+    rewrite(channel, forge)
+    result = run("report", channel, "--report", "r.md", "--curve", "0")
+    if bound < 0.5:
+        assert result.code == 1
+        assert "states upper_bound_nmi 0.001 for all channels" in result.err
+        assert run("audit", channel).code == 1
+        return
+    assert result.code == 0
+    text = " ".join((folder / "r.md").read_text().split())
+    assert "of the best possible (stated by the file, not proven again here)" in text
+    assert "(proven)" not in text
+
+
+def test_a_design_of_the_same_run_is_proven(folder, run):
+    asked = ("--sensitive", "group", "--useful", "job", "--epsilon", "1")
+    result = run(
+        "design",
+        "records.csv",
+        *asked,
+        "--output",
+        "d.json",
+        "--report",
+        "d.md",
+        "--curve",
+        "0",
+    )
+    assert result.code == 0, result.err
+    assert "(proven)" in (folder / "d.md").read_text()
+    assert "not proven again" not in (folder / "d.md").read_text()

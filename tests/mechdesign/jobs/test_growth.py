@@ -1,0 +1,114 @@
+"""Passes over data cost what the records cost: twice the records are twice the work."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from mechdesign.formats import census, csv_blocks
+from mechdesign.formats.digests import RowHasher
+from mechdesign.jobs import bare_records, identified_symbols
+from mechdesign.jobs.identified_symbols import IdentifiedRecords
+from mechdesign.jobs.release_file import sanitise_file
+from mechdesign.leaks import crossing
+from mechdesign.release import first_symbols, identified_draws, spellings
+from mechdesign.release.first_symbols import FirstSymbols, new_records
+from mechdesign.release.spellings import Spellings
+from tests.cases.growth import Work
+from tests.cases.released_records import mixing_channel
+
+SIZES = (20_000, 40_000, 80_000)
+BATCH = 1_000
+MOST_GROWTH = 2.5
+"""Twice the records may cost a little more than twice as much: tables double, sorting has a
+logarithm. A pass that is quadratic costs four times as much.
+"""
+
+
+def assert_linear(works):
+    for smaller, larger in pairwise(works):
+        assert 0 < larger <= MOST_GROWTH * smaller, works
+
+
+def test_spellings_of_identifiers(monkeypatch):
+    hasher = RowHasher(bytes(32))
+    works = []
+    for size in SIZES:
+        work = Work()
+        found = Spellings()
+        with monkeypatch.context() as patch:
+            work.watch(patch, spellings, first_symbols)
+            for start in range(0, size, BATCH):
+                texts = pa.array([f"id{i:09}" for i in range(start, start + BATCH)])
+                found.add([texts], hasher.identifiers([texts]), hasher)
+        assert len(found.plain) == size
+        works.append(work.elements + work.steps)
+    assert_linear(works)
+
+
+def test_identifiers_that_the_ledger_knows(monkeypatch):
+    """They come back in parts of the space of hashes, each of them sorted.
+
+    In a table that is four fifths full, a hash lies 2 slots from its own on average.
+    """
+    monkeypatch.setattr(first_symbols, "PART", 1 << 14)
+    for size in SIZES:
+        hashes = np.random.default_rng(1).integers(1, 2**63, size).astype(np.uint64) * 2
+        seen = FirstSymbols()
+        for start in range(0, size, BATCH):
+            batch = hashes[start : start + BATCH]
+            seen.look(batch, np.zeros(len(batch), np.int64))
+        parts = list(new_records(seen, FirstSymbols()))
+
+        class Known:
+            def known(self, *_):
+                return parts  # noqa: B023
+
+        class Release:
+            pass
+
+        release = Release()
+        release.seen = seen
+        release.earlier = FirstSymbols()
+        records = IdentifiedRecords(Known(), None, None, release)
+        work = Work()
+        with monkeypatch.context() as patch:
+            work.watch(patch, identified_symbols)
+            assert records._count_new(None) == (0, size)
+            records.recall(None)
+        # Two tables are filled.
+        assert 0 < work.steps < 2 * 3 * size
+
+
+def test_a_release_by_identifiers(tmp_path, monkeypatch):
+    channel = mixing_channel()
+    monkeypatch.setattr(csv_blocks, "BLOCK", 1 << 14)
+    works = []
+    for size in SIZES:
+        jobs = np.random.default_rng(1).choice([*"abc"], size)
+        frame = pd.DataFrame({"id": [f"{i:09}" for i in range(size)], "job": jobs})
+        frame.to_csv(tmp_path / "in.csv", index=False)
+        work = Work()
+        with monkeypatch.context() as patch:
+            work.watch(
+                patch,
+                spellings,
+                first_symbols,
+                identified_symbols,
+                identified_draws,
+                census,
+                bare_records,
+                crossing,
+            )
+            sanitise_file(
+                channel,
+                tmp_path / "in.csv",
+                tmp_path / f"{size}.csv",
+                identity="id",
+                ledger=tmp_path / f"{size}.db",
+            )
+        works.append(work.elements + work.steps)
+    assert_linear(works)

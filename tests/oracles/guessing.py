@@ -1,0 +1,56 @@
+"""Most information within a budget on right guesses, by listing the extreme posteriors.
+
+Let an output with posterior v have the best guess s, that of the largest (G v)_s with G[s, x] =
+P(s|x). Where s is the best guess, the success of guessing is linear in v and the entropy is
+concave, so the vertices of {v : (G v)_s >= (G v)_t for all t} are outputs enough. The optimum is a
+linear program over the weights of all of them, for all s.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+Array = NDArray[np.float64]
+
+
+def cell_vertices(given: Array, s: int) -> list[Array]:
+    """Vertices of the posteriors at which s is the likeliest; `given` is P(s|x)."""
+    n = given.shape[1]
+    others = [t for t in range(len(given)) if t != s]
+    # All inequalities row.v >= 0: coordinates first, then the comparisons.
+    rows = np.vstack([np.eye(n), given[s] - given[others]])
+    found: list[Array] = []
+    for tight in itertools.combinations(range(len(rows)), n - 1):
+        system = np.vstack([rows[list(tight)], np.ones(n)])
+        if abs(np.linalg.det(system)) < 1e-9:
+            continue
+        v = np.linalg.solve(system, np.append(np.zeros(n - 1), 1.0))
+        if (rows @ v >= -1e-9).all():
+            found.append(np.maximum(v, 0.0))
+    return found
+
+
+def most_information(joint: Array, success: float) -> float:
+    """The largest I(X;Y) in nats with guesses right at most this often."""
+    p = joint.sum(axis=0)
+    given = joint / p
+    vertices: list[Array] = []
+    for s in range(len(joint)):
+        vertices += cell_vertices(given, s)
+    v = np.array(vertices)
+    logs = np.log(np.where(v > 1e-15, v, 1.0))
+    right = (v @ given.T).max(axis=1)
+    answer = linprog(
+        -(v * logs).sum(axis=1),
+        A_ub=right[None, :],
+        b_ub=[success],
+        A_eq=v.T,
+        b_eq=p,
+        method="highs",
+    )
+    assert answer.success
+    return float(-(p * np.log(p)).sum() - answer.fun)
