@@ -139,13 +139,17 @@ def _refuse_other_cells(
 ) -> None:
     """Refuse to estimate from released rows or boxes with records without a symbol among them."""
     from mechdesign.analysis.release_facts import facts_of_release
+    from mechdesign.release.policies import Policy, recorded_rules
 
     arguments = others.arguments()
     policy = arguments["policy"]
     facts = facts_of_release(released, channel, others.manifest)
     if policy is None and facts is not None:
         policy = facts.policy
-    if policy is not None and not policy.lets_nothing_through:
+    if policy is None:
+        # Without a manifest the channel says what `apply` does by default.
+        policy = Policy.recorded(recorded_rules([channel]))
+    if not policy.lets_nothing_through:
         raise InputError(
             f"the release has draws in place of empty or unknown cells, and estimates from "
             f"released {kind} cannot be corrected for them: design with --missing symbol, or "

@@ -91,9 +91,8 @@ class TableOptions:
     )
     missing: str = option(
         "WHAT",
-        "Treatment of empty cells: refuse (an error), symbol (a symbol of their own), drop (leave "
-        "the record out), marginal or output:LABEL (left out here, and what `apply` releases for "
-        "them).",
+        "Treatment of empty cells: refuse, symbol, drop; or marginal or output:LABEL (left out "
+        "here, and released so by `apply`).",
         "refuse",
     )
     normalise: str | None = option(

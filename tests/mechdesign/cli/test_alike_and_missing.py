@@ -158,3 +158,27 @@ def test_an_export_says_that_cells_must_be_prepared(alike, run):
     assert "Cells are compared without blanks at their ends." in result.err
     design(run, "alike.csv")
     assert "bring them into this form" not in run("export", "c.json", "--to", "csv").err
+
+
+def test_columns_of_rows_are_not_estimated_through_draws_for_empty_cells(alike, run):
+    rows = ["job,town,income"]
+    for job, town, income in (
+        ("clerk", "n", "low"),
+        ("", "s", "high"),
+        ("nurse", "n", "high"),
+        ("nurse", "s", "low"),
+    ):
+        rows += [f"{job},{town},{income}"] * 20
+    (alike / "rows.csv").write_text("\n".join(rows) + "\n")
+    options = ("--sensitive", "income", "--release", "job,town", "--epsilon", "1")
+    options += ("--missing", "marginal", "--output", "c.json")
+    assert run("design", "rows.csv", *options).code == 0
+    assert run("apply", "c.json", "rows.csv", "out.csv", *SEED, "--shuffle").code == 0
+    for _ in range(2):
+        refused = run("estimate", "out.csv", "--channel", "c.json")
+        assert refused.code == 2
+        assert "draws in place of empty or unknown cells" in refused.err
+        # The channel knows it as well as the manifest.
+        (alike / "out.csv.manifest.json").unlink(missing_ok=True)
+    known = run("estimate", "out.csv", "--channel", "c.json", "--missing", "refuse")
+    assert known.code == 0

@@ -145,6 +145,10 @@ def test_what_was_done(manifest, channel):
             "trim": False,
             "missing_codes": [],
             "changed": "refuse",
+            "draws": "independent",
+            "given": [],
+            "law_kept": False,
+            "promise": "total",
             "sensitive": ["rel"],
             "notion": {"name": "alip", "eps_l": 0.5, "eps_u": "inf"},
         }
