@@ -58,9 +58,10 @@ def ceiling(problem: PlanProblem, group: Group) -> float:
     targets = np.zeros(problem.size)
     targets[group.outputs] = group.targets
     targets = targets[group.inputs]
-    masses = np.bincount(kind, group.masses, size)
-    wanted = np.bincount(kind, targets, size)
-    stays = np.bincount(kind, np.minimum(group.masses, targets), size)
+    masses, wanted, stays = (
+        np.bincount(kind, one, size).astype(np.float64)
+        for one in (group.masses, targets, np.minimum(group.masses, targets))
+    )
     used = np.flatnonzero(wanted > 0.0)
     try:
         mu, lam = _multipliers(group, classes.T, masses, wanted, stays)
