@@ -182,3 +182,14 @@ def test_columns_of_rows_are_not_estimated_through_draws_for_empty_cells(alike, 
         (alike / "out.csv.manifest.json").unlink(missing_ok=True)
     known = run("estimate", "out.csv", "--channel", "c.json", "--missing", "refuse")
     assert known.code == 0
+
+
+def test_a_column_whose_law_is_kept_is_corrected_like_any_other(alike, run):
+    options = ("--objective", "truth", "--missing", "marginal")
+    assert design(run, "gaps.csv", *options).code == 0
+    assert run("apply", "c.json", "gaps.csv", "out.csv", *SEED, "--shuffle").code == 0
+    command = ("estimate", "out.csv", "--channel", "c.json", "--json")
+    assert run(*command).record["method"] == "bounds"
+    known = run(*command, "--missing-share", "0.2").record
+    assert known["method"] == "unbiased"
+    assert "20 % of the records had empty cells" in " ".join(known["notices"])
