@@ -115,7 +115,7 @@ TRIED = {
         alone=BOXES,
     ),
     "--keep-frequencies": Tried(None, beside=("--objective", "truth"), alone=BOXES),
-    "--free-frequencies": Tried(None),
+    "--free-frequencies": Tried(None, beside=("--objective", "truth"), alone=BOXES),
     "--stay": Tried("0.9", beside=("--objective", "truth"), alone=BOXES),
     "--forbid": Tried("1:2", crossed="1, u:2, u", beside=("--objective", "truth"), alone=BOXES),
     # How it is found.
@@ -157,7 +157,10 @@ SAME = {
         "it decides what follows a search that fails",
     ),
     **dict.fromkeys(
-        [("--keep-frequencies", shape) for shape in ("rows", "given")],
+        [
+            ("--keep-frequencies", shape)
+            for shape in ("column", "crossed", "rows", "given")
+        ],
         "it is the default there",
     ),
 }

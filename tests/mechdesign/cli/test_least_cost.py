@@ -144,6 +144,16 @@ def test_bad_costs(
         ),
         (["--stay", "0.5"], 2, "are for channels on the column's own symbols"),
         (
+            ["--free-frequencies"],
+            2,
+            "--free-frequencies is for channels on the column's own symbols",
+        ),
+        (
+            ["--objective", "frequencies", "--free-frequencies"],
+            2,
+            "--free-frequencies is for channels on the column's own symbols",
+        ),
+        (
             ["--objective", "truth", "--stay", "0.5", "--stay", "0.6"],
             2,
             "--stay gives a share twice",
