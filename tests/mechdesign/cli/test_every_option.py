@@ -118,13 +118,8 @@ TRIED = {
         beside=("--objective", "distance"),
         alone=BOXES,
     ),
-<<<<<<< HEAD
     "--keep-frequencies": Tried(None, beside=("--objective", "truth"), alone=("merged",)),
-    "--free-frequencies": Tried(None),
-=======
-    "--keep-frequencies": Tried(None, beside=("--objective", "truth"), alone=BOXES),
-    "--free-frequencies": Tried(None, beside=("--objective", "truth"), alone=BOXES),
->>>>>>> w-analysis
+    "--free-frequencies": Tried(None, beside=("--objective", "truth"), alone=("merged",)),
     "--stay": Tried("0.9", beside=("--objective", "truth"), alone=BOXES),
     "--forbid": Tried("1:2", crossed="1, u:2, u", beside=("--objective", "truth"), alone=BOXES),
     # How it is found.
@@ -166,14 +161,10 @@ SAME = {
         "it decides what follows a search that fails",
     ),
     **dict.fromkeys(
-<<<<<<< HEAD
-        [("--keep-frequencies", shape) for shape in ("rows", "given", "confident")],
-=======
         [
             ("--keep-frequencies", shape)
-            for shape in ("column", "crossed", "rows", "given")
+            for shape in ("column", "crossed", "rows", "given", "confident")
         ],
->>>>>>> w-analysis
         "it is the default there",
     ),
 }
