@@ -23,6 +23,7 @@ from mechdesign import __version__
 from mechdesign.auditing.composition import Composition
 from mechdesign.auditing.demands import own_budgets
 from mechdesign.auditing.measures import Utility, utility
+from mechdesign.auditing.population_extremes import OutOfTime
 from mechdesign.auditing.population_promise import PopulationPromise, population_promise
 from mechdesign.auditing.verdict import Achieved, Used
 from mechdesign.channel.channel import Channel
@@ -181,6 +182,9 @@ class Design(Displayed):
         The set of populations for which the promise was verified; None for one about the table.
     spending, least, purpose
         Of a channel designed after others, of one of least cost, of one for queries or a task.
+    time_left : float or None
+        Processor seconds that the time limit leaves for the figure for the population; None without
+        a limit.
     """
 
     channel: Channel
@@ -205,6 +209,7 @@ class Design(Displayed):
     envelope: Envelope | None = field(default=None, repr=False, compare=False)
     least: LeastCost | None = None
     purpose: QueryAccuracy | TaskUtility | None = None
+    time_left: float | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
         # Rounded down: no share may look larger than it is.
@@ -226,14 +231,29 @@ class Design(Displayed):
     def population(self) -> PopulationPromise | None:
         """The promise for the population: for the set of the design, or at 95 %.
 
-        None without counts of records.
+        None without counts of records, and where it takes longer than `time_left`.
         """
         joint = self.channel.joint
-        if joint is None or not joint.is_counts or joint.sensitive.protects_columns:
+        if joint is None or not self.has_population:
             return None
-        return population_promise(
-            self.channel, joint, self.notion, chosen=self.confidence
-        )
+        try:
+            return population_promise(
+                self.channel,
+                joint,
+                self.notion,
+                chosen=self.confidence,
+                seconds=self.time_left,
+            )
+        except OutOfTime:
+            return None
+
+    @property
+    def has_population(self) -> bool:
+        """Whether the records are a sample of a population that something can be said of."""
+        joint = self.channel.joint
+        if joint is None:
+            return False
+        return joint.is_counts and not joint.sensitive.protects_columns
 
 
 def finish(
