@@ -24,6 +24,7 @@ from mechdesign.auditing.composition import Composition
 from mechdesign.auditing.demands import own_budgets
 from mechdesign.auditing.law import Law
 from mechdesign.auditing.measures import Utility, utility
+from mechdesign.auditing.population_extremes import OutOfTime
 from mechdesign.auditing.population_promise import PopulationPromise, population_promise
 from mechdesign.auditing.strata import given_achieved
 from mechdesign.auditing.verdict import Achieved, Used
@@ -183,6 +184,7 @@ class Design(Displayed):
         The set of populations for which the promise was verified; None for one about the table.
     spending, least, purpose
         Of a channel designed after others, of one of least cost, of one for queries or a task.
+<<<<<<< HEAD
     law : Law or None
         What an analyst reads of released rows: how far their law is from that of the table. None
         where outputs are free labels.
@@ -191,6 +193,11 @@ class Design(Displayed):
         labels.
     smallest_group : int
         Least number of records that share a released row.
+=======
+    time_left : float or None
+        Processor seconds that the time limit leaves for the figure for the population; None without
+        a limit.
+>>>>>>> w-jobs
     """
 
     channel: Channel
@@ -215,9 +222,13 @@ class Design(Displayed):
     envelope: Envelope | None = field(default=None, repr=False, compare=False)
     least: LeastCost | None = None
     purpose: QueryAccuracy | TaskUtility | None = None
+<<<<<<< HEAD
     law: Law | None = field(default=None, repr=False)
     truth: dict[str, float] | None = None
     smallest_group: int = 1
+=======
+    time_left: float | None = field(default=None, repr=False, compare=False)
+>>>>>>> w-jobs
 
     def __repr__(self) -> str:
         # Rounded down: no share may look larger than it is.
@@ -259,11 +270,12 @@ class Design(Displayed):
     def population(self) -> PopulationPromise | None:
         """The promise for the population: for the set of the design, or at 95 %.
 
-        None without counts of records.
+        None without counts of records, and where it takes longer than `time_left`.
         """
         joint = self.channel.joint
-        if joint is None or not joint.is_counts or joint.sensitive.protects_columns:
+        if joint is None or not self.has_population:
             return None
+<<<<<<< HEAD
         # Nearly every row of many columns is that of few records, of which nothing holds for the
         # population; a channel of rows is about the table, or one of boxes.
         if self.channel.published is not None:
@@ -271,6 +283,26 @@ class Design(Displayed):
         return population_promise(
             self.channel, joint, self.notion, chosen=self.confidence
         )
+=======
+        try:
+            return population_promise(
+                self.channel,
+                joint,
+                self.notion,
+                chosen=self.confidence,
+                seconds=self.time_left,
+            )
+        except OutOfTime:
+            return None
+
+    @property
+    def has_population(self) -> bool:
+        """Whether the records are a sample of a population that something can be said of."""
+        joint = self.channel.joint
+        if joint is None:
+            return False
+        return joint.is_counts and not joint.sensitive.protects_columns
+>>>>>>> w-jobs
 
 
 def finish(

@@ -74,6 +74,95 @@ def first_screen(design: Design, joint: Joint, *, last: Sequence[str]) -> str:
     return "\n".join([*before, *beliefs, *utility, *after])
 
 
+<<<<<<< HEAD
+=======
+def lines_within(rows: Sequence[Sequence[str]], room: int, hidden: str) -> list[str]:
+    """The lines of a table, as many as there is room for; `hidden` names the others.
+
+    The header stays even without room, and one line is for the number of the others.
+    """
+    if len(rows) <= room:
+        return layout.aligned(rows, left=(0,))
+    shown = rows[: max(1, room - 1)]
+    others = wording.count(len(rows) - len(shown), hidden)
+    return [*layout.aligned(shown, left=(0,)), f"  and {others}:  --full"]
+
+
+def kept_sentence(nmi: float, bound: float, *, beyond_given: bool, rivals: str) -> str:
+    """What is kept of released rows, rounded down, and the proven bound on it, rounded up.
+
+    `rivals` names the channels that the bound is about: ``mechanism with this promise``.
+    """
+    beyond = ""
+    if beyond_given:
+        beyond = " beyond the given ones"
+    kept = wording.tenths_at_least(nmi)
+    most = wording.percent_at_most(bound, step=wording.TENTH)
+    return (
+        f"Kept: {kept} of the information in the released columns{beyond}; "
+        f"no {rivals} keeps more than {most} (proven)."
+    )
+
+
+def _promise_lines(design: Design, report: Report) -> list[str]:
+    """What a released value can do to a belief: by the table, and in the population."""
+    sensitive = names_of(report.asked)[0]
+    limits = design.notion.limits
+    if isinstance(limits, LiftLimits) and limits.need_shares:
+        # "Any value" must be true of the symbol with the largest budgets, too.
+        widest = limits.loosest
+        factors = wording.range_text(widest.lower, widest.upper)
+        table = (
+            f"Table: a released value makes any value of {sensitive} {factors} as "
+            "probable"
+        )
+        if limits.symbol_budgets:
+            table += ", single values by budgets of their own"
+        verdict = "verified" if design.verified else "VIOLATED"
+        table += f" ({verdict})."
+    else:
+        # Averages of lifts, and ratios between two rows, bound no single factor directly.
+        table = f"Table: {report.promise.statement}"
+    return [*layout.lines_of(table), *layout.lines_of(_population_text(design))]
+
+
+def _population_text(design: Design) -> str:
+    """The promise for the population that the records are a sample of, or why there is none."""
+    population = design.population
+    if population is None:
+        joint = design.channel.joint
+        if joint is not None and joint.sensitive.protects_columns:
+            return (
+                "Population: not computed where each of several columns is protected."
+            )
+        if design.has_population:
+            return (
+                "Population: not computed within the time limit; `audit` computes it."
+            )
+        return "Population: unknown, because the table has no numbers of records."
+    factors = wording.times_text(population.achieved, design.notion)
+    level = percent_of(population.level)
+    text = f"Population ({level} confidence): {factors} as probable"
+    if design.confidence is not None:
+        return f"{text} (verified)."
+    if _takes_confidence(design):
+        return f"{text}; --confidence 0.95 protects it."
+    return f"{text}."
+
+
+def _takes_confidence(design: Design) -> bool:
+    """Whether a design with the same request can promise something for the population.
+
+    It can for one pair of budgets on single lifts: not with budgets of single symbols, earlier
+    releases or average budgets, which `design` refuses beside a confidence level.
+    """
+    notion = design.notion
+    record = design.channel.record
+    is_single = not (notion.symbol_budgets or record.after or record.averages)
+    return isinstance(notion.limits, LiftLimits) and is_single
+
+
+>>>>>>> w-jobs
 def _belief_lines(report: Report, room: int) -> list[str]:
     """The probabilities before and after that can change most, as many as there is room for."""
     beliefs = report.promise.beliefs
