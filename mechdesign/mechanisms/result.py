@@ -184,7 +184,6 @@ class Design(Displayed):
         The set of populations for which the promise was verified; None for one about the table.
     spending, least, purpose
         Of a channel designed after others, of one of least cost, of one for queries or a task.
-<<<<<<< HEAD
     law : Law or None
         What an analyst reads of released rows: how far their law is from that of the table. None
         where outputs are free labels.
@@ -193,11 +192,9 @@ class Design(Displayed):
         labels.
     smallest_group : int
         Least number of records that share a released row.
-=======
     time_left : float or None
         Processor seconds that the time limit leaves for the figure for the population; None without
         a limit.
->>>>>>> w-jobs
     """
 
     channel: Channel
@@ -222,13 +219,10 @@ class Design(Displayed):
     envelope: Envelope | None = field(default=None, repr=False, compare=False)
     least: LeastCost | None = None
     purpose: QueryAccuracy | TaskUtility | None = None
-<<<<<<< HEAD
     law: Law | None = field(default=None, repr=False)
     truth: dict[str, float] | None = None
     smallest_group: int = 1
-=======
     time_left: float | None = field(default=None, repr=False, compare=False)
->>>>>>> w-jobs
 
     def __repr__(self) -> str:
         # Rounded down: no share may look larger than it is.
@@ -275,15 +269,6 @@ class Design(Displayed):
         joint = self.channel.joint
         if joint is None or not self.has_population:
             return None
-<<<<<<< HEAD
-        # Nearly every row of many columns is that of few records, of which nothing holds for the
-        # population; a channel of rows is about the table, or one of boxes.
-        if self.channel.published is not None:
-            return None
-        return population_promise(
-            self.channel, joint, self.notion, chosen=self.confidence
-        )
-=======
         try:
             return population_promise(
                 self.channel,
@@ -298,11 +283,12 @@ class Design(Displayed):
     @property
     def has_population(self) -> bool:
         """Whether the records are a sample of a population that something can be said of."""
+        # Nearly every row of many columns is that of few records, of which nothing holds for the
+        # population; a channel of rows is about the table, or one of boxes.
         joint = self.channel.joint
-        if joint is None:
+        if joint is None or self.channel.published is not None:
             return False
         return joint.is_counts and not joint.sensitive.protects_columns
->>>>>>> w-jobs
 
 
 def finish(

@@ -138,6 +138,10 @@ def _population_text(design: Design) -> str:
             return (
                 "Population: not computed where each of several columns is protected."
             )
+        if design.has_population:
+            return (
+                "Population: not computed within the time limit; `audit` computes it."
+            )
         return "Population: unknown, because the table has no numbers of records."
     factors = wording.times_text(population.achieved, design.notion)
     level = percent_of(population.level)
