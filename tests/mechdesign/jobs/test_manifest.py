@@ -147,6 +147,10 @@ def test_what_was_done(manifest, channel):
             "changed": "refuse",
             "sensitive": ["rel"],
             "notion": {"name": "alip", "eps_l": 0.5, "eps_u": "inf"},
+            "draws": "independent",
+            "law_kept": False,
+            "given": [],
+            "promise": "total",
         }
     ]
     assert (found["identity"], found["draw"], found["insecure_seed"]) == ([], 0, False)
