@@ -77,7 +77,8 @@ Spark or Dask
         nor `row_numbers` is given.
     **options : fields of `ReleaseOptions`
         columns, key, ledger, identity, row_numbers, form, into, policy, keep_sensitive, correlated,
-        drop, keep, keep_index, shuffle, keep_order, changed, fresh_draw, insecure_seed; explained
+        drop, keep, keep_index, shuffle, keep_order, changed, fresh_draw, draws,
+        insecure_seed; explained
         in ``help(mechdesign.jobs.options.ReleaseOptions)``.
 
     Raises
