@@ -1,6 +1,7 @@
 import os
 
-from .analysis.file_checking import check_release
+from .analysis.estimating import estimate
+from .analysis.file_checking import check
 from .analysis.frequencies import Frequencies, estimate_frequencies, identifiability
 from .analysis.joint_frequencies import JointFrequencies, estimate_joint
 from .analysis.regression import corrected_regression
@@ -18,7 +19,7 @@ from .comparison.purpose_ways import PurposeComparison, compare_purpose
 from .comparison.rows import ComparisonRow
 from .comparison.run import Comparison, compare
 from .core.errors import InputError, MechdesignError, NotPrivate, SolverFailure
-from .exporting.export import Export, export_channel
+from .exporting.export import Export, export
 from .frames.sanitising import (
     engine_errors,
     sanitise,
@@ -107,7 +108,7 @@ __all__ = [
     "assess",
     "audit",
     "budget_for",
-    "check_release",
+    "check",
     "compare",
     "compare_average",
     "compare_purpose",
@@ -116,10 +117,11 @@ __all__ = [
     "create_key",
     "design",
     "engine_errors",
+    "estimate",
     "estimate_frequencies",
     "estimate_joint",
     "expand_records",
-    "export_channel",
+    "export",
     "identifiability",
     "load",
     "posterior_table",

@@ -11,6 +11,9 @@ For example, with the target (1/2, 1/2) and the weights of two solves,
     weights     1                                      value 0.693, from the start
     weights     0            1/2          1/2          value 0.562, kept because it is lower
 
+Columns of the largest reduced costs are deleted where there are far more than the master needs
+(`thin`): most of them were found at prices that are long gone, and each makes every pivot slower.
+
 Invariant: `weights` are not negative and decompose the target to `FEASIBILITY`, so `value` is an
 upper bound of the envelope at any moment, from the first column (the target itself) on.
 """
@@ -21,6 +24,15 @@ import numpy as np
 
 from solvers.points import Array, Points
 from solvers.programs.master import FEASIBILITY, HighsMaster, MasterSolution
+
+THIN_FROM = 6
+"""Columns for each coordinate, and `FEWEST_THINNED` more, from which the pool is thinned."""
+
+THIN_TO = 3
+"""Columns for each coordinate that are left then, and half of `FEWEST_THINNED`."""
+
+FEWEST_THINNED = 2000
+"""A pool of less costs HiGHS next to nothing, and its columns serve neighbouring budgets."""
 
 
 class ColumnPool:
@@ -35,6 +47,8 @@ class ColumnPool:
         Of the best decomposition; columns added since have none.
     value : float
         Cost of that decomposition.
+    added : int
+        Number of all columns that ever were in the pool.
     """
 
     def __init__(
@@ -52,6 +66,7 @@ class ColumnPool:
             weights[0] = 1.0
         self.weights = weights
         self.value = float(weights @ self.costs)
+        self.added = len(initial)
         self.master = master
         self._target = target
         # Columns of the master and of the pool are added together, so they have one numbering.
@@ -70,7 +85,33 @@ class ColumnPool:
             self.master.add(points, costs)
             self.points = Points.concatenate([self.points, points])
             self.costs = np.concatenate([self.costs, costs])
+            self.added += len(gaining)
         return len(gaining)
+
+    def thin(self, solution: MasterSolution) -> None:
+        """Delete columns of large reduced cost at a solution, where there are far too many.
+
+        Those in use stay, here and in the solution, and the target itself, which is the first.
+        """
+        n = len(self._target)
+        if len(self) <= THIN_FROM * n + FEWEST_THINNED:
+            return
+        reduced = self.costs - self.points.dot(solution.dual)
+        in_use = np.zeros(len(self), np.bool_)
+        in_use[0] = True
+        in_use[: len(self.weights)] |= self.weights > 0.0
+        in_use[: len(solution.weights)] |= solution.weights > 0.0
+        # Columns in use first, then the others by rising reduced cost.
+        reduced[in_use] = -np.inf
+        most = max(THIN_TO * n + FEWEST_THINNED // 2, int(np.count_nonzero(in_use)))
+        kept = np.sort(np.argsort(reduced, kind="stable")[:most])
+        self.master.keep(kept)
+        self.points = self.points.take(kept)
+        self.costs = self.costs[kept]
+        # Columns added since have no weight.
+        weights = np.zeros(int(kept[-1]) + 1)
+        weights[: len(self.weights)] = self.weights[: len(weights)]
+        self.weights = weights[kept]
 
     def is_usable(self, solution: MasterSolution) -> bool:
         """Whether a solution claims to be optimal and has the right shape."""

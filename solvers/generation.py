@@ -76,7 +76,7 @@ symbols and hundreds of useful ones a single one leaves the bound below its gap
 FIRST_PROOF = 1.0
 """Seconds of local searches after which exact pricing has its first turn; then after 2, 4, .. s."""
 
-PROOF_SHARE = 0.25
+PROOF_SHARE = 0.15
 """Seconds of such a turn, as a share of those that the run has had."""
 
 # ------------------------------------------------------------------ local searches
@@ -164,7 +164,7 @@ class Generation:
         # Seconds of the run after which exact pricing has its next turn among local searches.
         self._next_proof = FIRST_PROOF
         self._idle = _IdleRounds(GAIN_SHARE * self._aim)
-        # Number of columns at the last solve without a box: further ones may improve the weights.
+        # Columns added before the last solve without a box: later ones may improve the weights.
         self._solved = 0
         # A fixed seed: the same problem gives the same columns.
         self._random = np.random.default_rng(0)
@@ -241,6 +241,7 @@ class Generation:
             if not self._box.in_use:
                 # HiGHS failed with the box. Without it the columns may cover the point already.
                 return None
+            self._columns.thin(solution)
             columns = self._descend(solution.dual)
             if solution.slack <= COVERED:
                 self._box.in_use = False
@@ -269,8 +270,10 @@ class Generation:
                 # HiGHS failed without the box; exact pricing is the better way to use its answers.
                 return None
             self._columns.accept(solution)
+            walked = self._columns.in_use(solution)
+            self._columns.thin(solution)
             # Walks go first: they start at outputs that are in use, and cost few pivots.
-            columns = self._walk(solution)
+            columns = self._walk(solution.dual, walked)
             if columns < ENOUGH:
                 columns += self._descend(solution.dual)
             if columns < ENOUGH:
@@ -294,13 +297,11 @@ class Generation:
         """Searches from mixtures of the point and every coordinate."""
         return self._search_locally(prices, center=self.target, mix=MIX)
 
-    def _walk(self, solution: MasterSolution) -> int:
+    def _walk(self, prices: Array, outputs: Points) -> int:
         """Walks along edges of the polytope, from the outputs in use to ever cheaper neighbours."""
         if self.over_uncertain_set:
             return 0
-        return self._search_locally(
-            solution.dual, walk=self._columns.in_use(solution), turn=0
-        )
+        return self._search_locally(prices, walk=outputs, turn=0)
 
     def _search_locally(
         self,
@@ -344,7 +345,8 @@ class Generation:
             # What the master says: a decomposition, or at least how much one must cost.
             covered = solution.slack <= COVERED
             if covered and self._columns.accept(solution) and not self._box.in_use:
-                self._solved = len(self._columns)
+                self._solved = self._columns.added
+            self._columns.thin(solution)
             # By duality this is the master's value. In a box it is a lower bound of the best
             # decomposition over the columns so far.
             value = float(solution.dual @ self.target)
@@ -448,7 +450,8 @@ class Generation:
             solution = self._solve()
             if isinstance(solution, EnvelopeStatus):
                 return
-            if self._walk(solution) < ENOUGH:
+            outputs = self._columns.in_use(solution)
+            if self._walk(solution.dual, outputs) < ENOUGH:
                 return
 
     # ------------------------------------------------------------- pricer and master
@@ -481,7 +484,7 @@ class Generation:
 
     def _solve_without_box(self, seconds: float) -> None:
         """Keep the best weights over all columns, where columns were added since the last solve."""
-        if self._solved == len(self._columns):
+        if self._solved == self._columns.added:
             return
         solution = self._columns.master.solve(seconds)
         if self._columns.is_usable(solution):

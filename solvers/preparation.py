@@ -42,7 +42,7 @@ from solvers.plane import plane_search
 from solvers.points import Array, Points
 from solvers.polytope import MEMBERSHIP_TOLERANCE, Polytope
 from solvers.results import Pricer
-from solvers.separate import separate_search
+from solvers.separate import StaircaseSearch, separate_search
 
 TIGHTENING_SHARE = 0.2
 """Share of the time limit that upper bounds of the coordinates may take; they only speed the search
@@ -165,6 +165,8 @@ class Preparation:
         if separate is not None:
             self._is_separate = True
             self.pricer = separate.run
+            if isinstance(separate, StaircaseSearch):
+                self._decompositions += separate.selections()
         elif self._leading_row is None:
             self.pricer = _tree_pricer(self._polytope, outer, resources)
         else:

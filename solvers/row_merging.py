@@ -155,7 +155,8 @@ def _nearest(problem: Merging) -> tuple[Integers, Integers]:
     for part in problem.chunks():
         costs = problem.costs(part) - lead[None, :]
         nearest = np.argpartition(costs, few - 1, axis=1)[:, :few]
-        there = np.isfinite(np.take_along_axis(costs, nearest, axis=1))
+        near_costs = np.take_along_axis(costs, nearest, axis=1)
+        there = np.isfinite(near_costs)
         if not there.any(axis=1).all():
             raise EmptyPolytope("an item may go to no target")
         rows, places = np.nonzero(there)

@@ -37,6 +37,8 @@ OPTIONS: dict[str, str | int | float] = {
     "run_crossover": "off",
     # One thread makes results repeatable.
     "threads": 1,
+    # Bounds come from the prices, and integers are made of the flow, so four digits are enough.
+    "ipm_optimality_tolerance": 1e-4,
 }
 
 
@@ -83,7 +85,7 @@ class MergingProgram:
         Raises
         ------
         BackendFailure
-            If HiGHS finds no optimum within so many seconds.
+            If HiGHS finds no flow within so many seconds, which it counts by the clock.
         """
         import highspy
 
@@ -92,15 +94,23 @@ class MergingProgram:
         highs.setOptionValue("time_limit", min(time_limit, highspy.kHighsInf))
         highs.passModel(self._model())
         highs.run()
-        status = highs.getModelStatus()
-        if status != highspy.HighsModelStatus.kOptimal:
-            raise BackendFailure(
-                f"HiGHS ended with '{highs.modelStatusToString(status)}' on a program of moves"
-            )
         solution = highs.getSolution()
+        values = np.array(solution.col_value)
+        prices = np.array(solution.row_dual)
         n, m = len(problem.items), len(problem.targets)
-        flow = np.maximum(np.array(solution.col_value)[-len(self.item) :], 0.0)
-        return self._priced(flow, np.array(solution.row_dual)[n + m :])
+        flow = np.zeros(len(self.item))
+        if solution.value_valid and solution.dual_valid and np.isfinite(prices).all():
+            flow = np.maximum(values[-len(self.item) :], 0.0)
+        sent = sums(self.item, flow, n)
+        # An interior point is a flow and has prices wherever the method ends: the amounts are made
+        # exact here, and bounds are computed from the prices. So the status does not matter.
+        if not (sent > 0).all():
+            status = highs.modelStatusToString(highs.getModelStatus())
+            raise BackendFailure(
+                f"HiGHS ended with '{status}' and no flow on a program of moves"
+            )
+        flow *= (problem.amounts / sent)[self.item]
+        return self._priced(flow, prices[n + m :])
 
     def _model(self) -> Any:
         """The program as HiGHS reads it."""

@@ -12,8 +12,8 @@ but one of them stand at an end, where chords are exact, so the interval of that
 at its value (`BoxSearch`).
 
 The *staircase*. Its vertices are v_j = t w_j or factor t w_j, so they are the sets T of coordinates
-at the upper step (Kairouz, Oh and Viswanath 2016, theorem 2). With k = factor - 1, q = w(T) and z =
-w(all) + k q the step is t = 1 / z, and the reduced cost is
+at the upper step (docs/explanation/optimum-theory.md, 'The column itself'). With k = factor - 1, q
+= w(T) and z = w(all) + k q the step is t = 1 / z, and the reduced cost is
 
     log z - (c + a(T)) / z,    c = sum_j w_j (log w_j + y_j),
                                a_j = w_j (k (log w_j + y_j) + factor log factor).
@@ -102,6 +102,9 @@ def separate_search(
     polytope: Polytope, relaxation: Polytope
 ) -> StaircaseSearch | BoxSearch | None:
     """The search where all rows bound one coordinate each; None for other polytopes."""
+    # Nearly all polytopes are others, and their first row tells.
+    if not polytope.m or np.count_nonzero(polytope.rows[0]) != 1:
+        return None
     steps = _steps(polytope)
     outer_steps = _steps(relaxation)
     if steps is not None and outer_steps is not None:
@@ -254,6 +257,36 @@ class StaircaseSearch(_SeparateSearch):
         self._outer = outer
         self._whole = math.fsum(outer.weights.tolist())
         self._log = np.log(outer.weights)
+
+    def selections(self) -> list[tuple[Array, Points]]:
+        """Known decompositions of the weights: sets of neighbours in a circle, all of one size.
+
+        If every coordinate is in the same number of sets, the vertices with weights proportional to
+        z have the mean w. The sets of one coordinate are randomised response; about n / (factor +
+        1) coordinates are best where all weights are the same (Ye and Barg 2018).
+        """
+        found: list[tuple[Array, Points]] = []
+        n = self.n
+        best = round(n / (self._inner.factor + 1.0))
+        sizes = sorted({1, min(max(best, 1), n - 1)})
+        # Neighbours of equal weights, and of weights that have nothing to do with each other; a
+        # fixed seed, because the same problem has the same columns.
+        orders = (
+            np.argsort(self._inner.weights, kind="stable"),
+            np.random.default_rng(0).permutation(n),
+        )
+        for size in sizes:
+            for order in orders:
+                members = order[(np.arange(n)[:, None] + np.arange(size)) % n]
+                sets = np.zeros((n, n), np.bool_)
+                np.put_along_axis(sets, members, True, axis=1)
+                points = self._vertices(sets)
+                mass = (
+                    self._whole
+                    + (self._inner.factor - 1.0) * sets @ self._inner.weights
+                )
+                found.append((mass / mass.sum(), Points.from_dense(points)))
+        return found
 
     def _gains(self, prices: Array) -> tuple[float, Array, float]:
         """c, a and an allowance for the rounding of a bound, see the module's text."""
@@ -415,11 +448,11 @@ class BoxSearch(_SeparateSearch):
 
     def _descended(self, slopes: Array, prices: Array) -> Array:
         """Vertices of the inner box that no exchange at their own slopes makes cheaper."""
-        points = np.array([self._vertex(line) for line in slopes])
+        points = self._vertices(slopes)
         cost = entropy_terms(points).sum(axis=1) - points @ prices
         for _ in range(self.n):
             tangent = -np.log(np.maximum(points, np.finfo(np.float64).tiny)) - prices
-            moved = np.array([self._vertex(line) for line in tangent])
+            moved = self._vertices(tangent)
             moved_cost = entropy_terms(moved).sum(axis=1) - moved @ prices
             falls = moved_cost < cost - LEAST_FALL
             if not falls.any():
@@ -428,10 +461,21 @@ class BoxSearch(_SeparateSearch):
             cost = np.where(falls, moved_cost, cost)
         return points
 
-    def _vertex(self, slopes: Array) -> Array:
-        """The vertex of the inner box of the least slopes."""
-        point, _, _ = _filled(self._inner.low, self._inner.high, slopes)
-        return point
+    def _vertices(self, slopes: Array) -> Array:
+        """The vertices of the inner box of the least slopes, (k, n): `_filled` for each line."""
+        low, high = self._inner.low, self._inner.high
+        order = np.argsort(slopes, axis=1, kind="stable")
+        filled = np.cumsum((high - low)[order], axis=1)
+        room = 1.0 - math.fsum(low.tolist())
+        place = np.minimum((filled < room).sum(axis=1), self.n - 1)[:, None]
+        is_full = np.arange(self.n) < place
+        points = np.empty_like(slopes)
+        np.put_along_axis(points, order, np.where(is_full, high[order], low[order]), 1)
+        between = np.take_along_axis(order, place, axis=1)
+        others = points.sum(axis=1, keepdims=True) - low[between]
+        rest = np.clip(1.0 - others, low[between], high[between])
+        np.put_along_axis(points, between, rest, 1)
+        return points
 
 
 def _slopes(low: Array, high: Array, prices: Array) -> Array:
@@ -468,7 +512,7 @@ def _filled(low: Array, high: Array, slopes: Array) -> tuple[Array, int | None, 
 
 def _ends(polytope: Polytope) -> Ends | None:
     """The ends of all coordinates, where every row bounds one of them and nothing else does."""
-    if polytope.auxiliary is not None or not polytope.m:
+    if polytope.auxiliary is not None:
         return None
     if (np.count_nonzero(polytope.rows, axis=1) != 1).any():
         return None

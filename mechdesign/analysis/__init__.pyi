@@ -1,5 +1,5 @@
 from .cell_posteriors import CellPosteriors, row_posteriors
-from .file_checking import check_release
+from .file_checking import check
 from .frequencies import Frequencies, estimate_frequencies, identifiability
 from .joint_frequencies import JointFrequencies, estimate_joint
 from .regression import Regression, corrected_regression
@@ -18,7 +18,7 @@ __all__ = [
     "JointFrequencies",
     "PosteriorTable",
     "Regression",
-    "check_release",
+    "check",
     "corrected_regression",
     "estimate_frequencies",
     "estimate_joint",

@@ -1,6 +1,6 @@
 """Checks of released files against their channel.
 
-`check_release` first makes the law of the labels (`_LabelLaw`): a row W(. | x) of probabilities for
+`check` first makes the law of the labels (`_LabelLaw`): a row W(. | x) of probabilities for
 each symbol, and one more each for missing and unknown symbols, by the policy of the job. The file
 is then read, and its labels are tested, in one of three ways:
 
@@ -65,7 +65,7 @@ _FIXED = (
 )
 
 
-def check_release(
+def check(
     channel: Channel,
     released: PathLike,
     *,

@@ -69,7 +69,8 @@ def estimate_file(
     notices: tuple[str, ...] = ()
     if policy is None and facts is not None:
         policy = facts.policy
-    if facts is not None:
+    # A manifest counts records, and with an identity each identifier counts once here.
+    if facts is not None and not identity:
         shares = (
             facts.shares[0] if missing_share is None else missing_share,
             facts.shares[1] if unknown_share is None else unknown_share,

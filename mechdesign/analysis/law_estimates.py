@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +39,8 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed
 from mechdesign.formats.text_options import TextOptions
+from mechdesign.tables.columns import positions_of, values_of
+from mechdesign.tables.variable import Variable
 
 POPULATION = "population"
 RECORDS = "records"
@@ -87,8 +90,55 @@ def estimate_shares(
         If the channel does not keep the law, a column is not released, or the file has a row that
         the channel never releases.
     """
-    if not channel.keeps_law:
-        raise InputError(NOT_KEPT)
+    _check_law(channel)
+    file = released_file(
+        channel, released, None, None, "label", text=text, advance=advance
+    )
+    counted = count_release(file)
+    for finding in counted.findings:
+        if finding.kind == "label":
+            raise InputError(finding.text)
+    return shares_of_counts(
+        channel, counted.counts[0], columns, level=level, target=target, fixed=fixed
+    )
+
+
+def estimate_frame_shares(
+    channel: Channel,
+    released: Any,
+    columns: Sequence[str] | None = None,
+    *,
+    level: float = 0.95,
+    target: str = POPULATION,
+    fixed: bool = False,
+) -> list[ColumnFrequencies]:
+    """As `estimate_shares`, of a released data frame, or a sequence of tuples."""
+    _check_law(channel)
+    outputs = Variable(channel.output_columns, channel.output_cells)
+    places = positions_of(values_of(released, outputs), outputs)
+    unknown = np.flatnonzero(places < 0)
+    if len(unknown):
+        raise InputError(
+            f"record {int(unknown[0]) + 1} of the released frame is a row that the channel never "
+            "releases: give the frame as it was released"
+        )
+    counts = np.bincount(places, minlength=len(outputs)).astype(np.int64)
+    return shares_of_counts(
+        channel, counts, columns, level=level, target=target, fixed=fixed
+    )
+
+
+def shares_of_counts(
+    channel: Channel,
+    counts: Integers,
+    columns: Sequence[str] | None = None,
+    *,
+    level: float = 0.95,
+    target: str = POPULATION,
+    fixed: bool = False,
+) -> list[ColumnFrequencies]:
+    """As `estimate_shares`, from how often each output was released: an (m,) array."""
+    _check_law(channel)
     confidence = check_level(level)
     if target not in (POPULATION, RECORDS):
         raise InputError(f"the target ({target!r}) must be population or records")
@@ -102,20 +152,18 @@ def estimate_shares(
                 f"{listed(names)})"
             )
         groups = [tuple(columns)]
-    file = released_file(
-        channel, released, None, None, "label", text=text, advance=advance
-    )
-    counted = count_release(file)
-    for finding in counted.findings:
-        if finding.kind == "label":
-            raise InputError(finding.text)
-    counts = counted.counts[0]
     estimates: list[ColumnFrequencies] = []
     for group in groups:
         estimates.append(
             _shares_of(channel, counts, group, confidence, target, fixed=fixed)
         )
     return estimates
+
+
+def _check_law(channel: Channel) -> None:
+    """Raise InputError for a channel that changes the frequencies of its table."""
+    if not channel.keeps_law:
+        raise InputError(NOT_KEPT)
 
 
 def _shares_of(

@@ -78,6 +78,18 @@ def facts_of_release(
         return None
 
 
+def has_fixed_counts(path: PathLike) -> bool:
+    """True if the manifest beside a release says that its counts were fixed."""
+    try:
+        manifest = read_manifest(f"{os.fspath(path)}.manifest.json", "public")
+    except InputError:
+        return False
+    # The digest ties the manifest to this very file.
+    if not has_sha256(path, manifest.output):
+        return False
+    return all(column.draws == "fixed" for column in manifest.released)
+
+
 def _facts_of(
     released: PathLike, channel: Channel | BoxChannel, path: PathLike
 ) -> ReleaseFacts:

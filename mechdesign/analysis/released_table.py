@@ -100,7 +100,7 @@ def released_file(
     hidden: Sequence[str] | None = (),
     **more: Any,
 ) -> Released:
-    """The description of a released file that follows from its channel; see `check_release`.
+    """The description of a released file that follows from its channel; see `check`.
 
     The sensitive columns and those in `hidden` may not be in the release; if it is None, all may.
     `more` are further fields of `Released`.

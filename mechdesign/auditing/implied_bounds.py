@@ -6,7 +6,7 @@ their mean under P(s) is 1. From this follow the bounds of Zarrabian et al. 2023
     Propositions 1, 3, 5   from [a, b] to averages, l1-, chi2- and alpha-lifts   (`guarantees`)
     Proposition 4          from the means of an output to its largest lift       (`largest_lift`)
     Proposition 6          from the means of inverses to its smallest lift       (`smallest_lift`)
-    Proposition A1         from the extreme lifts to posteriors of properties    (`breach_bound`)
+    Proposition A1         from the extreme lifts to posteriors of properties (`posterior_at_most`)
 
 Propositions 1.2, 3.1, 3.2, 5.1 and 5.2 are false as printed for asymmetric budgets, and the forms
 here hold (docs/explanation/corrections.md has counterexamples and proofs): they are the extremes of
@@ -38,6 +38,9 @@ from mechdesign.core.wording import order_of
 
 OUTWARD = 1.0 + 1e-14
 """Covers the rounding of the few operations of each bound (at most 20 half-ulps of 1.1e-16)."""
+
+CORRECTED = ("1.2", "3.1", "3.2", "5.1", "5.2")
+"""Propositions that are false as printed (docs/explanation/corrections.md, 'On the lift')."""
 
 MOST_ENUMERATED = 12
 """Sensitive symbols up to which every property (set of symbols) is evaluated: 4,096 sets."""
@@ -123,18 +126,28 @@ def smallest_lift(kind: str, mean: float, p: float, alpha: float = math.inf) -> 
     return p ** (1.0 / alpha) / mean / OUTWARD
 
 
-def breach_bound(low: float, high: float, prior: float) -> float:
-    """The smallest rho2 without a rho1-to-rho2 privacy breach, up or down (Proposition A1).
+def posterior_at_most(low: float, high: float, prior: float) -> float:
+    """The largest posterior of a property of S whose prior is at most `prior`.
 
-    With all lifts in [low, high] no property whose prior is at most rho1 gets a posterior above
-    rho2, and none whose prior is at least rho2 gets one below rho1: (1 - rho2)/(1 - rho1) <= low
-    and high <= rho2/rho1, both together. `prior` is rho1. 1 where nothing is guaranteed.
+    With all lifts in [low, high] the posterior of a property Q is at most P(Q) high, and that of
+    its complement at least (1 - P(Q)) low. Both hold, so the least of both does (Proposition A1,
+    which states each by itself).
     """
     upward = prior * high
     # 1 - (1 - prior) low, from positive terms: as a difference it would lose the digits of a small
     # prior.
     downward = prior + (1.0 - prior) * (1.0 - low)
-    return min(1.0, max(upward, downward) * OUTWARD)
+    return min(1.0, min(upward, downward) * OUTWARD)
+
+
+def posterior_at_least(low: float, high: float, prior: float) -> float:
+    """The smallest posterior of a property of S whose prior is at least `prior`: P(Q) low, or what
+    the largest lifts leave of the complement, whichever is more.
+    """
+    upward = prior * low / OUTWARD
+    # The product is rounded up before it is taken off, and the difference down.
+    rest = 1.0 - (1.0 - prior) * high * OUTWARD
+    return max(0.0, upward, math.nextafter(rest, -math.inf))
 
 
 @dataclass(frozen=True)
@@ -172,7 +185,7 @@ def guarantee_table(
             source="Proposition A1",
             measure=f"posterior of a property of prior {share:g}",
             attained=_worst_posterior(outputs, prior, share),
-            bound=breach_bound(low, high, share),
+            bound=posterior_at_most(low, high, share),
         )
         table.append(guarantee)
     return table
@@ -224,6 +237,8 @@ def _from_budgets(
     table: list[Guarantee] = []
     for number, name, key in lines:
         source = f"Proposition {number}"
+        if number in CORRECTED:
+            source += ", corrected"
         table.append(Guarantee(source, name, attained=leaked[name], bound=bounds[key]))
     return table
 

@@ -27,9 +27,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
+from mechdesign.tables.joint import Joint
 
 Cells = tuple[str, ...]
 """The texts of a row, one for each column."""
@@ -111,6 +113,29 @@ class Law:
             "vanished": {name: list(values) for name, values in self.vanished.items()},
             "largest_share_change": change,
         }
+
+
+def channel_law(channel: Channel, joint: Joint) -> Law | None:
+    """What an analyst reads of what a channel releases from a table.
+
+    None where outputs are labels: only rows, and symbols of the column that an objective asked for,
+    can be compared with those of the table.
+    """
+    useful = joint.useful
+    cells: Sequence[Cells] | None = None
+    if channel.releases_symbols:
+        cells = channel.output_cells
+    elif channel.published is None and channel.record.objective is not None:
+        symbols = dict(zip(useful.names, useful.symbols, strict=True))
+        cells = [symbols[label] for label in channel.outputs]
+    return law_of(
+        joint.useful_counts,
+        channel.integers,
+        channel.row_totals,
+        useful.symbols,
+        cells,
+        useful.columns,
+    )
 
 
 def law_of(

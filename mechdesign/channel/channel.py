@@ -35,7 +35,7 @@ from mechdesign.release.drawing import Release, fixed_records, key_of
 from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
 from mechdesign.release.policies import Policy
 from mechdesign.release.row_frames import frame_of_columns
-from mechdesign.tables.columns import values_of
+from mechdesign.tables.columns import is_frame, values_of
 from mechdesign.tables.joint import Array, Joint
 from mechdesign.tables.rebuilding import rebuild
 from mechdesign.tables.variable import Variable
@@ -529,7 +529,8 @@ class Channel(Displayed):
         draws: str | None = None,
         insecure_seed: int | None = None,
     ) -> Any:
-        """Draw an output for every entry of a column; the same kind of column back.
+        """Draw an output for every entry of a column; the same kind of column back. Of a frame a
+        frame with the released columns.
 
         The draw of a record depends on the key, the channel and the record's row number or
         identifier only. With the key of a job (`read_key`) it is the draw of that job. Without a
@@ -539,8 +540,8 @@ class Channel(Displayed):
         Parameters
         ----------
         column : pandas, polars or pyarrow column, or sequence of text
-            Symbols of X as text; for crossed columns a frame that has them, or a sequence of
-            tuples.
+            Symbols of X as text; for one column or more a frame that has them, and for crossed ones
+            also a sequence of tuples.
         key : draws.Key, optional
         identity : sequence of str, optional
             What identifies each record; its row number otherwise.
@@ -578,8 +579,13 @@ class Channel(Displayed):
         if draws != "independent":
             _fix_where_whole(release, cells, records, is_asked=draws is not None)
         drawn = release.draw(cells, records)
-        if self.published is not None:
-            return _rebuilt_rows(column, drawn, release, self.useful.columns)
+        if is_frame(column):
+            columns = self.useful.columns
+            return frame_of_columns(
+                column, drawn, release.texts, release.names, columns[0]
+            )
+        if len(self.output_columns) > 1:
+            return _tuples(drawn, release)
         return rebuild(
             column,
             drawn[0].astype(np.int64),
@@ -669,18 +675,13 @@ def _fix_where_whole(
         )
 
 
-def _rebuilt_rows(
-    column: Any, drawn: Sequence[Any], release: Release, columns: tuple[str, ...]
-) -> Any:
-    """Released rows in the kind of container that the records came in."""
-    if isinstance(column, (list, tuple)):
-        # A list of tuples is a list of tuples again.
-        texts = [
-            [labels[code] for code in codes.tolist()]
-            for codes, labels in zip(drawn, release.texts, strict=True)
-        ]
-        return list(zip(*texts, strict=True))
-    return frame_of_columns(column, drawn, release.texts, release.names, columns[0])
+def _tuples(drawn: Sequence[Any], release: Release) -> list[tuple[str, ...]]:
+    """Released rows of records that came as tuples."""
+    texts = [
+        [labels[code] for code in codes.tolist()]
+        for codes, labels in zip(drawn, release.texts, strict=True)
+    ]
+    return list(zip(*texts, strict=True))
 
 
 def _check_total(total: object, what: str) -> None:

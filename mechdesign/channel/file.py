@@ -491,7 +491,13 @@ def _joint(
         if is_sparse:
             rows = [_filled(row, len(useful), s) for s, row in enumerate(rows)]
         counts = tuple(map(tuple, rows))
-        return Joint(sensitive, useful, counts, is_counts=document.counts)
+        return Joint(
+            sensitive,
+            useful,
+            counts,
+            is_counts=document.counts,
+            rules=document.rules,
+        )
 
 
 def _lists(table: Any, name: str) -> list[list[Any]]:

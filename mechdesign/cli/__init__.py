@@ -14,6 +14,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -62,16 +63,29 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str], reporter: Reporter) -> int:
     """Run the command, or report why it failed; the exit code."""
-    from mechdesign.cli.console import INTERRUPTED, NOBODY_READS, PROGRAM, failure_of
+    from mechdesign.cli.console import (
+        INTERRUPTED,
+        NOBODY_READS,
+        PROGRAM,
+        Failure,
+        failure_of,
+    )
+    from mechdesign.jobs.stopping import Stopped, stoppable
 
     trace: dict[str, object] = {}
+    # The page ends by itself when it is asked to.
+    ends_in_order: AbstractContextManager[None] = stoppable()
+    if arguments[:1] == ["app"]:
+        ends_in_order = nullcontext()
     try:
         from mechdesign.cli.application import application
 
-        # The first word is the command: only its module is imported.
-        code = application(*arguments[:1])(
-            arguments, prog_name=PROGRAM, standalone_mode=False, obj=reporter
-        )
+        # Whatever is half written is cleared away on the way out of a signal. The first word is the
+        # command: only its module is imported.
+        with ends_in_order:
+            code = application(*arguments[:1])(
+                arguments, prog_name=PROGRAM, standalone_mode=False, obj=reporter
+            )
         if code != INTERRUPTED:
             # A command that is done returns None.
             if isinstance(code, int):
@@ -85,6 +99,8 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
         if end.code:
             return NOBODY_READS
         return 0
+    except Stopped as stopped:
+        failure = Failure("stopped", str(stopped), stopped.exit_code, puzzling=False)
     except (Exception, KeyboardInterrupt) as error:
         failure = failure_of(error)
         if "--debug" in arguments and failure.puzzling:

@@ -18,9 +18,11 @@ from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import argument, option
 from mechdesign.cli.measure import AllMeasures
 from mechdesign.cli.mechanism import audit_mechanism, is_mechanism
+from mechdesign.cli.parsing import number
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
+    from mechdesign.auditing.breaches import BreachVerdict
     from mechdesign.auditing.measures import ChannelMeasures
     from mechdesign.auditing.population_promise import PopulationPromise
     from mechdesign.auditing.stated import Statement
@@ -37,6 +39,11 @@ class AuditOptions:
 
     channel: str | None = argument(
         "CHANNEL", "A channel file written by `design`.", default=None
+    )
+    breach: str | None = option(
+        "RHO1,RHO2",
+        "Check, too, that no property of the sensitive column whose probability is at most RHO1 "
+        "becomes as likely as RHO2 by a released value, nor the reverse (a privacy breach).",
     )
     matrix: str | None = option(
         "W.csv",
@@ -61,6 +68,8 @@ class Verdict(NamedTuple):
     statement
         What the file states, held against its own table; None where another table was given, or
         there is no file.
+    breaches
+        Whether there is a privacy breach, for each protected column, with --breach.
     """
 
     joint: md.Joint
@@ -69,6 +78,15 @@ class Verdict(NamedTuple):
     sentences: list[str]
     measures: ChannelMeasures | None = None
     statement: Statement | None = None
+    breaches: tuple[BreachVerdict, ...] = ()
+
+    @property
+    def satisfied(self) -> bool:
+        """Whether all that was asked for holds, and the file states nothing that does not."""
+        # A file whose figures are wrong keeps its promise by luck at best.
+        is_wrong = self.statement is not None and bool(self.statement.wrong)
+        is_breached = not all(one.excluded for one in self.breaches)
+        return self.audit.satisfied and not is_wrong and not is_breached
 
 
 def audit(
@@ -91,27 +109,53 @@ def audit(
     if after.after and channel is None:
         raise InputError("--after belongs to a CHANNEL file, not to --matrix")
     measures.refuse_alone()
+    levels = None if what.breach is None else _breach_levels(what.breach)
     if channel is None:
+        _refuse_breach(levels, "--matrix")
         _refuse_measures(measures, "--matrix")
         # Without a channel there is a matrix: "" only satisfies the type checker.
         verdict = _audit_matrix(reporter, matrix or "", table, budget)
     elif is_mechanism(channel):
+        _refuse_breach(levels, "a mechanism file, which has no probabilities")
         return audit_mechanism(
             channel, reporter, common, with_sizes=measures.all_measures
         )
     else:
         loaded = md.load(channel)
         if isinstance(loaded, md.BoxChannel):
+            _refuse_breach(levels, "a channel for boxes of rows")
             _refuse_measures(measures, "a channel for boxes of rows")
             return _audit_boxes(reporter, loaded, channel, table, budget, after, common)
         if after.after:
+            _refuse_breach(levels, "several releases together (--after)")
             _refuse_measures(measures, "several releases together (--after)")
         verdict = _audit_channel(reporter, loaded, channel, table, budget, after)
         if measures.all_measures:
             # On the table of the verdict, so that both speak of the same records.
             all_of_them = measures.of(loaded, verdict.joint)
             verdict = verdict._replace(measures=all_of_them)
+        if levels is not None:
+            from mechdesign.auditing.breaches import breaches
+
+            found = breaches(loaded, verdict.joint, *levels)
+            verdict = verdict._replace(breaches=found)
     return _answer(reporter, verdict, matrix or str(channel), table, measures, common)
+
+
+def _breach_levels(text: str) -> tuple[float, float]:
+    """The two probabilities of --breach RHO1,RHO2."""
+    first, comma, second = text.partition(",")
+    if not comma:
+        raise InputError(f"--breach ({text!r}) must be RHO1,RHO2, as in 0.1,0.5")
+    return number("--breach", first), number("--breach", second)
+
+
+def _refuse_breach(levels: tuple[float, float] | None, subject: str) -> None:
+    """Raise InputError if breaches are asked of a subject that they are not computed for."""
+    if levels is not None:
+        raise InputError(
+            f"--breach is for the file of a channel of one column, not for {subject}: leave it out"
+        )
 
 
 def _refuse_measures(measures: AllMeasures, subject: str) -> None:
@@ -134,6 +178,7 @@ def _answer(
 ) -> int:
     """Print the verdict on a channel of one column, with its measures where they are asked for."""
     from mechdesign.report.average_section import audit_average_texts
+    from mechdesign.report.breach_sentences import breach_sentences
     from mechdesign.report.command_records import audit_record
     from mechdesign.report.file_statements import figures_record, figures_texts
     from mechdesign.report.terminal import audit_text, measures_text
@@ -142,22 +187,26 @@ def _answer(
     if table.table is not None:
         reporter.notices(verdict.joint.notices)
     statement = verdict.statement
-    # A file whose figures are wrong keeps its promise by luck at best.
+    # A breach that was asked about is a question of its own: the promise is judged without it.
     is_wrong = statement is not None and bool(statement.wrong)
-    satisfied = verdict.audit.satisfied
-    _report_verdict(reporter, name, satisfied and not is_wrong)
+    _report_verdict(reporter, name, verdict.audit.satisfied and not is_wrong)
     channel_measures = verdict.measures
 
     def record() -> dict[str, Any]:
         answer = dict(audit_record(verdict.audit, verdict.population))
         if channel_measures is not None:
             answer["measures"] = asdict(channel_measures)
+        if verdict.breaches:
+            answer["breaches"] = [
+                {**asdict(one), "excluded": one.excluded} for one in verdict.breaches
+            ]
         if statement is not None:
             answer["figures"] = figures_record(statement)
         return answer
 
     def text() -> str:
-        sentences = audit_average_texts(verdict.audit.averages)
+        averages = audit_average_texts(verdict.audit.averages)
+        sentences = [*averages, *breach_sentences(verdict.breaches)]
         sentences += verdict.sentences
         if statement is not None:
             sentences += figures_texts(statement)
@@ -167,7 +216,7 @@ def _answer(
         return answer
 
     common.answer(record, text)
-    return 0 if satisfied and not is_wrong else NO
+    return 0 if verdict.satisfied else NO
 
 
 def _report_verdict(reporter: Reporter, name: str, satisfied: bool) -> None:

@@ -166,7 +166,7 @@ def _check_channel(
         channel = channel.single()
         # Its table lacks the slice, which is released as well.
         any_data = True
-    return md.check_release(
+    return md.check(
         channel,
         release.path,
         original=compared.original,

@@ -168,8 +168,8 @@ def _refuse_with_rows(
     # --objectives is the one option of the grid that rows have, too: what the channel is to keep.
     if replace(grid, objectives=None) != GridOptions():
         refused.append(
-            "--epsilons, --lams, --mechanisms, --notions, --distance and "
-            "--keep-frequencies compare channels of one column"
+            "--epsilons, --lams, --mechanisms, --notions, --distance, --keep-frequencies and "
+            "--free-frequencies compare channels of one column"
         )
     if confidence != options.ConfidenceOptions():
         refused.append(

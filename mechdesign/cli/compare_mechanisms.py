@@ -131,7 +131,7 @@ def _compared(
             unseen=unseen,
             budgets=grid.by_symbol,
             objectives=_names(arguments.grid.objectives),
-            keep_frequencies=arguments.grid.keep_frequencies,
+            keep_frequencies=arguments.grid.keeps_law,
             distance=arguments.grid.distance,
             executor=executor,
             output=arguments.files.output,

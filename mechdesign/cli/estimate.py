@@ -139,13 +139,17 @@ def _refuse_other_cells(
 ) -> None:
     """Refuse to estimate from released rows or boxes with records without a symbol among them."""
     from mechdesign.analysis.release_facts import facts_of_release
+    from mechdesign.release.policies import Policy, recorded_rules
 
     arguments = others.arguments()
     policy = arguments["policy"]
     facts = facts_of_release(released, channel, others.manifest)
     if policy is None and facts is not None:
         policy = facts.policy
-    if policy is not None and not policy.lets_nothing_through:
+    if policy is None:
+        # Without a manifest the channel says what `apply` does by default.
+        policy = Policy.recorded(recorded_rules([channel]))
+    if not policy.lets_nothing_through:
         raise InputError(
             f"the release has draws in place of empty or unknown cells, and estimates from "
             f"released {kind} cannot be corrected for them: design with --missing symbol, or "
@@ -258,6 +262,7 @@ def _estimate_shares(
 ) -> None:
     """Shares of columns of a release that keeps the law of its table."""
     from mechdesign.analysis.law_estimates import estimate_shares
+    from mechdesign.analysis.release_facts import has_fixed_counts
     from mechdesign.report.column_estimates import law_estimate_note
 
     for group in (file.columns, file.published, file.reading):
@@ -267,7 +272,7 @@ def _estimate_shares(
                 "columns, labels and identifiers, or rename the columns of the file"
             )
     level = number("--level", asked.level)
-    fixed = _has_fixed_counts(file.path)
+    fixed = has_fixed_counts(file.path)
     with reporter.work("counting", unit="records") as advance:
         estimates = estimate_shares(
             channel,
@@ -283,21 +288,6 @@ def _estimate_shares(
     reporter.done("estimated", f"{file.path} is counted", records=records)
     facts = {"records": records, "level": level, "fixed_counts": fixed}
     _answer_columns(estimates, facts, [law_estimate_note(fixed=fixed)], common)
-
-
-def _has_fixed_counts(path: str) -> bool:
-    """True if the manifest beside a release says that its counts were fixed."""
-    from mechdesign.core.files import has_sha256
-    from mechdesign.jobs.manifest_records import read_manifest
-
-    try:
-        manifest = read_manifest(f"{path}.manifest.json", "public")
-    except InputError:
-        return False
-    # The digest ties the manifest to this very file.
-    if not has_sha256(path, manifest.output):
-        return False
-    return all(column.draws == "fixed" for column in manifest.released)
 
 
 def _answer_columns(

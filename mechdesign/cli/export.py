@@ -1,6 +1,6 @@
 """`mechdesign export CHANNEL`: a channel as SQL, as an R script, or as a lookup table.
 
-`md.export_channel` makes the text: a table of the intervals of cumulative integers that each symbol
+`md.export` makes the text: a table of the intervals of cumulative integers that each symbol
 has for its outputs, and a query that draws by it. Here the text is written to --output, or printed
 where there is none; the JSON record then holds the text itself. In the SQL an interval is a line ::
 
@@ -25,10 +25,14 @@ EXAMPLE = (
     "--identity id --output draw.sql"
 )
 
-NOTICE = (
-    "the exported draws have the probabilities of the channel exactly, but no ledger: nothing "
-    "stops a second release of a record with another key or channel"
+EXACT = (
+    "the exported draws have the probabilities of the channel exactly, but no ledger"
 )
+ROUNDED = (
+    "the exported draws have the probabilities of the channel rounded to multiples of 2^-53, for "
+    "which its promise was decided again, and no ledger"
+)
+NO_LEDGER = "nothing stops a second release of a record with another key or channel"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +77,8 @@ def export(
     """
     from mechdesign.channel.loading import load_without_boxes
     from mechdesign.core.files import check_target
+    from mechdesign.release.policies import recorded_rules
+    from mechdesign.report.cell_sentences import cell_sentences
 
     # Before the channel is loaded: what cannot be written need not be made.
     if asked.output is not None:
@@ -81,8 +87,9 @@ def export(
         raise InputError(
             f"{channel} is a mechanism file of `quantize`: export takes channel files"
         )
-    exported = md.export_channel(
-        load_without_boxes(channel),
+    loaded = load_without_boxes(channel)
+    exported = md.export(
+        loaded,
         asked.to,
         dialect=asked.dialect,
         table=asked.source,
@@ -91,7 +98,15 @@ def export(
     if asked.output is not None:
         exported.save(asked.output, overwrite=force)
     # On standard error, so that the exported text may go through a pipe.
-    reporter.notice(NOTICE)
+    law = ROUNDED if exported.lookup.is_rounded else EXACT
+    reporter.notice(f"{law}: {NO_LEDGER}")
+    rules = recorded_rules([loaded])
+    # A statement compares cells as they are, and refuses those that the channel does not know.
+    if rules is not None and not rules.cell_form.changes_nothing:
+        sentences = " ".join(cell_sentences(rules))
+        reporter.notice(
+            f"an export takes cells as they are, so bring them into this form first: {sentences}"
+        )
     reporter.done("exported", f"{channel} is exported", to=asked.to)
     common.answer(lambda: _record(exported, asked), lambda: _text(exported, asked))
 

@@ -131,6 +131,7 @@ FIRST_OPTIONS = {
         "--epsilon",
         "--lam",
         "--after",
+        "--breach",
         "--all-measures",
         *END,
     ),

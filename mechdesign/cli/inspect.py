@@ -46,7 +46,8 @@ LEGEND = (
     "the probability of a symbol, among values of two records or more. Pinned down is "
     "the share of records whose value comes again, always with the same symbol. "
     "Guessed is the share of records whose symbol is right when it is guessed from "
-    "the other records with that value, beside the share without it. `apply` refuses "
+    "the other records with that value, or from the record before when all are "
+    "sorted by the column, beside the share without it. `apply` refuses "
     "a column that gives the useful or sensitive one away. A column that reveals the "
     "sensitive one breaks the promise for everybody who sees it."
 )

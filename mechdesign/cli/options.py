@@ -328,11 +328,11 @@ class KeptOptions:
         "With distance: absolute (default) or squared; with --release ranks (default) or absolute.",
     )
     keep_frequencies: bool = flag(
-        "With truth, distance, costs: expected shares of symbols stay as they are (default with "
-        "--release)."
+        "With truth, distance, costs: expected shares of symbols, or of rows, stay as they are "
+        "(the default)."
     )
     free_frequencies: bool = flag(
-        "With --release: leave the expected shares open, which keeps more cells."
+        "With truth, distance, costs: leave the expected shares open, which keeps more cells."
     )
 
     @property

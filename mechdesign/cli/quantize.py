@@ -107,9 +107,9 @@ class QueryOptions:
     )
     outside: str | None = option(
         "WHAT",
-        "Treatment of values outside the range: refuse (an error), clip (to the end), mark (an "
-        "empty answer), drop (leave the record out). The last two are one more output, for "
-        "which there is one cell less.",
+        "Treatment of values outside the range: refuse (an error), clip (to the nearest of it), "
+        "mark (an empty answer), drop (leave the record out). The last two are one more output, "
+        "for which there is one cell less.",
     )
     clip: bool = flag("The same as --outside clip.")
     equals: str | None = option(

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import signal
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import chdir, contextmanager
 from dataclasses import dataclass, field, fields
@@ -38,7 +39,7 @@ from mechdesign.cli.apply import apply
 from mechdesign.cli.audit import audit
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.design import design
-from mechdesign.cli.job_file import Place, read_job, values_set
+from mechdesign.cli.job_file import JobFile, Place, read_job, values_set
 from mechdesign.cli.line import (
     COMMAND,
     argument,
@@ -99,6 +100,10 @@ class StepAnswers(options.CommonOptions):
             typer.echo(text())
 
 
+STAYS = "what is done stays done: run the job again"
+"""What a job that was stopped leaves behind."""
+
+
 def run(reporter: Reporter, what: RunOptions, common: options.CommonOptions) -> int:
     """Run a job file: design or verify a channel, release, report.
 
@@ -106,12 +111,42 @@ def run(reporter: Reporter, what: RunOptions, common: options.CommonOptions) -> 
     its folder. Finished steps are not repeated: run a job that was killed, or failed,
     again as it is.
     """
-    from mechdesign.jobs.keys import read_once
+    from mechdesign.jobs.stopping import Stopped, stoppable_parts
 
     file = read_job(what.job, values_set(what.set))
-    job = file.job
     code = 0
     answers = StepAnswers(as_json=common.as_json)
+    try:
+        with stoppable_parts() as stop_if_asked:
+            code = _run_steps(reporter, what, file, answers, stop_if_asked)
+    except Stopped as stopped:
+        text = f"stopped by {signal.Signals(stopped.signum).name}; {STAYS}"
+        reporter.error(text, event="stopped", exit_code=stopped.exit_code)
+        return stopped.exit_code
+    if what.dry_run:
+        end = "Nothing was written: this was a rehearsal."
+    else:
+        end = f"{what.job} is done."
+    if common.as_json or not code:
+        common.answer(
+            lambda: {"job": what.job, "dry_run": what.dry_run, "steps": answers.steps},
+            lambda: end,
+        )
+    return code
+
+
+def _run_steps(
+    reporter: Reporter,
+    what: RunOptions,
+    file: JobFile,
+    answers: StepAnswers,
+    stop_if_asked: Callable[[], None],
+) -> int:
+    """Do the steps of a job in order, up to the first that fails; the exit code of the last one."""
+    from mechdesign.jobs.keys import read_once
+
+    job = file.job
+    code = 0
     with (
         _scratch_folder(what.dry_run) as scratch,
         chdir(Path(what.job).parent),
@@ -135,15 +170,9 @@ def run(reporter: Reporter, what: RunOptions, common: options.CommonOptions) -> 
                 code = _called(function, reporter, answers, values) or 0
             if code:
                 break
-    if what.dry_run:
-        end = "Nothing was written: this was a rehearsal."
-    else:
-        end = f"{what.job} is done."
-    if common.as_json or not code:
-        common.answer(
-            lambda: {"job": what.job, "dry_run": what.dry_run, "steps": answers.steps},
-            lambda: end,
-        )
+            # A signal that came while the last names were given stopped nothing then.
+            reporter.finished = False
+            stop_if_asked()
     return code
 
 

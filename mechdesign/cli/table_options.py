@@ -91,9 +91,8 @@ class TableOptions:
     )
     missing: str = option(
         "WHAT",
-        "Treatment of empty cells: refuse (an error), symbol (a symbol of their own), drop (leave "
-        "the record out), marginal or output:LABEL (left out here, and what `apply` releases for "
-        "them).",
+        "Treatment of empty cells: refuse, symbol, drop; or marginal or output:LABEL (left out "
+        "here, and released so by `apply`).",
         "refuse",
     )
     normalise: str | None = option(
@@ -289,6 +288,9 @@ class OtherTable(TextFormat, TableOptions):
         if self.sensitive is None and _protect_each_of_several(protected, channels):
             options = replace(self, protect_each=True)
         rules = recorded_rules(channels)
+        if rules is not None and options.missing == "refuse":
+            # Empty cells of this table are what they were in the table of the channel.
+            options = replace(options, missing=rules.counted)
         return options.joint(
             self.table,
             sensitive=sensitive,

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from mechdesign.auditing.law import channel_law
 from mechdesign.auditing.measures import beyond_given, utility
 from mechdesign.auditing.verdict import Achieved, audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
@@ -25,7 +26,7 @@ from mechdesign.core.errors import InputError, MechdesignError
 from mechdesign.core.integers import IntegerRows
 from mechdesign.mechanisms.designing import design_requested
 from mechdesign.mechanisms.plan_costs import CodedCells
-from mechdesign.mechanisms.plan_design import channel_law, column_truth
+from mechdesign.mechanisms.plan_design import column_truth
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
@@ -141,13 +142,16 @@ def _way(name: str, channel: Channel, joint: Joint, request: DesignRequest) -> R
     verdict = audit(channel.with_record(record), joint, request.notion)
     truth = column_truth(channel, CodedCells.of(joint.useful), tuple(request.given))
     worth = beyond_given(utility(channel, joint), joint, tuple(request.given))
+    law = channel_law(channel, joint)
+    # Labels alone have none, and all ways release rows as rows.
+    assert law is not None
     return RowWay(
         name=name,
         satisfied=verdict.satisfied,
         achieved=verdict.achieved,
         unchanged=sum(truth.values()) / len(truth),
         nmi=worth.nmi,
-        total_variation=channel_law(channel, joint).total_variation,
+        total_variation=law.total_variation,
     )
 
 

@@ -128,7 +128,7 @@ def compare(
     unseen: int = 0,
     budgets: Mapping[str, tuple[float, float]] | None = None,
     objectives: Sequence[str] | None = None,
-    keep_frequencies: bool = False,
+    keep_frequencies: bool | None = None,
     distance: str | None = None,
     executor: Executor | None = None,
     output: PathLike | None = None,
@@ -244,11 +244,12 @@ def _at_level(
 
 def _check_cost_settings(settings: ComparisonSettings, names: Sequence[str]) -> None:
     """Raise InputError for settings of least cost where no mechanism is of least cost."""
-    if not settings.keep_frequencies and settings.distance is None:
+    if settings.keep_frequencies is None and settings.distance is None:
         return
     if not any(name in OBJECTIVES for name in names):
         raise InputError(
-            "keep_frequencies and distance need objectives truth and distance: give objectives"
+            "keep_frequencies (--keep-frequencies, --free-frequencies) and distance need "
+            "objectives truth and distance: give objectives"
         )
 
 

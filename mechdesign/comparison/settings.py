@@ -49,7 +49,7 @@ class ComparisonSettings:
     known_shares: Mapping[Any, Any] | None = None
     unseen: int = 0
     budgets: Mapping[str, tuple[float, float]] | None = None
-    keep_frequencies: bool = False
+    keep_frequencies: bool | None = None
     distance: str | None = None
 
     @property
@@ -79,8 +79,9 @@ class ComparisonSettings:
             record["known_shares"] = str(dict(self.known_shares))
         if self.budgets:
             record["budgets"] = str(dict(self.budgets))
-        if self.keep_frequencies:
-            record["keep_frequencies"] = True
+        # Kept is the default of these objectives, whether it was said or not.
+        if self.keep_frequencies is False:
+            record["keep_frequencies"] = False
         if self.distance:
             record["distance"] = self.distance
         return record
@@ -139,5 +140,7 @@ class ComparisonSettings:
             budgets=self.budgets,
             objective=objective,
             distance=distance,
-            keep_frequencies=self.keep_frequencies and objective != INFORMATION,
+            keep_frequencies=None
+            if objective == INFORMATION
+            else self.keep_frequencies,
         )

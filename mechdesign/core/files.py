@@ -19,10 +19,10 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import secrets
 import stat
+import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
@@ -124,25 +124,63 @@ def replacing(
     disk before the rename, so a crash leaves the old file or the new one. A file that is replaced
     keeps its permissions. `exists` is the message if another program has written the target
     meanwhile.
+
+    The temporary file has one name for each target, is locked, and can be read by its owner alone.
+    So what a killed run leaves behind shows nothing to others, and the next run takes it over.
     """
+    # The locks name their errors by functions of this module: a circle.
+    from mechdesign.core.file_locks import open_locked
+
     path = Path(target)
     name = os.fspath(target)
-    temporary = _hidden_beside(path, f".{secrets.token_hex(8)}.part")
+    temporary = part_file(path)
+    busy = f"another job is writing {name}; wait until it has finished"
     try:
-        # A file made by tempfile would not get the permissions that new files get.
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        _remove_second_name(temporary, path)
+        descriptor = open_locked(temporary, busy=busy)
+    except OSError as error:
+        raise FileError(name, f"{name} cannot be written: {reason(error)}") from error
+    is_renamed = False
+    try:
+        if sys.platform == "win32":
+            # Windows opens no file twice that is locked, so nothing is held there.
+            os.close(descriptor)
+        else:
+            os.fchmod(descriptor, 0o600)
+            os.ftruncate(descriptor, 0)
         yield temporary
         with open(temporary, "rb+") as stream:
             os.fsync(stream.fileno())
+        temporary.chmod(0o666 & ~_umask())
         # Linking refuses an existing name; renaming replaces it.
         if force or not _link_new_name(temporary, path, exists):
             keep_mode(temporary, path)
             os.replace(temporary, path)
+            is_renamed = True
         sync_folder(path.parent)
     except OSError as error:
         raise FileError(name, f"{name} cannot be written: {reason(error)}") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        # After a rename the name may be that of another run's file.
+        if not is_renamed:
+            temporary.unlink(missing_ok=True)
+        if sys.platform != "win32":
+            os.close(descriptor)
+
+
+def _remove_second_name(temporary: Path, path: Path) -> None:
+    """Remove the temporary name of a finished file, which a run that was killed has left."""
+    with suppress(FileNotFoundError):
+        if temporary.samefile(path):
+            temporary.unlink()
+
+
+def _umask() -> int:
+    """The permissions that new files do not get."""
+    # It can only be read by setting it. A file that another thread makes in between gets fewer.
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def _link_new_name(temporary: Path, path: Path, exists: str) -> bool:

@@ -1,6 +1,6 @@
 """Write a channel for a database, for R, or as a plain lookup table.
 
-`export_channel` has two steps:
+`export` has two steps:
 
 1. `lookup_of` makes the lookup table: for every input the intervals of integers below 2^53 that
    lead to each output. With W(a|x) = 3/4 and W(b|x) = 1/4 the input x has [0, 3 * 2^51) for a and
@@ -9,7 +9,8 @@
    script hashes a secret key and the identifier of a record to an integer below 2^53, and looks up
    the interval that has it: 6560798095827001 is in the first one, so the record gets a.
 
-A uniform integer is in the interval of an output with exactly its probability W(y|x).
+A uniform integer is in the interval of an output with exactly its probability W(y|x). Where the
+rows of a channel have sums of their own, W is rounded to the sum 2^53 first (`rounding`).
 """
 
 from __future__ import annotations
@@ -38,8 +39,13 @@ CSV = "csv"
 TARGETS = (SQL, R, CSV)
 """Forms in which a channel can be written."""
 
+EXACT = "Kept of `mechdesign apply`: each draw has exactly the probability of the channel; the same"
+ROUNDED = (
+    "The probabilities are those of the channel, rounded to multiples of 2^-53; the promise was",
+    "decided again for the rounded ones, exactly.",
+    "Kept of `mechdesign apply`: each draw has exactly the rounded probability; the same",
+)
 KEPT = (
-    "Kept of `mechdesign apply`: each draw has exactly the probability of the channel; the same",
     "key and identifier give the same draw again; unknown symbols, and identifiers that are empty",
     "or occur twice, are an error; only released columns leave; their order is that of a hash.",
 )
@@ -98,7 +104,7 @@ class Export(Described):
             temporary.write_text(self.text, encoding="utf-8", newline="\n")
 
 
-def export_channel(
+def export(
     channel: Channel,
     to: str = SQL,
     *,
@@ -119,8 +125,9 @@ def export_channel(
     Parameters
     ----------
     channel : Channel
-        With the denominator 2^53 of all designed channels. The file holds the probabilities P(y|x)
-        and nothing else of the table.
+        With the denominator 2^53; rows with sums of their own, which keep the law of a table, are
+        rounded to it and judged again. The file holds the probabilities P(y|x) and nothing else of
+        the table.
     to : {'sql', 'r', 'csv'}
         'csv' is the lookup table alone, which the R script reads.
     dialect : {'duckdb', 'postgres', 'spark'}
@@ -141,7 +148,7 @@ def export_channel(
         If the channel has another denominator or, for SQL and R, bins that cannot be written
         there; or if a name is unknown.
     NotPrivate
-        If the table of the channel disproves its promise.
+        If the table of the channel disproves its promise, or that of its rounded rows.
     """
     if to not in TARGETS:
         raise InputError(f"to ({quoted(to)}) must be one of {listed(TARGETS)}")
@@ -153,7 +160,7 @@ def export_channel(
         return Export(lookup.csv_text(), lookup)
     if to == R:
         _refuse_bins(lookup)
-        return Export(rscript.script(lookup, identity, KEPT + NOT_KEPT), lookup)
+        return Export(rscript.script(lookup, identity, _properties(lookup)), lookup)
     return _sql(lookup, dialect, table, identity)
 
 
@@ -167,8 +174,7 @@ def _sql(lookup: Lookup, dialect_name: str, table: str, identity: str) -> Export
     head = [
         f"Draws releases through a channel of mechdesign, in {dialect.title}.",
         f"Channel: SHA-256 {lookup.digest}.",
-        *KEPT,
-        *NOT_KEPT,
+        *_properties(lookup),
         f"The key is the parameter {dialect.key}: {KEY_DIGITS} lower-case hexadecimal digits.",
         "It is secret, and belongs into no file.",
         dialect.usage,
@@ -176,6 +182,12 @@ def _sql(lookup: Lookup, dialect_name: str, table: str, identity: str) -> Export
     parts = [*tables, dialect.prepared(PREPARED, query)]
     text = commented(head) + "".join(f"\n{part};\n" for part in parts)
     return Export(text, lookup, tables, query)
+
+
+def _properties(lookup: Lookup) -> tuple[str, ...]:
+    """What the draws keep and what they do not keep, as comments."""
+    first = ROUNDED if lookup.is_rounded else (EXACT,)
+    return (*first, *KEPT, *NOT_KEPT)
 
 
 def _refuse_bins(lookup: Lookup) -> None:

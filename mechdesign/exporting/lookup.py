@@ -1,10 +1,10 @@
 """The lookup table of a channel: for every input the intervals of integers of its outputs.
 
 An output y of an input x has the interval [low, high) of length W(y|x) * 2^53, the integer of the
-channel file; where its rows have other sums they are rounded first (`common_denominator`). The
-intervals of an input are disjoint and cover [0, 2^53), so a uniform integer below 2^53 falls into
-that of y with the probability W(y|x), exactly. An x with W(a|x) = 3/4 and W(b|x) = 1/4 has the
-intervals [0, 3 * 2^51) for a and [3 * 2^51, 2^53) for b.
+channel file. The intervals of an input are disjoint and cover [0, 2^53), so a uniform integer below
+2^53 falls into that of y with the probability W(y|x), exactly. An x with W(a|x) = 3/4 and
+W(b|x) = 1/4 has the intervals [0, 3 * 2^51) for a and [3 * 2^51, 2^53) for b. Rows with sums of
+their own are rounded to the sum 2^53 first, and judged again (`rounding`).
 
 The table is in levels and nodes, for tools that were written for channels of several steps: this
 one has the level 1 and the node 0.
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
-from mechdesign.exporting.common_denominator import over_one_denominator
+from mechdesign.exporting.rounding import with_one_sum
 from mechdesign.release.drawing import channel_digest
 from mechdesign.tables.variable import Symbol, Variable
 
@@ -88,11 +88,15 @@ class Lookup:
     start : int
         The node of a record before anything is released.
     levels : tuple of Level
+    is_rounded : bool
+        Whether the integers are those of the channel file next to the sum 2^53, and not those
+        themselves.
     """
 
     digest: str
     start: int
     levels: tuple[Level, ...]
+    is_rounded: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -142,10 +146,10 @@ def lookup_of(channel: Channel) -> Lookup:
     Raises
     ------
     InputError
-        If the denominator is not that of designed channels, 2^53, a channel that keeps the law of
-        its table comes without it, or the argument is no channel.
+        If the denominator is not that of designed channels, 2^53, or the argument is no channel
+        of one variable or of rows; if rows with sums of their own cannot be judged again.
     NotPrivate
-        If the integers over 2^53 of a channel that keeps the law break its promise.
+        If rows with sums of their own break the promise when they are rounded.
     """
     # Callers without a type checker may pass anything, most likely a channel for boxes of rows.
     if not isinstance(channel, Channel):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -153,13 +157,24 @@ def lookup_of(channel: Channel) -> Lookup:
             "export needs a channel of one column or of rows, not an object of type "
             f"{type(channel).__name__}"
         )
+    rounded = with_one_sum(channel)
+    if rounded.denominator != DENOMINATOR:
+        raise InputError(
+            "export needs a channel with the denominator 2^53, as `design` makes them; this one "
+            f"has {rounded.denominator}"
+        )
     level = Level(
         number=1,
         inputs=channel.useful,
         outputs=channel.output_columns,
-        entries=tuple(_entries_of_matrix(over_one_denominator(channel))),
+        entries=tuple(_entries_of_matrix(rounded)),
     )
-    return Lookup(digest=channel_digest(channel), start=0, levels=(level,))
+    return Lookup(
+        digest=channel_digest(channel),
+        start=0,
+        levels=(level,),
+        is_rounded=rounded is not channel,
+    )
 
 
 def _entries_of_matrix(channel: Channel) -> Iterator[Entry]:

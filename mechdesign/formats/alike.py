@@ -40,15 +40,17 @@ def look(text: str) -> str:
 
 def alike_groups(texts: Iterable[str]) -> list[tuple[str, ...]]:
     """The different texts that look the same, each group in order; empty texts are left out."""
+    first_of: dict[str, str] = {}
+    # Only looks of several texts get a set of their own: a column can have a million texts.
     groups: dict[str, set[str]] = {}
     for text in texts:
-        if text:
-            groups.setdefault(look(text), set()).add(text)
-    found: list[tuple[str, ...]] = []
-    for group in groups.values():
-        if len(group) > 1:
-            found.append(tuple(sorted(group)))
-    return sorted(found)
+        if not text:
+            continue
+        seen_as = look(text)
+        first = first_of.setdefault(seen_as, text)
+        if first != text:
+            groups.setdefault(seen_as, {first}).add(text)
+    return sorted(tuple(sorted(group)) for group in groups.values())
 
 
 def remedy(groups: Sequence[Sequence[str]]) -> str:

@@ -14,8 +14,10 @@ from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
 
+from mechdesign.core.errors import FileError
 from mechdesign.core.files import PathLike
 from mechdesign.formats.inputs import RawInput
+from mechdesign.formats.other_kinds import refuse_other_kinds
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.formats.title_lines import SNIFFED_LINES, lines_above_header
 
@@ -69,6 +71,12 @@ def text_symptoms(path: PathLike, text: TextOptions | None = None) -> list[Sympt
             return []
         _, stream = raw.from_start()
         head = stream.read(SNIFFED)
+    if not head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        try:
+            refuse_other_kinds(raw.name, head)
+        except FileError:
+            # Whoever reads the file gets this error, and no option makes it a CSV.
+            return []
     found: list[Symptom] = []
     encoding = _encoding_of(head, options.encoding)
     if codecs.lookup(encoding).name != codecs.lookup(options.encoding).name:

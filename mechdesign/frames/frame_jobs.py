@@ -68,6 +68,7 @@ def disclosure_warnings(drawer: Drawer, checks: FrameChecks) -> list[str]:
     # Errors first: a warning about a release that is refused would confuse.
     checks.refuse_copies()
     drawer.checks.refuse_rising()
+    drawer.checks.refuse_sorted()
     warning = drawer.checks.order_warning()
     if warning is None:
         return []

@@ -76,10 +76,9 @@ Spark or Dask
         Row number of the first record where the frame is a part of a table, and neither `identity`
         nor `row_numbers` is given.
     **options : fields of `ReleaseOptions`
-        columns, key, ledger, identity, row_numbers, form, into, policy, keep_sensitive, correlated,
-        drop, keep, keep_index, shuffle, keep_order, changed, fresh_draw, draws,
-        insecure_seed; explained
-        in ``help(mechdesign.jobs.options.ReleaseOptions)``.
+        columns, key, ledger, identity, row_numbers, form, into, policy, keep_sensitive,
+        correlated, drop, keep, keep_index, shuffle, keep_order, changed, fresh_draw,
+        insecure_seed; explained in ``help(mechdesign.jobs.options.ReleaseOptions)``.
 
     Raises
     ------

@@ -31,6 +31,7 @@ from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.leaks.column_pairs import MOST_COLUMNS
 from mechdesign.leaks.evidence import LEVEL, decisive
 from mechdesign.leaks.rising import RisingColumns
+from mechdesign.leaks.sorted_order import SortedOrders
 from mechdesign.leaks.twins import Twins
 from mechdesign.tables.columns import encode_for
 from mechdesign.tables.variable import Variable
@@ -101,6 +102,11 @@ class DisclosureChecks:
         if not unchecked and (rising or not options.shuffle):
             self.orders.update(orders)
         self._rising = RisingColumns(rising)
+        # A file that was shuffled by hand has a random order, which a serial number undoes.
+        stays: list[View] = []
+        if not unchecked:
+            stays += [View(name) for name in plan.others]
+        self._sorted = SortedOrders(stays, _as_they_count(hidden))
 
         # Then copies. Columns that the user named may be copies, but not in pair with another one.
         self._private = private
@@ -121,12 +127,14 @@ class DisclosureChecks:
 
         self._twins.add(count, sampled)
         self._rising.add(count, sampled)
+        self._sorted.add(count, sampled)
 
     def refuse(self, where: str = "") -> None:
         """Raise InputError if a kept column or the order of the records voids the promise."""
         self.refuse_copies(where)
         self.refuse_rising(where)
         self.refuse_order(where)
+        self.refuse_sorted(where)
 
     def _cells(self, column: Callable[[Any], Any], view: View) -> Encoded | None:
         """The cells of a view; None where they have no bin of the variable."""
@@ -202,6 +210,19 @@ class DisclosureChecks:
                 "--shuffle)"
             )
 
+    def refuse_sorted(self, where: str = "") -> None:
+        """Raise InputError if a kept column gives a protected one away to whoever sorts by it."""
+        pair = self._sorted.telling()
+        if pair is None:
+            return
+        kind = self._kind(pair.about)
+        raise InputError(
+            f"{where}sorted by the column {quoted(pair.column.column)}, the records tell of the "
+            f"{kind} column {quoted(pair.about.column)} (of random orders at most one in "
+            f"{round(1 / LEVEL):,} does): leave it out (--drop), give new numbers in random order, "
+            "or keep the order knowingly (--keep-order)"
+        )
+
     def order_warning(self) -> str | None:
         """What to say if the order of the records tells of a protected column, else None."""
         if not self._shuffled:
@@ -219,3 +240,13 @@ class DisclosureChecks:
         warning = self.order_warning()
         if warning is not None:
             raise InputError(where + warning)
+
+
+def _as_they_count(hidden: Mapping[View, Binned | None]) -> list[View]:
+    """The protected views: of a column that is released in bins the bins, of others the cells."""
+    in_bins = {view.column for view, binned in hidden.items() if binned is not None}
+    views: list[View] = []
+    for view, binned in hidden.items():
+        if binned is not None or view.column not in in_bins:
+            views.append(view)
+    return views

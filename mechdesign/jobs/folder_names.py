@@ -13,12 +13,15 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from urllib.parse import unquote
 
+from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.compression import compression_named
 from mechdesign.formats.opening import SUFFIXES
+from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.lookalikes import lookalikes
 from mechdesign.jobs.recipe import Recipe
+from mechdesign.tables.variable import Variable
 
 
 def output_names(names: Sequence[str], format: str | None) -> dict[str, str]:
@@ -65,6 +68,7 @@ def name_notes(
             f"the names of folders hold {quoted(name)}, which looks like the column "
             f"{quoted(column)}, and would stay: arrange the files in another way"
         )
+    _refuse_symbols(recipe, names)
     if not columns and len(names) == 1:
         return ()
 
@@ -78,6 +82,61 @@ def name_notes(
     if strict:
         raise InputError(f"a note, which --strict makes an error: {note}")
     return (note,)
+
+
+def _refuse_symbols(recipe: Recipe, names: Sequence[str]) -> None:
+    """Refuse names that are symbols of a protected column: ``high/`` says it of all its records."""
+    if len(names) == 1 and len(PurePath(names[0]).parts) == 1:
+        # One file, whose name everybody chooses.
+        return
+    *folders, files = _names_by_level(names)
+    # Files are often called a, b, c.
+    files = {name for name in files if len(name) > 1}
+    for column, symbols in _protected_symbols(recipe).items():
+        for parts in (*folders, files):
+            found = sorted(part for part in parts if part.casefold() in symbols)
+            # Numbers and letters may count the folders, unless all of them are symbols.
+            words = [part for part in found if len(part) > 1 and not part.isdigit()]
+            if words or (len(found) > 1 and len(found) == len(parts)):
+                raise InputError(
+                    f"a folder or file has the name {quoted((words or found)[0])}, which is a "
+                    f"symbol of the column {quoted(column)}, and would stay: it tells it of all "
+                    "its records; arrange the files in another way"
+                )
+
+
+def _names_by_level(names: Sequence[str]) -> list[set[str]]:
+    """The names of folders, level by level, and last those of the files, without their endings; of
+    COLUMN=VALUE the value.
+    """
+    depth = max(len(PurePath(name).parts) for name in names)
+    levels: list[set[str]] = [set() for _ in range(depth)]
+    for name in names:
+        *folders, file = PurePath(name).parts
+        for level, folder in enumerate(folders):
+            _, equals, value = folder.partition("=")
+            levels[level].add(unquote(value) if equals else folder)
+        levels[-1].add(file.split(".")[0])
+    return levels
+
+
+def _protected_symbols(recipe: Recipe) -> dict[str, set[str]]:
+    """The texts of the symbols of each protected column, in small letters."""
+    symbols: dict[str, set[str]] = {}
+    if not isinstance(recipe, KeyedRecipe):
+        return symbols
+    for channel in recipe.releasables:
+        variables: list[Variable] = []
+        if channel.sensitive is not None and not recipe.options.keep_sensitive:
+            variables.append(channel.sensitive)
+        if isinstance(channel, Channel):
+            variables.append(channel.useful)
+        for variable in variables:
+            for part, column in enumerate(variable.columns):
+                texts = symbols.setdefault(column, set())
+                texts |= {symbol[part].casefold() for symbol in variable.symbols}
+    # The empty symbol is no name.
+    return {column: texts - {""} for column, texts in symbols.items()}
 
 
 def _partition_columns(names: Sequence[str]) -> list[str]:

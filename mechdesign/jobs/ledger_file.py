@@ -21,14 +21,15 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
-import tempfile
+import time
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
 from mechdesign.core.errors import InputError, StartAgain
-from mechdesign.core.files import PathLike, real_path, reason
+from mechdesign.core.file_locks import open_locked
+from mechdesign.core.files import PathLike, real_path, reason, sync_folder
 from mechdesign.core.nameless_file import MODE
 from mechdesign.core.undoing import on_failure
 from mechdesign.jobs.keys import check_of, create_key, read_key
@@ -317,39 +318,44 @@ def refuse_lone_key(path: Path) -> None:
 
 def _create_tables(path: Path) -> None:
     """Create a ledger with empty tables, complete or not at all, unless another process does."""
-    descriptor, part = tempfile.mkstemp(
-        prefix=f".{path.name}.", suffix=".part", dir=path.parent
-    )
-    os.close(descriptor)
-    try:
-        db = sqlite3.connect(part, isolation_level=None)
+    part = path.with_name(f".{path.name}.part")
+    end = time.monotonic() + PATIENCE
+    while not path.exists():
+        # Whoever makes a ledger here has the lock, so nobody replaces one that is there. A killed
+        # run leaves the part, and the next one takes it over.
         try:
-            db.execute("PRAGMA synchronous = EXTRA")
-            with _transaction(db):
-                for statement in TABLES.split(";"):
-                    db.execute(statement)
-                db.execute(f"PRAGMA application_id = {APPLICATION}")
-                db.execute(f"PRAGMA user_version = {VERSION}")
-        finally:
-            db.close()
-        _name_if_free(part, path)
-    finally:
-        os.unlink(part)
+            descriptor = open_locked(
+                part, busy=f"another process makes the ledger {path}"
+            )
+        except StartAgain:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+            continue
+        with open(descriptor, "wb") as stream:
+            if path.exists():
+                part.unlink()
+                return
+            stream.truncate(0)
+            stream.write(_empty_tables())
+            stream.flush()
+            os.fsync(stream.fileno())
+            os.chmod(part, MODE)
+            part.rename(path)
+        sync_folder(path.parent)
 
 
-def _name_if_free(part: str, path: Path) -> None:
-    """Give a complete file its name, unless there is a file of this name by now."""
+def _empty_tables() -> bytes:
+    """The bytes of a ledger without rows."""
+    db = sqlite3.connect(":memory:", isolation_level=None)
     try:
-        os.link(part, path)
-    except FileExistsError:
-        return
-    except OSError:
-        # Some network drives know no links. Creating by name does the same there, but for a crash
-        # while the few bytes are written, whose file is refused as damaged.
-        with suppress(FileExistsError):
-            flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
-            with open(os.open(path, flags, MODE), "wb") as stream:
-                stream.write(Path(part).read_bytes())
+        for statement in TABLES.split(";"):
+            db.execute(statement)
+        db.execute(f"PRAGMA application_id = {APPLICATION}")
+        db.execute(f"PRAGMA user_version = {VERSION}")
+        return db.serialize()
+    finally:
+        db.close()
 
 
 def default_path() -> Path:

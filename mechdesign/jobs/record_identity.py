@@ -57,9 +57,12 @@ def identified_records(
 
 
 def record_name(records: Records, position: int) -> str:
-    """How a message names the record at a position of a part."""
+    """How a message names the record at a position of a part.
+
+    Not by its identifier, which is somebody's and ends in logs.
+    """
     if isinstance(records, Identifiers):
-        return f"the record {records.named(position)}"
+        return f"the record at place {position} (counted from 0) of its part"
     if isinstance(records, RowNumbers):
         return f"row number {records.first + position} (counted from 0)"
     return f"row number {records.numbers[position]}"

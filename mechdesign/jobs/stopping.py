@@ -11,15 +11,16 @@ way out. Two blocks decide when it may. ::
         report                      nothing is left to stop: signals are dropped
 
 So a release that is stopped before the renames leaves nothing, and one that is stopped among them
-is complete. A program that goes on to another release calls `keep_stoppable` first. Output that was
-sent in part cannot be cleared away: that ends in `CutOff`.
+is complete. A program that goes on to another release calls `keep_stoppable` first, and one of
+several parts is in the block `stoppable_parts`. Output that was sent in part cannot be cleared
+away: that ends in `CutOff`.
 """
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -78,11 +79,15 @@ class _StopHandler:
     there before, and sets `done`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, goes_on: bool = False) -> None:
         self.done = False
+        self.goes_on = goes_on
+        self.dropped: list[int] = []
+        """Signals that came when there was nothing left to stop."""
 
     def __call__(self, signum: int, frame: FrameType | None) -> None:
         if self.done:
+            self.dropped.append(signum)
             return
         if signum == signal.SIGINT:
             raise KeyboardInterrupt
@@ -97,8 +102,31 @@ def stoppable() -> Generator[None]:
     leave the signals of their host alone. Signals that the caller ignores (``nohup``) stay ignored.
     Does nothing outside of the main thread, where Python runs no handlers.
     """
-    with _handled_by(_StopHandler()):
+    handler = _StopHandler()
+    with _handled_by(handler) as before:
         yield
+        # A work of several parts has to end after this one, though the part itself is complete.
+        for outer in before.values():
+            if isinstance(outer, _StopHandler) and outer.goes_on:
+                outer.dropped += handler.dropped
+                handler.dropped = []
+
+
+@contextmanager
+def stoppable_parts() -> Generator[Callable[[], None]]:
+    """As `stoppable`, for a work of several parts, some of which are `stoppable` themselves.
+
+    Gives a function to call after each part. It raises `Stopped`, or KeyboardInterrupt, if a signal
+    came when that part had nothing left to stop.
+    """
+    handler = _StopHandler(goes_on=True)
+
+    def stop_if_asked() -> None:
+        if handler.dropped:
+            handler(handler.dropped.pop(), None)
+
+    with _handled_by(handler):
+        yield stop_if_asked
 
 
 @contextmanager

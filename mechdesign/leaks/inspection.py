@@ -13,8 +13,9 @@ guesses the other, and whether it is a copy (`Tells`). The worst columns come fi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -23,11 +24,12 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import quoted
-from mechdesign.formats.cells import encode, encode_anything
+from mechdesign.formats.cells import Encoded, encode, encode_anything
 from mechdesign.formats.column_names import require_column
-from mechdesign.formats.opening import Source, open_source
+from mechdesign.formats.opening import Batch, Source, open_source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.leaks.crossing import Crossing, TextNumbers
+from mechdesign.leaks.sorted_order import SortedBy, SortedOrders
 from mechdesign.tables.variable import column_names
 
 VALUES = 1 << 16
@@ -43,8 +45,8 @@ class Tells:
     `lift` is the largest P(symbol | value) / P(symbol), among values of at least two records (None
     where there is none). `pinned` is the share of records whose value comes again and has one
     symbol alone; `guessed` that of the records whose symbol is right when it is guessed from the
-    others with their value, `alone` without it. `stands_for` says whether `apply` would refuse to
-    keep the column.
+    others with their value, or from the record before when all are sorted by the column, `alone`
+    without it. `stands_for` says whether `apply` would refuse to keep the column.
     """
 
     lift: float | None
@@ -157,8 +159,14 @@ def inspect_file(
         # The useful columns first; a dictionary as an ordered set.
         hidden = tuple(dict.fromkeys((*useful, *protected)))
         others = [name for name in table.header if name not in {*hidden, *given}]
-        records, crossings = _crossed(table, others, hidden)
-    inspected = [_column_tells(name, pairs) for name, pairs in crossings.items()]
+        orders = SortedOrders(others, hidden)
+        records, crossings = _crossed(table, others, hidden, orders)
+    by_order: dict[str, dict[str, SortedBy]] = {}
+    for pair in orders.found():
+        by_order.setdefault(pair.column, {})[pair.about] = pair
+    inspected: list[ColumnTells] = []
+    for name, pairs in crossings.items():
+        inspected.append(_column_tells(name, pairs, by_order.get(name, {})))
     inspected.sort(key=lambda column: column.severity, reverse=True)
     return Inspection(records, useful, hidden[len(useful) :], tuple(inspected))
 
@@ -191,9 +199,14 @@ def _sensitive_columns(
 
 
 def _crossed(
-    table: Source, others: Sequence[str], hidden: Sequence[str]
+    table: Source,
+    others: Sequence[str],
+    hidden: Sequence[str],
+    orders: SortedOrders,
 ) -> tuple[int, dict[str, dict[str, Crossing]]]:
-    """The number of records, and each other column crossed with each hidden one."""
+    """The number of records, and each other column crossed with each hidden one; `orders` sees the
+    same records.
+    """
     # The symbols of a hidden column have the same numbers in all its crossings.
     numbers = {other: TextNumbers() for other in hidden}
     crossings: dict[str, dict[str, Crossing]] = {}
@@ -203,6 +216,7 @@ def _crossed(
     for batch in table.batches():
         records += batch.num_rows
         symbols = {name: encode(batch.column(name), name) for name in hidden}
+        orders.add(batch.num_rows, partial(_some_cells, batch))
         for name, pairs in crossings.items():
             # A column with too many values for every crossing need not be read any further.
             if all(crossing.full for crossing in pairs.values()):
@@ -213,14 +227,38 @@ def _crossed(
     return records, crossings
 
 
-def _column_tells(name: str, pairs: Mapping[str, Crossing]) -> ColumnTells:
-    """What a column says about each hidden one; with too many values only whether it is a copy."""
+def _with_order(tells: Tells | None, pair: SortedBy) -> Tells:
+    """What a column says by its values, and by the order of the records when sorted by it."""
+    if tells is None:
+        tells = Tells(None, 0.0, 0.0, pair.alone, stands_for=False)
+    # Without a value in common nothing is guessed right; a stranger would sort instead.
+    return replace(
+        tells,
+        guessed=max(tells.guessed, pair.nearby),
+        stands_for=tells.stands_for or pair.tells,
+    )
+
+
+def _some_cells(batch: Batch, step: int) -> Callable[[str], Encoded]:
+    """The cells of every so many-th record of a batch, by the name of the column."""
+    some = batch.some(step)
+    return lambda name: encode_anything(some.column(name), name)
+
+
+def _column_tells(
+    name: str, pairs: Mapping[str, Crossing], by_order: Mapping[str, SortedBy]
+) -> ColumnTells:
+    """What a column says about each hidden one; with too many values only whether it is a copy, and
+    what sorting by it tells.
+    """
     about: dict[str, Tells] = {}
     values: int | None = 0
     for other, crossing in pairs.items():
         # Nearly equal texts were counted before the crossing was full, and show a copy anyway.
         if not crossing.full or crossing.same:
             about[other] = Tells.of(crossing)
+        if other in by_order:
+            about[other] = _with_order(about.get(other), by_order[other])
         if crossing.full:
             values = None
         elif values is not None:

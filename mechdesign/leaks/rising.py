@@ -101,7 +101,7 @@ def _rises(texts: Sequence[str | None], places: Integers, records: int) -> bool:
     present = [text for text in texts if text]
     if len(present) < FEWEST:
         return False
-    values = _comparable(present)
+    values = comparable(present)
     distinct, ranks = np.unique(values, return_inverse=True)
     if len(distinct) < 2:
         return False
@@ -116,7 +116,7 @@ def _rises(texts: Sequence[str | None], places: Integers, records: int) -> bool:
     return bool(abs(correlation) >= NEARLY)
 
 
-def _comparable(texts: Sequence[str]) -> NDArray[Any]:
+def comparable(texts: Sequence[str]) -> NDArray[Any]:
     """Numbers where all texts are numbers, after a common beginning (``id9`` before ``id10``);
     else the texts, which sort dates.
     """

@@ -51,6 +51,11 @@ PENALTIES = (2.0, 5.0, 10.0)
 GUESS_GAP = 0.05
 """Gap of the designs on the slice, as a share of the entropy of the boxes."""
 
+NEARLY = 0.97
+"""Of own boxes the fewest are taken whose worth is this share of the most. The slice overstates
+what many boxes keep by some percent, and fewer leave more records in their own box: on Adult 48
+boxes keep as much as 64, and .87 of the records for .80."""
+
 GOAL = 0.55
 """Share of H(X) on the slice with which no more values are promised together: half of it, and some
 more because a slice shows chance differences between the sensitive values that the other records do
@@ -198,13 +203,13 @@ class BoxPlanner:
         """
         counts = [count for count in COUNTS if count <= tree.most]
         left = len(counts) + len(others)
-        best = Trial(tree.boxes(2), -math.inf)
+        trials = [Trial(tree.boxes(2), -math.inf)]
         for count in counts:
             boxes = tree.boxes(count)
             worth = self._worth(boxes, rows, _share_of_time(end, left))
             left -= 1
-            if worth > best.worth:
-                best = Trial(boxes, worth)
+            trials.append(Trial(boxes, worth))
+        best = self._chosen(trials)
         for other in others:
             boxes = other.boxes(len(best.boxes))
             worth = self._worth(boxes, rows, _share_of_time(end, left))
@@ -212,6 +217,15 @@ class BoxPlanner:
             if worth > best.worth:
                 best = Trial(boxes, worth)
         return best
+
+    def _chosen(self, trials: Sequence[Trial]) -> Trial:
+        """The trial of most worth; of own boxes the first that comes near it."""
+        most = max(trials, key=lambda trial: trial.worth)
+        if self._request.objective == TRUTH and most.worth > 0.0:
+            for trial in trials:
+                if trial.worth >= NEARLY * most.worth:
+                    return trial
+        return most
 
     def _worth(self, boxes: Boxes, rows: GroupedRows, end: float) -> float:
         """Nats that a channel for these boxes keeps on the slice, made as large as the other

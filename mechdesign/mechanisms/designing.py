@@ -233,7 +233,14 @@ class DesignCall(Protocol[Arguments]):
     ) -> Design: ...
 
 
-COLUMN_ARGUMENTS = ("sensitive", "weight", "missing")
+COLUMN_ARGUMENTS = (
+    "sensitive",
+    "weight",
+    "missing",
+    "normalise",
+    "trim",
+    "missing_codes",
+)
 """Arguments of `Joint.from_table` that `design` takes with a data frame in place of a joint."""
 
 

@@ -6,8 +6,9 @@ below, rounded to integers and audited exactly. Frequencies can be preserved in 
 the mathematics. `least_cost` goes through these steps:
 
 1. It reads the costs (`least_cost_objective`) and the limits (`least_cost_limits`).
-2. `LeastCostProgram` finds a verified channel and a lower bound on the cost of every other one.
-3. If that fails, the answer is the cheapest constant (`least_cost_constant`), or a refusal with the
+2. `LeastCostProgram` finds a verified channel and a lower bound on the cost of every other one;
+   with many symbols `column_plan` does, which is faster.
+3. If that fails, the answer is a constant channel (`least_cost_constant`), or a refusal with the
    reason (`least_cost_refusal`).
 4. The figures are computed from the integers of the channel.
 
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mechdesign.auditing.law import channel_law
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import Objective
@@ -52,10 +54,10 @@ from mechdesign.mechanisms.search import Search
 from mechdesign.tables.joint import Joint
 from solvers import SolverError
 from solvers.assignment import LEAST_GAP, Assigned
-from solvers.errors import EmptyPolytope, NoPlan
+from solvers.errors import EmptyPolytope
 
 CONSTANT = "constant"
-"""The method of a channel that releases one symbol for every record."""
+"""The method of a channel whose rows are all the same."""
 
 if TYPE_CHECKING:
     from mechdesign.mechanisms.least_cost_convex import ConvexProgram
@@ -85,8 +87,11 @@ def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> D
     program = LeastCostProgram(rules, costs.floats, limits, search, convex)
 
     try:
+        planned = None
         if convex is None and column_plan.has_plan(rules):
-            channel, verdict, lower_bound = _planned(rules, costs, limits, search)
+            planned = _planned(rules, costs, limits, search)
+        if planned is not None:
+            channel, verdict, lower_bound = planned
             method = column_plan.METHOD
         else:
             channel, verdict, solution = _designed(program)
@@ -125,19 +130,23 @@ def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> D
         least.objective.name,
         method,
         started,
-        messages=_messages(least, channel, program, search),
+        messages=_messages(least, channel, program, search, method),
     )
     return _with_least(design, least)
 
 
 def _planned(
     rules: Rules, costs: Costs, limits: ChannelLimits, search: Search
-) -> tuple[Channel, Audit, float]:
-    """The plan of many symbols; EmptyPolytope where there is none."""
+) -> tuple[Channel, Audit, float] | None:
+    """The plan of many symbols with its verdict and its bound; None where none was found.
+
+    Limits that are drawn in may leave nothing where there is a channel, so it is the dense program
+    that says what cannot be.
+    """
     try:
         return column_plan.planned(rules, costs, limits, search)
-    except NoPlan as error:
-        raise EmptyPolytope(str(error)) from error
+    except (SolverError, SolverFailure):
+        return None
 
 
 def _with_least(design: Design, least: LeastCost) -> Design:
@@ -145,7 +154,10 @@ def _with_least(design: Design, least: LeastCost) -> Design:
     utility = {**(design.channel.record.utility or {}), **least.figures}
     record = replace(design.channel.record, objective=least.objective, utility=utility)
     channel = design.channel.with_record(record)
-    return replace(design, channel=channel, least=least)
+    law = None
+    if channel.joint is not None:
+        law = channel_law(channel, channel.joint)
+    return replace(design, channel=channel, least=least, law=law)
 
 
 def _refuse(program: LeastCostProgram, error: Exception) -> None:
@@ -227,7 +239,11 @@ def _record(
 
 
 def _messages(
-    least: LeastCost, channel: Channel, program: LeastCostProgram, search: Search
+    least: LeastCost,
+    channel: Channel,
+    program: LeastCostProgram,
+    search: Search,
+    method: str,
 ) -> tuple[str, ...]:
     """Messages about a gap that is not closed, and about a channel that is constant."""
     messages: list[str] = []
@@ -239,6 +255,11 @@ def _messages(
     if len(channel.outputs) == 1:
         messages.append(
             f"every record is released as {quoted(channel.outputs[0])}, which tells nothing: "
+            "give a larger budget, more records, or merge symbols"
+        )
+    elif method == CONSTANT:
+        messages.append(
+            "every record is drawn anew from the frequencies of the table, which tells nothing: "
             "give a larger budget, more records, or merge symbols"
         )
     return tuple(messages)

@@ -203,7 +203,9 @@ class LeastCostProgram:
         if allowed.all() and not fixed:
             return None
         identity = np.eye(len(allowed), dtype=np.bool_)
-        allowed[fixed] &= identity[fixed]
+        # A list: an empty tuple as index would mean the whole array.
+        rows = list(fixed)
+        allowed[rows] &= identity[rows]
         forbids_zeros = (
             limits.mean is None and min(limits.lower, limits.ratio) < math.inf
         )

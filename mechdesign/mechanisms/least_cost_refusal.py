@@ -29,6 +29,10 @@ FORBIDDEN = (
     "no private channel does without the forbidden pairs; forbid fewer, or use a larger "
     "budget"
 )
+FORBIDDEN_KEPT = (
+    "no private channel that keeps the frequencies does without the forbidden pairs; forbid "
+    "fewer, use a larger budget, or leave the frequencies open (--free-frequencies)"
+)
 
 
 def refusal(program: LeastCostProgram) -> str:
@@ -39,21 +43,25 @@ def refusal(program: LeastCostProgram) -> str:
             "no private channel keeps to the constraints (with stay, forbid and frequencies as "
             "asked)"
         )
+    forbidden = FORBIDDEN_KEPT if limits.keep else FORBIDDEN
     if not any(limits.stay):
-        return FORBIDDEN
+        return forbidden
     # Each symbol is a program to solve; the first ones are the likeliest reasons.
     for x in _demanding_symbols(program)[:MOST_TRIED]:
         try:
             share = _largest_share(program, x)
         except EmptyPolytope:
             # There is no channel even without any share: the forbidden pairs are the reason.
-            return FORBIDDEN
+            return forbidden
         # Twice: the share is smaller by the margin, and the program was solved with one.
         if share < program.floor[x] - 2.0 * REFUSAL_MARGIN:
             symbol = _first_of_class(program, x)
             name = quoted(program.joint.useful.names[symbol])
+            private = "no private channel"
+            if limits.keep:
+                private = "no private channel that keeps the frequencies"
             return (
-                f"stay: no private channel releases {name} as it is with probability "
+                f"stay: {private} releases {name} as it is with probability "
                 f"{float(limits.stay[symbol]):g}; the largest value that works for it is "
                 f"{at_least(max(share, 0.0))}"
             )
@@ -63,6 +71,8 @@ def refusal(program: LeastCostProgram) -> str:
 def _refusal_of_all(program: LeastCostProgram) -> str:
     """The reason where each share works alone: the largest factor with which all work together."""
     reason = "stay: each of these shares works alone, but no private channel keeps all of them"
+    if program.limits.keep:
+        reason += " and the frequencies"
     factor = _largest_factor(program)
     if not factor:
         return reason
@@ -97,15 +107,18 @@ def _largest_share(program: LeastCostProgram, x: int) -> float:
     cost = np.zeros_like(program.cost)
     cost[x] = 1.0
     cost[x, x] = 0.0
-    # The pairs are those of this share alone: one of 1 rules out all others of its row.
-    fixed: list[int] = []
+    changes = {"cost": cost, "floor": np.zeros_like(program.floor)}
     if program.floor[x] == 1.0:
-        fixed.append(x)
-    changes = {
-        "cost": cost,
-        "floor": np.zeros_like(program.floor),
-        "allowed": program.allowed_pairs(fixed),
-    }
+        # The pairs are those of this share alone: one of 1 rules out all others of its row. Where
+        # frequencies are kept nothing else becomes x then, which may be too much to ask.
+        fixed = changes | {"allowed": program.allowed_pairs([x])}
+        try:
+            solution = program.solve(REFUSAL_MARGIN, fixed)
+        except EmptyPolytope:
+            pass
+        else:
+            return float(solution.shares[x, x]) - REFUSAL_MARGIN
+    changes["allowed"] = program.allowed_pairs()
     solution = program.solve(REFUSAL_MARGIN, changes)
     return float(solution.shares[x, x]) - REFUSAL_MARGIN
 

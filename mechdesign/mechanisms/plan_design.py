@@ -29,7 +29,7 @@ import numpy as np
 
 from mechdesign.auditing.demands import Demand, demands_of
 from mechdesign.auditing.extremes import LargestQuotients, output_masses
-from mechdesign.auditing.law import Law, law_of
+from mechdesign.auditing.law import channel_law
 from mechdesign.auditing.measures import beyond_given, utility
 from mechdesign.auditing.strata import strata_of, stratum_demands
 from mechdesign.auditing.verdict import Audit, audit
@@ -467,6 +467,8 @@ def _design(
     """The design of a verified channel with its figures."""
     joint = request.joint
     law = channel_law(channel, joint)
+    # Labels alone have none, and rows are released as rows.
+    assert law is not None
     truth = column_truth(channel, cells, request.given)
     weights = column_weights(cells.columns, request.given, request.column_weights)
     unchanged = sum(truth[name] * weights[name] for name in truth)
@@ -534,21 +536,6 @@ def _stay_record(request: PlanRequest) -> dict[str, str]:
 def _cost(channel: Channel, plan: Plan) -> float:
     """The cost of the integers: that of the plan, which they round by less than 1e-9 of it."""
     return math.nextafter(plan.cost * (1.0 + 1e-9), math.inf)
-
-
-def channel_law(channel: Channel, joint: Joint) -> Law:
-    """What an analyst reads of the released rows of a channel (`auditing.law`)."""
-    law = law_of(
-        joint.useful_counts,
-        channel.integers,
-        channel.row_totals,
-        joint.useful.symbols,
-        channel.output_cells if channel.releases_symbols else None,
-        joint.useful.columns,
-    )
-    if law is None:
-        raise TypeError("free labels have no law of rows")
-    return law
 
 
 def column_truth(

@@ -143,9 +143,9 @@ class DesignRequest:
         The distance between numbers, with objective "distance": "absolute" by default; with
         `release` that of their ranks ("ranks") by default, or "absolute".
     keep_frequencies : bool, optional
-        Whether the expected share of every symbol is preserved (invariant PRAM), which is the
-        default of the objectives on own symbols, but for convex costs and constraints. Of released
-        rows it is preserved exactly, of one column to within 1e-12.
+        Whether the expected share of every symbol, or row, is preserved (invariant PRAM): by
+        default with own symbols, but not with convex costs or constraints. Of rows it is
+        preserved exactly, of one column to within 1e-12.
     stay : number or mapping of symbol to number, optional
         Least probability that a symbol is released unchanged.
     forbid : pairs (from, to)

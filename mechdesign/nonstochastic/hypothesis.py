@@ -50,6 +50,12 @@ class TestingProblem(Generic[Region]):
     __test__ = False  # its name starts as a test's does; pytest must not collect it
 
     def __post_init__(self) -> None:
+        for name, region in (("null", self.null), ("alternative", self.alternative)):
+            if _is_measured(region) and not hasattr(region, "measure"):
+                raise InputError(
+                    f"{name} must be a set of outputs (a frozenset), or a region with a measure, "
+                    f"not {type(region).__name__}"
+                )
         # The size of a union has no meaning where one part is counted and the other measured.
         if _is_measured(self.alternative) != _is_measured(self.null):
             raise InputError(

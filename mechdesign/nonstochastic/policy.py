@@ -28,6 +28,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,9 +51,9 @@ Indices = NDArray[np.int64]
 
 
 def reporting_policy(
-    points: NDArray[np.float64],
-    holds: NDArray[np.bool_],
-    epsilon: Fraction,
+    points: Any,
+    holds: Any,
+    epsilon: Fraction | float,
     within: float = math.inf,
     *,
     time_limit: float = TIME_LIMIT,
@@ -61,9 +62,12 @@ def reporting_policy(
 
     Parameters
     ----------
-    points : (n, d) array
-    holds : (n, 2) truth values
-        Whether the value can occur where the hypothesis does not hold, and where it does.
+    points : (n, d) or (n,) array
+    holds : (n, 2) or (n,) truth values
+        Whether the value can occur where the hypothesis does not hold, and where it does; or, of
+        values that settle it, whether it holds.
+    epsilon : Fraction or float
+        A float is taken as its shortest decimal.
     within
         No report is farther from its value. A policy is rho-accurate if this is 1/rho.
 
@@ -77,13 +81,16 @@ def reporting_policy(
     Raises
     ------
     InputError
-        If the program would be too large, or epsilon is no ratio of small numbers.
+        If the points or truth values are no arrays of these shapes, the program would be too
+        large, or epsilon is no ratio of small numbers.
     NotPrivate
         If no policy within that distance is epsilon-private.
     SolverFailure
         If none was found in time.
     """
-    _check_ratio(epsilon)
+    epsilon = _ratio_of(epsilon)
+    points = _checked_points(points)
+    holds = _checked_holds(holds, len(points))
     if within < 0:
         raise InputError(f"a distance (--within {within:g}) must not be negative")
     squared = ((points[:, None] - points[None]) ** 2).sum(axis=2)
@@ -110,13 +117,45 @@ def reporting_policy(
     )
 
 
-def _check_ratio(epsilon: Fraction) -> None:
-    """Refuse an epsilon that is negative, or whose terms are too large for the program."""
-    numerator, denominator = epsilon.as_integer_ratio()
+def _ratio_of(epsilon: Fraction | float) -> Fraction:
+    """Epsilon as a fraction; refused if negative, or if its terms are too large for the program."""
+    try:
+        # A float's own fraction has a denominator of 2^52; people mean its decimal.
+        ratio = Fraction(str(epsilon))
+    except ValueError:
+        # What is no number fails the check below.
+        ratio = Fraction(-1)
+    numerator, denominator = ratio.as_integer_ratio()
     if not 0 <= numerator <= LARGEST_RATIO or denominator > LARGEST_RATIO:
         raise InputError(
             f"epsilon must be 0 or more, and a ratio of whole numbers up to {LARGEST_RATIO:,}"
         )
+    return ratio
+
+
+def _checked_points(points: Any) -> NDArray[np.float64]:
+    """The values as points, (n, d)."""
+    try:
+        array = np.asarray(points, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("points must be numbers, a row for each value") from None
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2 or not len(array) or not np.isfinite(array).all():
+        raise InputError("points must be finite numbers, a row for each value")
+    return array
+
+
+def _checked_holds(holds: Any, size: int) -> NDArray[np.bool_]:
+    """Truth values for both sides of the hypothesis, (n, 2)."""
+    array = np.asarray(holds)
+    if array.dtype != np.bool_ or array.shape not in ((size,), (size, 2)):
+        raise InputError(
+            f"holds must be truth values, one or two for each of the {size:,} points"
+        )
+    if array.ndim == 1:
+        array = np.column_stack([~array, array])
+    return array
 
 
 def _arcs_within(squared: NDArray[np.float64], within: float) -> _Arcs:

@@ -86,7 +86,9 @@ class Policy:
     @classmethod
     def recorded(cls, rules: CellRules | None) -> Policy:
         """The policy that a channel recorded when its table was read."""
-        return cls() if rules is None else cls(**rules.model_dump())
+        if rules is None:
+            return cls()
+        return cls(**rules.model_dump(exclude={"counted"}))
 
     @property
     def lets_nothing_through(self) -> bool:
@@ -112,17 +114,27 @@ def recorded_rules(channels: Sequence[object]) -> CellRules | None:
         If the channels were made by different rules: one policy is for all of them.
     """
     found: list[CellRules] = []
+    counted: set[str] = set()
     for channel in channels:
         record: object = getattr(channel, "record", None)
         rules: object = getattr(record, "rules", None)
-        if isinstance(rules, CellRules) and rules not in found:
-            found.append(rules)
+        if not isinstance(rules, CellRules):
+            continue
+        counted.add(rules.counted)
+        # How each table was counted matters to no release.
+        released = rules.model_copy(update={"counted": REFUSE})
+        if released not in found:
+            found.append(released)
     if len(found) > 1:
         raise InputError(
             "the channels were designed with different rules for empty or alike cells: say which "
             "ones hold here (--missing, --unknown, --normalise), or apply the channels one by one"
         )
-    return found[0] if found else None
+    if not found:
+        return None
+    if len(counted) == 1:
+        return found[0].model_copy(update={"counted": counted.pop()})
+    return found[0]
 
 
 def _check_rule(name: str, rule: str) -> None:

@@ -50,7 +50,8 @@ def channel_blocks(report: Report) -> list[blocks.Block]:
     else:
         table = _most_probable(channel, useful)
     remarks = blocks.label_remarks([*channel.symbols, *channel.outputs])
-    return [blocks.Text(text), *table, *remarks]
+    cells = [blocks.Text(sentence) for sentence in channel.cells]
+    return [blocks.Text(text), *cells, *table, *remarks]
 
 
 def codebook_blocks(report: Report) -> list[blocks.Block]:

@@ -165,6 +165,7 @@ def channel_record(channel: Channel) -> dict[str, Any]:
         "certificate": certificate,
         "provenance": record.provenance,
         "confidence": level,
+        "rules": record.rules.model_dump(),
     }
 
 

@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from mechdesign.auditing.law import channel_law
 from mechdesign.auditing.measures import ChannelMeasures
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
@@ -32,6 +33,8 @@ from mechdesign.notions import Notion
 from mechdesign.release.moved_numbers import moved
 from mechdesign.report.asked import names_of, request_of
 from mechdesign.report.average_section import average_texts
+from mechdesign.report.cell_sentences import cell_sentences
+from mechdesign.report.law_section import law_lines
 from mechdesign.report.plain_values import picked
 from mechdesign.report.promises import (
     VERDICTS,
@@ -127,6 +130,7 @@ def summary_report(
         least=_least(channel),
         purpose=purpose,
         numbers=moved(channel),
+        law=tuple(law_lines(channel_law(channel, joint))),
         channel=_channel_table(channel),
     )
 
@@ -216,4 +220,5 @@ def _channel_table(channel: Channel) -> ChannelTable:
         denominator=channel.denominator if channel.totals is None else None,
         totals=channel.totals,
         rows=tuple(rows),
+        cells=tuple(cell_sentences(channel.record.rules)),
     )

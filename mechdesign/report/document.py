@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mechdesign.core.wording import about, at_least, at_most, percent_of
-from mechdesign.report import blocks, wording
+from mechdesign.report import blocks, law_section, wording
 from mechdesign.report.asked import names_of, protected
 from mechdesign.report.channel_section import channel_blocks, codebook_blocks
 from mechdesign.report.curve_section import curve_blocks
@@ -99,6 +99,7 @@ def summary_sections(report: Report) -> list[blocks.Section]:
         *_section_of("promise", "What is promised", promise),
         *_section_of("kept", "What is kept", kept),
         *_section_of("numbers", "How far numbers move", number_blocks(report.numbers)),
+        *_section_of("law", law_section.TITLE, _law_blocks(report)),
         *_section_of("scope", "Sample and population", scope),
         *_section_of(
             "voids",
@@ -106,6 +107,15 @@ def summary_sections(report: Report) -> list[blocks.Section]:
             [blocks.Bullets(report.voided_by)],
         ),
     ]
+
+
+def _law_blocks(report: Report) -> list[blocks.Block]:
+    """The sentences on what an analyst reads, whose first words are the title here."""
+    texts: list[str] = []
+    for text in report.law:
+        sentence = text.removeprefix(f"{law_section.TITLE}: ")
+        texts.append(sentence[:1].upper() + sentence[1:])
+    return [*blocks.paragraphs(texts)]
 
 
 def lead_of(request: Request) -> str:

@@ -183,6 +183,7 @@ class Entry:
 class ChannelTable:
     """The channel: for each useful symbol its outputs (positions in `outputs`) of
     positive probability. Integers are over the denominator, or over the total of each symbol.
+    `cells` are sentences on how cells are read.
     """
 
     symbols: tuple[str, ...]
@@ -190,6 +191,7 @@ class ChannelTable:
     denominator: int | None
     totals: tuple[int, ...] | None
     rows: tuple[tuple[Entry, ...], ...]
+    cells: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -218,7 +220,7 @@ class Report:
     """The whole content of a report. Parts that are None are left out; `absent` has the reasons.
 
     `holds_for` names the sample and the observer, `voided_by` the events that end the promise.
-    `population` is None without whole counts.
+    `population` is None without whole counts. `law` has sentences on what an analyst reads.
     """
 
     audience: Audience
@@ -232,6 +234,7 @@ class Report:
     least: LeastKept | None = None
     purpose: tuple[str, ...] = ()
     numbers: tuple[Moved, ...] = ()
+    law: tuple[str, ...] = ()
     curve: Curve | None = None
     before: Lifts | None = None
     after: Lifts | None = None

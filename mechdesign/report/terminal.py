@@ -22,6 +22,7 @@ from mechdesign.mechanisms.result import Design
 from mechdesign.report import blocks, layout, plain_values, wording
 from mechdesign.report.asked import names_of
 from mechdesign.report.average_section import average_texts
+from mechdesign.report.cell_sentences import cell_sentences
 from mechdesign.report.collect import remarks_of
 from mechdesign.report.content import summary_report
 from mechdesign.report.document import lead_of, summary_sections
@@ -111,7 +112,8 @@ def channel_text(channel: Channel) -> str:
     if notion is not None:
         promised = promise_sentence(notion.text, keeps_promise(channel))
     population = _population_of(channel)
-    text = text_of("channel", channel, promised, published, population)
+    cells = cell_sentences(channel.record.rules)
+    text = text_of("channel", channel, promised, published, population, cells)
     if not channel.record.averages or channel.joint is None:
         return text
     achieved = achieved_by(channel, channel.joint)

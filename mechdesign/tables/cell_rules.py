@@ -7,16 +7,16 @@ carries them to the channel, and the channel to `apply`, whose manifest states t
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.records import Matching, Record
 from mechdesign.core.wording import quoted
 from mechdesign.formats.cell_forms import CellForm, Normalisation
 
-REFUSE = "refuse"
-SYMBOL = "symbol"
-DROP = "drop"
+REFUSE: Literal["refuse"] = "refuse"
+SYMBOL: Literal["symbol"] = "symbol"
+DROP: Literal["drop"] = "drop"
 MARGINAL = "marginal"
 OUTPUT = "output:"
 
@@ -29,14 +29,20 @@ DrawnRule = Annotated[
 """What is released for a record without a symbol."""
 
 
+Counted: TypeAlias = Literal["refuse", "symbol", "drop"]
+"""What becomes of a record with an empty cell when a table is counted."""
+
+
 class CellRules(Record):
     """How cells are read and released.
 
-    `missing` and `unknown` say what is released for a record whose cell is empty, or has a symbol
+    `counted` says what became of records with an empty cell when the table was counted. `missing`
+    and `unknown` say what is released for a record whose cell is empty, or has a symbol
     that the channel does not know. `normalise`, `trim` and `missing_codes` are those of
     `CellForm`.
     """
 
+    counted: Counted = "refuse"
     missing: DrawnRule = REFUSE
     unknown: DrawnRule = REFUSE
     normalise: Normalisation = "none"
@@ -63,13 +69,15 @@ def check_missing(missing: str) -> None:
     raise InputError(f"--missing ({quoted(missing)}) must be {MISSING_WORDS}")
 
 
-def counted_as(missing: str) -> str:
+def counted_as(missing: str) -> Counted:
     """What becomes of a record with a missing cell in a table: refuse, symbol or drop.
 
     One that `apply` draws from the marginal, or gives a fixed output, tells nothing of the
     useful column, and is not counted.
     """
-    return DROP if missing == MARGINAL or _is_output(missing) else missing
+    if missing in (REFUSE, SYMBOL):
+        return missing
+    return DROP
 
 
 def released_as(missing: str) -> str:

@@ -10,7 +10,6 @@ positions 1, -1 and -2.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -62,17 +61,25 @@ class UnknownSymbol(RecordFault):
     """A record that has no symbol of the variable."""
 
 
+def is_frame(records: Any) -> bool:
+    """True for a pandas or polars frame and an arrow table, which have columns with names."""
+    return hasattr(records, "columns")
+
+
 def values_of(column: Any, variable: Variable) -> list[Encoded]:
     """The cells of `column` as text, one `Encoded` for each column of the variable.
 
     Parameters
     ----------
-    column : column of any kind; data frame or list of tuples for crossed columns
+    column : data frame with the columns; for one column also a column of any kind, for several a
+        list of tuples
         The records.
     variable : Variable
         Names the columns.
     """
     names = variable.columns
+    if is_frame(column):
+        return encoded_columns(column, names)
     if len(names) == 1:
         return [encode(column, names[0])]
     if isinstance(column, (list, tuple)):
@@ -213,11 +220,10 @@ def describe_unknown(cells: Sequence[str], variable: Variable) -> str:
                 f"{bins.edges[0]} to {bins.edges[-1]}; say what to publish for it (--unknown), "
                 "or design the channel with edges that hold it (-inf, inf)"
             )
-    # What is left: the record has a symbol, but not one of this variable.
-    text = ", ".join(cells)
+    # What is left: the record has a symbol, but not one of this variable. The symbol is somebody's
+    # cell, and messages end in logs, so the place has to do.
     title = ",".join(variable.columns)
-    near = difflib.get_close_matches(text, variable.names, n=1)
-    hint = f"; did you mean {quoted(near[0])}?" if near else ""
     return (
-        f"the channel does not know the symbol {quoted(text)} of {quoted(title)}{hint}"
+        f"the channel does not know the symbol of {quoted(title)}, which is none of its "
+        f"{len(variable):,}; correct it, or say what to publish for it (--unknown)"
     )

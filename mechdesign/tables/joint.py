@@ -177,6 +177,11 @@ class Joint(Displayed):
 
     def protecting_each(self) -> Joint:
         """The same table, every sensitive column protected for itself."""
+        if self.is_of_itself:
+            raise InputError(
+                "protect_each is for sensitive columns beside the released one: leave it out where "
+                "the released columns themselves are protected"
+            )
         return replace(self, sensitive=replace(self.sensitive, protects_columns=True))
 
     def releasing(self, columns: str | Sequence[str]) -> Joint:
@@ -472,6 +477,7 @@ class Joint(Displayed):
             joint,
             empty_sensitive=self.empty_sensitive,
             empty_useful=self.empty_useful,
+            rules=self.rules,
         )
 
     def _sorted_into_bins(

@@ -142,6 +142,7 @@ class Tally:
         self.missing = counted_as(missing)
         self.form = form or CellForm()
         self.rules = CellRules(
+            counted=self.missing,
             missing=released_as(missing),
             normalise=cast("Normalisation", self.form.normalise),
             trim=self.form.trim,

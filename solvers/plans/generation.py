@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solvers.errors import BackendFailure, NoPlan, OutOfTime
+from solvers.plans.clock import Clock
 from solvers.plans.costs import Indices
 from solvers.plans.pricing import Pricer
 from solvers.plans.problem import PlanProblem
@@ -147,11 +148,11 @@ class Generation:
         self,
         *,
         gap: float,
-        clock: Callable[[], float],
+        clock: Clock,
         rounds: int = MANY_ROUNDS,
         report: Callable[[float, float], None] | None = None,
     ) -> Flows:
-        """Add pairs by pricing until the gap is closed; `clock` says how many seconds are left.
+        """Add pairs by pricing until the gap is closed or the time is over.
 
         Raises
         ------
@@ -167,10 +168,8 @@ class Generation:
         while True:
             try:
                 # Interior plans keep a trace of every slack; the last word has a vertex.
-                solved = self.solve(clock(), to_vertex=stuck)
+                solved = self.solve(clock.passing(), to_vertex=stuck)
             except OutOfTime:
-                if last is None:
-                    raise
                 break
             clean = solved.slack <= NO_SLACK * mass
             most = ENTERING if clean else 2 * ENTERING
@@ -191,6 +190,8 @@ class Generation:
                 if stuck:
                     self._dearer()
                 stuck = not stuck
+        if last is None:
+            raise OutOfTime("the time was over before there was a plan without slacks")
         return self._finished(last, bound)
 
     def _finished(self, last: Solved, bound: float) -> Flows:

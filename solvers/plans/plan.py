@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.errors import InvalidOption, NoPlan
+from solvers.plans.clock import Clock
 from solvers.plans.costs import Indices
 from solvers.plans.problem import SUM_TOLERANCE, PlanProblem
 from solvers.plans.ranges import Ranges
@@ -99,6 +100,7 @@ def solve_plan(
         )
     started = time.process_time()
     limit = math.inf if time_limit is None else time_limit
+    whole = Clock(limit)
     rng = np.random.default_rng(seed)
     members = problem.strata_members()
     # Small strata first: the time that they do not need goes to the large ones.
@@ -108,10 +110,8 @@ def solve_plan(
     cost = bound = 0.0
     for k, one in enumerate(members):
         now = time.process_time() - started
-        ends = now + (limit - now) * sizes[k] / sizes[k:].sum()
-
-        def clock(ends: float = ends) -> float:
-            return ends - (time.process_time() - started)
+        share = sizes[k] / sizes[k:].sum()
+        clock = Clock((limit - now) * share, whole)
 
         def report(
             part: float, below: float, cost: float = cost, bound: float = bound
@@ -143,7 +143,7 @@ def _stratum(
     rng: np.random.Generator,
     margin: float,
     gap: float,
-    clock: Callable[[], float],
+    clock: Clock,
     report: Report,
 ) -> Stratum:
     """The plan of one stratum."""

@@ -87,7 +87,8 @@ class Pricer:
 
     def reduced(self, prices: Prices, part: slice) -> Array:
         """d - u_x - lam_y . t(x) of all inputs by the outputs of `part`; infinite where
-        forbidden."""
+        forbidden.
+        """
         group = self._group
         out = self._cost_block(part) - prices.inputs[:, None]
         ranges = group.ranges
@@ -210,7 +211,8 @@ class Pricer:
 
 class _Candidates:
     """Pairs of small reduced cost over the chunks so far: the smallest of every input and
-    output."""
+    output.
+    """
 
     def __init__(self, n: int, o: int, most: int) -> None:
         self._o = o
@@ -247,7 +249,8 @@ class _Candidates:
 
 def _threshold(block: Array, most: int, tolerance: float) -> float:
     """Reduced costs from here on are no candidates: -tolerance, or less where too many are
-    below."""
+    below.
+    """
     wanted = FEW_CANDIDATES * most * sum(block.shape)
     below = np.count_nonzero(block < -tolerance)
     if below <= wanted:

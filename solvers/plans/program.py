@@ -64,8 +64,8 @@ MANY_PAIRS = 9000
 """From so many pairs, times the limits of an output, the interior point method is faster than the
 simplex method, although it starts anew every time."""
 
-WALL_TIME = 2.0
-"""Seconds of the clock that a solve may take for every second of processor time that is left."""
+SHORTEST = 0.05
+"""Seconds that every solve may take."""
 
 TINY_FLOW = 1e-9
 """Flows below this share of the smaller of both masses are the solver's tolerance, and dropped."""
@@ -345,8 +345,7 @@ class PlanProgram:
             If HiGHS gives no usable answer.
         """
         if math.isfinite(time_limit):
-            # HiGHS counts the time that has gone by, which is longer on a busy machine.
-            allowed = self._highs.getRunTime() + WALL_TIME * max(time_limit, 0.05)
+            allowed = self._highs.getRunTime() + max(time_limit, SHORTEST)
             set_options(self._highs, {"time_limit": allowed})
         if self.is_large:
             self._highs.clearSolver()

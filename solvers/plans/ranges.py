@@ -123,7 +123,8 @@ class Ranges:
 
     def kinds(self) -> Indices:
         """Kind of each symbol: the number of its largest value, or the last where none exceeds
-        1."""
+        1.
+        """
         values = np.vstack([self.values, self.compared])
         with_rest = np.vstack([values, np.ones(values.shape[1])])
         return with_rest.argmax(axis=0)

@@ -22,6 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.errors import BackendFailure, NoPlan, OutOfTime
+from solvers.plans.ceiling import ceiling
+from solvers.plans.clock import NEVER, Clock
 from solvers.plans.costs import Indices
 from solvers.plans.generation import (
     ALL_PAIRS,
@@ -35,6 +37,7 @@ from solvers.plans.pricing import Pricer
 from solvers.plans.problem import PlanProblem
 from solvers.plans.program import Group, Prices
 from solvers.plans.ranges import Ranges
+from solvers.plans.sharpening import sharpened
 from solvers.points import Array
 
 BLOCK = 80
@@ -64,6 +67,9 @@ LARGEST_PROGRAM = 12_000
 SHARED = 1e-9
 """Masses and targets of a block that differ by less, relative, agree: it is rounding."""
 
+MOST_PRICED = 20_000
+"""Symbols up to which all pairs are priced for a bound: some ten seconds."""
+
 NEAR = 4
 """Near pairs of every kind that a program of many pairs starts with."""
 
@@ -88,7 +94,7 @@ class Stratum:
     members: Indices
     ranges: Ranges
     rng: np.random.Generator
-    clock: Callable[[], float]
+    clock: Clock
     gap: float
     report: Callable[[float, float], None]
 
@@ -145,6 +151,12 @@ class Stratum:
             return
         self._start()
         self._sweeps(whole)
+        if self.bound <= 0.0:
+            self.bound = ceiling(self.problem, whole)
+            if len(self.outputs) <= MOST_PRICED:
+                self._sharpen(whole)
+                self._prove(whole)
+            self.report(self.cost, self.bound)
 
     def _sweeps(self, whole: Group) -> None:
         """Sweeps while they are the better use of the time, and the whole program after them."""
@@ -174,6 +186,14 @@ class Stratum:
         generation = Generation(self.problem, group, elastic=False)
         generation.add(*all_pairs(self.problem, group))
         return generation.flows(generation.solve(), -math.inf)
+
+    def _sharpen(self, whole: Group) -> None:
+        """Prices that prove more, from those of the sweeps."""
+        pricer = Pricer(self.problem, whole)
+        prices = sharpened(pricer, whole, self._prices_of(whole))
+        self._prices.inputs[whole.inputs] = prices.inputs
+        self._prices.outputs[whole.outputs] = prices.outputs
+        self._prices.ranges[:, whole.outputs] = prices.ranges
 
     def _prove(self, whole: Group) -> None:
         """Bound the optimum by the prices so far."""
@@ -269,9 +289,7 @@ class Stratum:
             return self._solve_all(group)
         generation = Generation(self.problem, group)
         generation.add(*near_pairs(self.problem, group, NEAR))
-        return generation.grow(
-            gap=GROUP_GAP, clock=lambda: math.inf, rounds=GROUP_ROUNDS
-        )
+        return generation.grow(gap=GROUP_GAP, clock=NEVER, rounds=GROUP_ROUNDS)
 
     def sweep(self, size: int) -> None:
         """Re-solve what goes to groups of at most `size` outputs."""
@@ -338,12 +356,13 @@ class Stratum:
         self._add_priced(generation, group)
         return generation.grow(gap=GROUP_GAP, clock=self.clock, rounds=GROUP_ROUNDS)
 
-    def _add_priced(self, generation: Generation, group: Group) -> None:
-        """Add pairs of least reduced cost by the prices so far."""
+    def _add_priced(self, generation: Generation, group: Group) -> float:
+        """Add pairs of least reduced cost by the prices so far; the bound that these prove."""
         priced = generation.pricer.price(
             self._prices_of(group), most=START_PAIRS, tolerance=-math.inf
         )
         generation.add(priced.entering.rows, priced.entering.columns)
+        return priced.bound
 
     def _optimise(self, whole: Group) -> None:
         """The optimum of the whole stratum, as far as the time goes."""
@@ -351,7 +370,10 @@ class Stratum:
         generation.add(
             _places(whole.inputs, self.rows), _places(whole.outputs, self.columns)
         )
-        self._add_priced(generation, whole)
+        self._sharpen(whole)
+        bound = self._add_priced(generation, whole)
+        self.bound = max(self.bound, bound)
+        self.report(self.cost, self.bound)
         try:
             found = generation.grow(gap=self.gap, clock=self.clock, report=self.report)
         except OutOfTime:

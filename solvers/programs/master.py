@@ -2,10 +2,10 @@
 
     minimise cost.w   over   sum_k w_k v_k = point,  w >= 0
 
-`HighsMaster.add` appends columns v_k, and `solve` gives the weights w and the prices y, the duals
-of the equations. For example, at the point (0.5, 0.5) the columns (0.2, 0.8) and (0.8, 0.2) of cost
-0.5 have the weights (0.5, 0.5) and the prices (0.5, 0.5); a column helps if it costs less than
-y.v = 0.5.
+`HighsMaster.add` appends columns v_k, `keep` deletes others, and `solve` gives the weights w and
+the prices y, the duals of the equations. For example, at the point (0.5, 0.5) the columns (0.2,
+0.8) and (0.8, 0.2) of cost 0.5 have the weights (0.5, 0.5) and the prices (0.5, 0.5); a column
+helps if it costs less than y.v = 0.5.
 
 *Price box.* While the columns do not decompose the point, slacks make up for it: a missing unit of
 coordinate j costs upper_j, a unit too much brings lower_j. By duality the prices then stay within
@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+from numpy.typing import NDArray
 
 from solvers.points import Array, Points
 from solvers.programs.highs import SHARP, highs_with, set_options
@@ -178,6 +179,19 @@ class HighsMaster:
             points.indices,
             scaled,
         )
+
+    def keep(self, selection: NDArray[np.intp]) -> None:
+        """Delete all columns but those of the selection, a growing list; the basis stays.
+
+        So columns of the basis must be among them.
+        """
+        # The two sides of the price box come first.
+        first = len(self._sides)
+        gone = np.ones(len(self._columns), np.bool_)
+        gone[selection] = False
+        places = (first + np.flatnonzero(gone)).astype(np.int32)
+        self._highs.deleteCols(len(places), places)
+        self._columns = self._columns[selection]
 
     def solve(self, time_limit: float, box: PriceBox | None = None) -> MasterSolution:
         """Optimise from the last basis; where that fails, with `OTHER_WAYS`."""

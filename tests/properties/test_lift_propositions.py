@@ -16,9 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.auditing.implied_bounds import (
-    breach_bound,
     guarantees,
     largest_lift,
+    posterior_at_least,
+    posterior_at_most,
     smallest_lift,
 )
 from mechdesign.auditing.verdict import audit
@@ -154,24 +155,31 @@ def test_proposition_4_and_6_are_reached():
 
 
 @given(joint_distributions(), st.floats(0.01, 0.99))
-def test_proposition_a1(p, rho1):
-    """No property of prior at most rho1 gets a posterior above rho2, none of prior at least rho2
-    one below rho1.
-    """
-    rho2 = breach_bound(float(m.min_lift(p).min()), float(m.max_lift(p).max()), rho1)
+def test_proposition_a1(p, rho):
+    """P(Q|y) <= min(rho L, 1 - (1 - rho) l) if P(Q) <= rho; >= max(rho l, 1 - (1 - rho) L) if >=."""
+    low, high = float(m.min_lift(p).min()), float(m.max_lift(p).max())
+    most = posterior_at_most(low, high, rho)
+    least = posterior_at_least(low, high, rho)
     count = p.shape[0]
     sets = ((np.arange(2**count)[:, None] >> np.arange(count)) & 1).astype(float)
     prior = sets @ p.sum(axis=1)
     posterior = sets @ (p / p.sum(axis=0))
-    assert (posterior[prior <= rho1] <= rho2 + 1e-9).all()
-    assert (posterior[prior >= rho2 + 1e-9] >= rho1 - 1e-9).all()
-    assert rho1 <= rho2 <= 1.0
+    assert (posterior[prior <= rho] <= most + 1e-9).all()
+    assert (posterior[prior >= rho] >= least - 1e-9).all()
+    assert 0.0 <= least <= rho <= most <= 1.0 or high == low == 1.0
 
 
-def test_proposition_a1_needs_both_sides():
-    """The lower lift alone lets a likely property become improbable, whatever the upper side is."""
-    assert breach_bound(0.0, 1.1, 0.5) == 1.0
-    assert breach_bound(0.9, 1.1, 0.5) == pytest.approx(0.55)
+def test_proposition_a1_is_the_least_of_both():
+    """Each side alone bounds a posterior; at lifts in [e^-.5, e^.5] the upper one decides for .01."""
+    low, high = math.exp(-0.5), math.exp(0.5)
+    found = [posterior_at_most(low, high, rho) for rho in (0.01, 0.1, 0.5)]
+    assert found == pytest.approx([0.0164872, 0.164872, 0.6967347], rel=1e-6)
+    assert posterior_at_most(0.0, 1.1, 0.5) == pytest.approx(0.55)
+    assert posterior_at_most(0.9, math.inf, 0.5) == pytest.approx(0.55)
+    assert posterior_at_most(0.0, math.inf, 0.5) == 1.0
+    assert posterior_at_least(0.9, math.inf, 0.5) == pytest.approx(0.45)
+    assert posterior_at_least(0.0, 1.1, 0.5) == pytest.approx(0.45)
+    assert posterior_at_least(0.0, math.inf, 0.5) == 0.0
 
 
 def test_alip_implies_ldp_and_averages_do_not():

@@ -20,10 +20,12 @@ from solvers import (
     EnvelopeStatus,
     Points,
     Polytope,
+    column_pool,
     generation,
     lower_envelope,
     results,
 )
+from solvers.column_pool import ColumnPool
 from solvers.generation import IDLE_ROUNDS, Generation, envelope_bound
 from solvers.programs.master import HighsMaster, MasterSolution, MasterStatus, PriceBox
 from tests.solvers.reference import Exact, exact, lift_matrix, not_above, random_table
@@ -382,3 +384,53 @@ def test_local_searches_leave_exact_pricing_its_turns(monkeypatch):
     assert max(seconds) < 60.0 * generation.PROOF_SHARE
     assert run.bound > 0.0
     assert run.bound <= best.value
+
+
+def test_a_thinned_pool_keeps_what_is_in_use(monkeypatch):
+    """The optimum of the master stays, and columns of the least reduced cost do."""
+    monkeypatch.setattr(column_pool, "FEWEST_THINNED", 20)
+    random = np.random.default_rng(3)
+    n = 6
+    target = np.full(n, 1.0 / n)
+    points = Points.from_dense(
+        np.vstack([target, np.eye(n), random.dirichlet(np.ones(n), 200)])
+    )
+    # Costs of the unit vectors are zero; without them the optimum is among the others.
+    points = points.take(np.delete(np.arange(len(points)), np.arange(1, n + 1)))
+    master = HighsMaster(target)
+    pool = ColumnPool(target, points, None, master)
+    first = master.solve(60.0)
+    assert pool.accept(first)
+    used = pool.in_use(first).toarray()
+    pool.thin(first)
+    assert len(pool) == 3 * n + 10 < pool.added == 201
+    assert len(pool.points) == len(pool.costs) == len(pool)
+    # The weights are those of the same columns as before.
+    np.testing.assert_allclose(pool.points.combine(pool.weights), target, atol=1e-9)
+    again = master.solve(60.0)
+    assert again.value == pytest.approx(first.value, abs=1e-12)
+    assert pool.is_usable(again)
+    np.testing.assert_allclose(pool.in_use(again).toarray(), used)
+    np.testing.assert_allclose(pool.points.toarray()[0], target)
+    # Columns are added to both under one numbering, as before.
+    assert pool.add(Points.units(range(n), n), again.dual, np.inf) == n
+    cheaper = master.solve(60.0)
+    assert cheaper.value == pytest.approx(0.0, abs=1e-12)
+    assert pool.accept(cheaper)
+    assert pool.value == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_thinning_changes_no_result(seed, monkeypatch):
+    p = random_table(np.random.default_rng(seed), "random", 5, 30)
+    ends = np.exp(0.6)
+    polytope = Polytope(lift_matrix(p), np.full(5, 1.0 / ends), np.full(5, ends))
+    target = p.sum(axis=0)
+    whole = lower_envelope(polytope, target, gap=1e-6, method="columns")
+    monkeypatch.setattr(column_pool, "FEWEST_THINNED", 0)
+    monkeypatch.setattr(column_pool, "THIN_FROM", 2)
+    monkeypatch.setattr(column_pool, "THIN_TO", 1)
+    thinned = lower_envelope(polytope, target, gap=1e-6, method="columns")
+    assert thinned.status is EnvelopeStatus.OPTIMAL
+    assert thinned.value == pytest.approx(whole.value, abs=2e-6)
+    assert len(thinned.pool) < len(whole.pool)

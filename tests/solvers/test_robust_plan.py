@@ -175,16 +175,18 @@ def test_floors_and_known_shares(seed: int, keep: bool) -> None:
 
 
 def test_a_margin_is_kept_and_the_bound_is_that_without_it() -> None:
-    uncertain = uncertain_of(1, 2, 5, "lift")
+    uncertain = uncertain_of(1, 2, 4, "lift")
     problem = problem_of(uncertain, 1, keep=True)
     margin = 0.01 * uncertain.room
     whole = robust_plan(problem, uncertain)
     found = robust_plan(problem, uncertain, margin=margin)
-    assert uncertain.excess(found.shares.T * problem.masses / 1.0).max() < 1.0
     masses = problem.masses @ found.shares
     columns = (found.shares * problem.masses[:, None] / masses).T
     assert uncertain.excess(columns).max() <= -margin + 1e-9
     assert found.bound <= whole.cost + 1e-9 < found.cost
+    # For columns of mass 1 the rows with the margin are a - margin masses.
+    best = optimum(problem, all_rows(uncertain) - margin * problem.masses)
+    assert found.cost == pytest.approx(best, abs=CLOSE)
 
 
 def test_rough_duals_prove_a_bound_still(monkeypatch: pytest.MonkeyPatch) -> None:

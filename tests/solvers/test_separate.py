@@ -173,3 +173,34 @@ def test_other_polytopes_are_left_to_the_tree():
     # The bound is for a cone: steps with room beside them are no cone.
     shifted = staircase(p, 1.0, shift=1e-3)
     assert separate_search(shifted, shifted) is None
+
+
+@pytest.mark.parametrize("n", [2, 3, 9])
+def test_selections_are_decompositions(n):
+    """Randomised response and subset selection, for any weights."""
+    p = masses(n, n)
+    polytope = staircase(p, 1.0)
+    search = separate_search(polytope, polytope)
+    assert isinstance(search, StaircaseSearch)
+    for weights, points in search.selections():
+        dense = points.toarray()
+        np.testing.assert_allclose(weights @ dense, p, rtol=1e-12)
+        assert polytope.residual(dense).max() < 1e-12
+    first = lower_envelope(polytope, p, time_limit=0.0)
+    entropies = [
+        weights @ points.entropies() for weights, points in search.selections()
+    ]
+    assert first.value <= min(entropies) + 1e-12
+
+
+def test_the_vertices_of_many_slopes_are_those_of_each():
+    p = masses(7, 2)
+    polytope = box(p, 0.6, 1.9)
+    search = separate_search(polytope, polytope)
+    assert isinstance(search, BoxSearch)
+    slopes = np.random.default_rng(1).normal(size=(20, 7))
+    points = search._vertices(slopes)
+    assert polytope.residual(points).max() < 1e-12
+    listed = box_posteriors(p, 0.6, 1.9)
+    for line, point in zip(slopes, points, strict=True):
+        assert line @ point == pytest.approx((listed @ line).min(), abs=1e-12)

@@ -36,7 +36,9 @@ def test_of_labels_own_boxes_of_one_value_count(given):
 
 def own_label(channel, row):
     """The label of the box that a row is in."""
-    codes = [variable.names.index(row[variable.columns[0]]) for variable in channel.groups]
+    codes = [
+        variable.names.index(row[variable.columns[0]]) for variable in channel.groups
+    ]
     given = len(channel.given)
     for part in channel.parts:
         if part.stratum == tuple(codes[:given]):

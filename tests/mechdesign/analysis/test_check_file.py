@@ -23,12 +23,12 @@ from tests.cases.releases import channel_of
 
 def test_a_faithful_release_is_plausible(files, channel):
     original, released = files
-    check = md.check_release(channel, released, original=original)
+    check = md.check(channel, released, original=original)
     assert check.plausible
     assert check.findings == ()
     assert check.records == check.frequencies.records == RECORDS
     assert check.frequencies.against == "originals"
-    alone = md.check_release(channel, released)
+    alone = md.check(channel, released)
     assert alone.plausible
     assert alone.frequencies.against == "table"
     assert alone.also is not None
@@ -37,10 +37,10 @@ def test_a_faithful_release_is_plausible(files, channel):
 
 def test_a_faithful_parquet_release_is_plausible(parquet, channel):
     original, released = parquet
-    check = md.check_release(channel, released, original=original)
+    check = md.check(channel, released, original=original)
     assert check.findings == ()
     assert check.plausible
-    assert md.check_release(channel, released).plausible
+    assert md.check(channel, released).plausible
 
 
 def test_batches_of_different_sizes_are_matched(parquet, channel, tmp_path):
@@ -48,9 +48,7 @@ def test_batches_of_different_sizes_are_matched(parquet, channel, tmp_path):
     pq.write_table(
         pq.read_table(released), tmp_path / "again.parquet", row_group_size=77
     )
-    assert md.check_release(
-        channel, tmp_path / "again.parquet", original=original
-    ).plausible
+    assert md.check(channel, tmp_path / "again.parquet", original=original).plausible
 
 
 def test_the_counts_are_those_of_a_plain_count(files, channel):
@@ -74,7 +72,7 @@ def test_the_counts_are_those_of_a_plain_count(files, channel):
 
 def test_an_unsanitised_column_is_found(files, channel):
     original, _ = files
-    check = md.check_release(channel, original, original=original)
+    check = md.check(channel, original, original=original)
     assert not check.plausible
     assert kinds(check) == ["label"]
     first = read_csv(original)[0][1]
@@ -83,7 +81,7 @@ def test_an_unsanitised_column_is_found(files, channel):
         == f"{original}, line 2: '{first}' is nothing that the channel can give"
     )
     assert check.findings[0].records == RECORDS
-    assert not md.check_release(channel, original).plausible
+    assert not md.check(channel, original).plausible
 
 
 def changed(path, target, edit):
@@ -102,16 +100,14 @@ def test_an_impossible_pair_is_named(files, channel, tmp_path):
         rows[at][1] = "y0"
 
     wrong = changed(released, tmp_path / "wrong.csv", edit)
-    check = md.check_release(channel, wrong, original=original)
+    check = md.check(channel, wrong, original=original)
     assert kinds(check) == ["pair"]
     assert (
         check.findings[0].text
         == f"{wrong}, line {at + 2}: the channel never gives 'y0' for 'c'"
     )
     assert not check.plausible
-    assert md.check_release(
-        channel, wrong
-    ).plausible  # nobody can see it without the original
+    assert md.check(channel, wrong).plausible  # nobody can see it without the original
 
 
 def test_another_label_is_named_and_the_others_are_tested(files, channel, tmp_path):
@@ -121,7 +117,7 @@ def test_another_label_is_named_and_the_others_are_tested(files, channel, tmp_pa
         rows[7][1], rows[9][1] = "zz", ""
 
     wrong = changed(released, tmp_path / "wrong.csv", edit)
-    check = md.check_release(channel, wrong, original=original)
+    check = md.check(channel, wrong, original=original)
     assert kinds(check) == ["label"]
     assert "line 9: 'zz' is nothing" in check.findings[0].text
     assert check.findings[0].records == 2
@@ -129,7 +125,7 @@ def test_another_label_is_named_and_the_others_are_tested(files, channel, tmp_pa
     write_csv(tmp_path / "empty.csv", [["1", "", "2", "3"]])
     assert (
         "an empty cell, as no channel gives"
-        in md.check_release(channel, tmp_path / "empty.csv").findings[0].text
+        in md.check(channel, tmp_path / "empty.csv").findings[0].text
     )
 
 
@@ -140,7 +136,7 @@ def test_lost_and_doubled_rows_are_found(files, channel, tmp_path):
         (lambda rows: rows.insert(0, rows[0]), 3001),
     ):
         wrong = changed(released, tmp_path / "wrong.csv", edit)
-        check = md.check_release(channel, wrong, original=original)
+        check = md.check(channel, wrong, original=original)
         assert kinds(check)[0] == "rows"
         assert f"has {count:,} records and the original 3,000" in check.findings[0].text
         assert "cells" in kinds(check)  # the identifiers no longer match
@@ -151,7 +147,7 @@ def test_lost_and_doubled_rows_are_found(files, channel, tmp_path):
 def test_rows_in_another_order_are_found(files, channel, tmp_path):
     original, released = files
     wrong = changed(released, tmp_path / "wrong.csv", lambda rows: rows.reverse())
-    check = md.check_release(channel, wrong, original=original)
+    check = md.check(channel, wrong, original=original)
     assert "cells" in kinds(check)
     text = next(f.text for f in check.findings if f.kind == "cells")
     assert text.startswith(
@@ -166,7 +162,7 @@ def test_a_changed_cell_is_named(files, channel, tmp_path):
         rows[20][2] = "9"
         rows[30][3] = "other"
 
-    check = md.check_release(
+    check = md.check(
         channel, changed(released, tmp_path / "wrong.csv", edit), original=original
     )
     assert kinds(check) == ["cells"]
@@ -174,7 +170,7 @@ def test_a_changed_cell_is_named(files, channel, tmp_path):
         "line 22: the column 'zip' holds '9', but the original '06'"
         in check.findings[0].text
     )
-    ignored = md.check_release(
+    ignored = md.check(
         channel, tmp_path / "wrong.csv", original=original, ignored=["zip", "note"]
     )
     assert ignored.plausible
@@ -187,14 +183,14 @@ def test_a_changed_value_type_or_null_of_parquet_is_found(parquet, channel, tmp_
     scores[2500] = 4.0
     wrong = table.set_column(3, "score", pa.array(scores))
     pq.write_table(wrong, tmp_path / "wrong.parquet")
-    check = md.check_release(channel, tmp_path / "wrong.parquet", original=original)
+    check = md.check(channel, tmp_path / "wrong.parquet", original=original)
     assert "row 2501: the column 'score' holds '4.0'" in check.findings[0].text
     scores[2500] = table["score"].to_pylist()[2500]
     scores[7] = 1.0  # was null
     pq.write_table(
         table.set_column(3, "score", pa.array(scores)), tmp_path / "wrong.parquet"
     )
-    check = md.check_release(channel, tmp_path / "wrong.parquet", original=original)
+    check = md.check(channel, tmp_path / "wrong.parquet", original=original)
     assert (
         "row 8: the column 'score' holds '1.0', but the original 'None'"
         in check.findings[0].text
@@ -204,11 +200,11 @@ def test_a_changed_value_type_or_null_of_parquet_is_found(parquet, channel, tmp_
     pq.write_table(
         table.set_column(4, "parts", pa.array(parts)), tmp_path / "wrong.parquet"
     )
-    check = md.check_release(channel, tmp_path / "wrong.parquet", original=original)
+    check = md.check(channel, tmp_path / "wrong.parquet", original=original)
     assert "row 4: the column 'parts'" in check.findings[0].text
     retyped = table.set_column(0, "id", table["id"].cast(pa.int64()))
     pq.write_table(retyped, tmp_path / "wrong.parquet")
-    check = md.check_release(channel, tmp_path / "wrong.parquet", original=original)
+    check = md.check(channel, tmp_path / "wrong.parquet", original=original)
     assert kinds(check) == ["columns"]
     assert (
         "the column 'id' has the type int64, but int32 in the original"
@@ -220,7 +216,7 @@ def test_columns_that_were_not_kept_are_no_finding(files, channel, tmp_path):
     original, _ = files
     sanitise_file(channel, original, tmp_path / "closed.csv", insecure_seed=1)
     assert {len(row) for row in read_csv(tmp_path / "closed.csv")} == {1}
-    check = md.check_release(channel, tmp_path / "closed.csv", original=original)
+    check = md.check(channel, tmp_path / "closed.csv", original=original)
     assert check.plausible
 
 
@@ -238,7 +234,7 @@ def test_columns_that_come_or_move_are_found(files, channel, tmp_path):
         wrong = write_csv(
             tmp_path / "wrong.csv", [[row[i] for i in keep] for row in rows], header
         )
-        check = md.check_release(channel, wrong, original=original)
+        check = md.check(channel, wrong, original=original)
         assert kinds(check) == ["columns"]
         assert match in check.findings[0].text
         assert not check.plausible
@@ -248,22 +244,20 @@ def test_sensitive_and_correlated_columns_must_be_gone(files, channel, tmp_path)
     _, released = files
     rows = [[*row, "s0"] for row in read_csv(released)]
     wrong = write_csv(tmp_path / "wrong.csv", rows, [*HEADER, "s"])
-    check = md.check_release(channel, wrong)
+    check = md.check(channel, wrong)
     assert [f.text for f in check.findings] == [
         f"{wrong}: the sensitive column 's' is in the released file"
     ]
-    assert md.check_release(channel, wrong, keep_sensitive=True).plausible
+    assert md.check(channel, wrong, keep_sensitive=True).plausible
     renamed = write_csv(tmp_path / "renamed.csv", rows, [*HEADER, "secret"])
-    assert md.check_release(channel, renamed).plausible
-    assert not md.check_release(channel, renamed, columns={"s": "secret"}).plausible
-    alike = md.check_release(
-        channel, write_csv(tmp_path / "alike.csv", rows, [*HEADER, "S "])
-    )
+    assert md.check(channel, renamed).plausible
+    assert not md.check(channel, renamed, columns={"s": "secret"}).plausible
+    alike = md.check(channel, write_csv(tmp_path / "alike.csv", rows, [*HEADER, "S "]))
     assert (
         "the column 'S ', which looks like the sensitive column 's', is in the rel"
         in alike.findings[0].text
     )
-    assert not md.check_release(channel, released, correlated=["zip"]).plausible
+    assert not md.check(channel, released, correlated=["zip"]).plausible
 
 
 def test_the_useful_column_itself_must_be_gone(files, channel, tmp_path):
@@ -271,13 +265,13 @@ def test_the_useful_column_itself_must_be_gone(files, channel, tmp_path):
     sanitise_file(
         channel, original, tmp_path / "added.csv", insecure_seed=1, into=[["y"]]
     )
-    check = md.check_release(
+    check = md.check(
         channel, tmp_path / "added.csv", original=original, released_columns=["y"]
     )
     assert [f.text.partition(": ")[2] for f in check.findings] == [
         "the useful column 'x' is in the released file"
     ]
-    allowed = md.check_release(
+    allowed = md.check(
         channel,
         tmp_path / "added.csv",
         original=original,
@@ -299,7 +293,7 @@ def test_releases_of_other_channels_are_implausible(files, channel, tmp_path, na
     original, _ = files
     other = channel_of(WRONG_ROWS[name], [[30, 20, 10], [10, 20, 30]])
     sanitise_file(other, original, tmp_path / "other.csv", insecure_seed=3)
-    check = md.check_release(channel, tmp_path / "other.csv", original=original)
+    check = md.check(channel, tmp_path / "other.csv", original=original)
     assert not check.plausible
     assert not check.frequencies.plausible
 
@@ -334,11 +328,11 @@ def test_data_of_another_origin_are_allowed_when_asked_for(tmp_path, channel):
     sanitise_file(
         channel, original, tmp_path / "out.csv", insecure_seed=2, keep_order=True
     )
-    assert md.check_release(channel, tmp_path / "out.csv", original=original).plausible
-    strict = md.check_release(channel, tmp_path / "out.csv")
+    assert md.check(channel, tmp_path / "out.csv", original=original).plausible
+    strict = md.check(channel, tmp_path / "out.csv")
     assert not strict.plausible
     assert any("another origin" in notice for notice in strict.notices)
-    loose = md.check_release(channel, tmp_path / "out.csv", any_data=True)
+    loose = md.check(channel, tmp_path / "out.csv", any_data=True)
     assert loose.plausible
     assert loose.frequencies.against == "any data"
 
@@ -346,12 +340,12 @@ def test_data_of_another_origin_are_allowed_when_asked_for(tmp_path, channel):
 def test_a_public_channel_is_checked_as_far_as_it_goes(files, channel):
     original, released = files
     public = dataclasses.replace(channel, joint=None, sensitive=None)
-    check = md.check_release(public, released, original=original)
+    check = md.check(public, released, original=original)
     assert check.plausible
     assert any(
         "does not say which columns are sensitive" in notice for notice in check.notices
     )
-    alone = md.check_release(public, released)
+    alone = md.check(public, released)
     assert alone.plausible
     assert alone.frequencies.against == "any data"
     assert any("carries no table" in notice for notice in alone.notices)
@@ -359,12 +353,12 @@ def test_a_public_channel_is_checked_as_far_as_it_goes(files, channel):
         InputError,
         match="posterior-draw needs the table that the channel was designed for",
     ):
-        md.check_release(public, released, form="posterior-draw")
+        md.check(public, released, form="posterior-draw")
     with pytest.raises(
         InputError,
         match="unknown=marginal needs the table that the channel was designed for",
     ):
-        md.check_release(public, released, policy=Policy(unknown="marginal"))
+        md.check(public, released, policy=Policy(unknown="marginal"))
 
 
 def test_a_shuffled_release_is_not_held_against_the_order_of_its_original(
@@ -376,7 +370,7 @@ def test_a_shuffled_release_is_not_held_against_the_order_of_its_original(
     frame.to_csv("in.csv", index=False)
     how = {"insecure_seed": 1, "manifest": "out.csv.manifest.json"}
     sanitise_file(channel, "in.csv", "out.csv", shuffle=True, **how)
-    found = md.check_release(channel, "out.csv", original="in.csv")
+    found = md.check(channel, "out.csv", original="in.csv")
     assert found.plausible
     assert [
         text
@@ -387,4 +381,4 @@ def test_a_shuffled_release_is_not_held_against_the_order_of_its_original(
         "out.csv"
     ).read_text()  # another file, of which the manifest says nothing
     Path("out.csv").write_text(released + released.splitlines()[-1] + "\n")
-    assert not md.check_release(channel, "out.csv", original="in.csv").plausible
+    assert not md.check(channel, "out.csv", original="in.csv").plausible

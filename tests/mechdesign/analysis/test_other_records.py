@@ -195,6 +195,32 @@ def test_without_a_manifest_the_estimate_says_that_it_cannot_know(release):
     assert estimate_file(out, told).method == "bounds"
 
 
+def test_shares_of_records_are_none_of_identifiers(tmp_path):
+    """An identifier counts once, and the manifest counts every record of it."""
+    cells = [("a", i) for i in range(300)] + [("", 300 + i // 3) for i in range(300)]
+    source = tmp_path / "in.csv"
+    source.write_text("job,id\n" + "".join(f"{job},{name}\n" for job, name in cells))
+    channel = kept(Fraction(9, 10), (1, 9))
+    out = tmp_path / "out.csv"
+    sanitise_file(
+        channel,
+        source,
+        out,
+        insecure_seed=3,
+        identity="id",
+        keep=["id"],
+        keep_order=True,
+        policy=Policy(missing="marginal"),
+        internal_manifest=tmp_path / "internal.json",
+        manifest=tmp_path / "out.csv.manifest.json",
+    )
+    manifest = tmp_path / "internal.json"
+    assert estimate_file(out, channel, manifest=manifest).method == "unbiased"
+    once = estimate_file(out, channel, manifest=manifest, identity=["id"])
+    assert once.method == "bounds"
+    assert once.records == 400
+
+
 def test_a_stale_manifest_says_nothing_and_a_named_one_is_refused(release):
     channel, out = release
     out.write_text(out.read_text() + "A\n")
@@ -217,7 +243,7 @@ def test_joint_frequencies_are_refused(release):
 
 def test_the_check_knows_the_policy_from_the_manifest(release):
     channel, out = release
-    assert md.check_release(channel, out, original=out.parent / "in.csv").plausible
+    assert md.check(channel, out, original=out.parent / "in.csv").plausible
     (out.parent / "out.csv.manifest.json").unlink()
     with pytest.raises(InputError, match=r"say what to publish \(missing="):
-        md.check_release(channel, out, original=out.parent / "in.csv")
+        md.check(channel, out, original=out.parent / "in.csv")

@@ -10,7 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.auditing.implied_bounds import breach_bound, guarantees
+from mechdesign.auditing.implied_bounds import (
+    guarantees,
+    posterior_at_least,
+    posterior_at_most,
+)
 from mechdesign.auditing.measures import measure
 from mechdesign.channel.channel import Channel
 from mechdesign.tables.joint import Joint
@@ -144,15 +148,14 @@ def test_another_prior_changes_beliefs_by_at_most_the_ldp_budget(n, outputs, see
 
 
 @given(st.floats(1e-12, 0.5), st.floats(1e-15, 1.0), st.floats(1.0, 1.1))
-def test_no_bound_on_breaches_is_rounded_down(prior, gap, high):
-    """rho2 >= prior high and 1 - rho2 <= (1 - prior) low, decided in fractions, for priors however
-    small.
-    """
+def test_no_bound_on_posteriors_is_rounded_inwards(prior, gap, high):
+    """Both directions, decided in fractions, for priors however small."""
     low = 1.0 - gap
-    exact = max(
-        Fraction(prior) * Fraction(high), 1 - (1 - Fraction(prior)) * Fraction(low)
-    )
-    assert Fraction(breach_bound(low, high, prior)) >= min(exact, 1)
+    rho, least, most = Fraction(prior), Fraction(low), Fraction(high)
+    above = min(rho * most, 1 - (1 - rho) * least)
+    assert Fraction(posterior_at_most(low, high, prior)) >= min(above, 1)
+    below = max(rho * least, 1 - (1 - rho) * most)
+    assert Fraction(posterior_at_least(low, high, prior)) <= max(below, 0)
 
 
 def test_a_property_of_exactly_the_prior_counts():

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import asdict
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -123,11 +125,28 @@ def test_every_guarantee_holds_and_the_worst_output_is_the_leakage(case):
         out.min_log_lift for out in result.outputs
     )
     assert math.fsum(out.probability for out in result.outputs) == pytest.approx(1.0)
-    assert {line.source for line in result.guarantees} == {
+    assert {line.source.removesuffix(", corrected") for line in result.guarantees} == {
         *(f"Proposition 1.{k}" for k in (1, 2, 3, 4)),
         *(f"Proposition {k}.{j}" for k in (3, 4, 5, 6) for j in (1, 2, 3)),
         "Proposition A1",
     }
+
+
+def test_a_statement_that_is_false_as_printed_is_labelled_corrected():
+    """The page of corrections names the propositions, and nothing else is labelled so."""
+    page = Path(__file__).parents[3] / "docs/explanation/corrections.md"
+    section = page.read_text(encoding="utf-8").split("## On the lift")[1].split("##")[0]
+    false: set[str] = set()
+    for numbers in re.findall(r"\*\*Propositions ([^*]+)\*\* bound", section):
+        false |= set(re.findall(r"\d\.\d", numbers))
+    joint = Joint.from_counts([[3, 1], [1, 5]])
+    result = measure(design(joint, ALIP(1.0, 1.0)).channel, joint)
+    labelled = {
+        line.source.removeprefix("Proposition ").removesuffix(", corrected")
+        for line in result.guarantees
+        if line.source.endswith(", corrected")
+    }
+    assert labelled == false == {"1.2", "3.1", "3.2", "5.1", "5.2"}
 
 
 def test_a_zero_lift_is_infinite_leakage_never_a_skipped_cell():

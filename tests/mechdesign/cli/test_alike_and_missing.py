@@ -128,3 +128,57 @@ def test_assess_takes_the_same_words(alike, run):
     refused = run("assess", "gaps.csv", "--sensitive", "income", "--missing", "refuse")
     assert refused.code == 2
     assert "'job' has an empty cell, in record 4" in refused.err
+
+
+def test_show_and_reports_say_how_cells_are_read(alike, run):
+    (alike / "codes.csv").write_text(GAPS.replace('""', "?"), encoding="utf-8")
+    options = ("--missing-codes", "?", "--missing", "output:mix-1", "--trim")
+    assert design(run, "codes.csv", *options, "--report", "r.md").code == 0
+    for text in (run("show", "c.json").out, (alike / "r.md").read_text("utf-8")):
+        assert "Cells are compared without blanks at their ends." in text
+        assert "'?' count as empty cells." in text
+        assert "Records with an empty cell were left out of the table." in text
+        assert "In place of an empty cell, the output mix-1 is released." in text
+    assert run("show", "c.json", "--json").record["rules"]["missing"] == "output:mix-1"
+    plain = design(run, "alike.csv")
+    assert plain.code == 0
+    assert "Cells are compared" not in run("show", "c.json").out
+
+
+def test_an_audit_counts_empty_cells_as_the_design_did(alike, run):
+    for missing, code in (("drop", 0), ("symbol", 0), ("marginal", 0)):
+        design(run, "gaps.csv", "--missing", missing)
+        audit = run("audit", "c.json", "--table", "gaps.csv", "--json")
+        assert audit.code == code, (missing, audit.err)
+
+
+def test_an_export_says_that_cells_must_be_prepared(alike, run):
+    design(run, "alike.csv", "--trim")
+    result = run("export", "c.json", "--to", "csv")
+    assert "Cells are compared without blanks at their ends." in result.err
+    design(run, "alike.csv")
+    assert "bring them into this form" not in run("export", "c.json", "--to", "csv").err
+
+
+def test_columns_of_rows_are_not_estimated_through_draws_for_empty_cells(alike, run):
+    rows = ["job,town,income"]
+    for job, town, income in (
+        ("clerk", "n", "low"),
+        ("", "s", "high"),
+        ("nurse", "n", "high"),
+        ("nurse", "s", "low"),
+    ):
+        rows += [f"{job},{town},{income}"] * 20
+    (alike / "rows.csv").write_text("\n".join(rows) + "\n")
+    options = ("--sensitive", "income", "--release", "job,town", "--epsilon", "1")
+    options += ("--missing", "marginal", "--output", "c.json")
+    assert run("design", "rows.csv", *options).code == 0
+    assert run("apply", "c.json", "rows.csv", "out.csv", *SEED, "--shuffle").code == 0
+    for _ in range(2):
+        refused = run("estimate", "out.csv", "--channel", "c.json")
+        assert refused.code == 2
+        assert "draws in place of empty or unknown cells" in refused.err
+        # The channel knows it as well as the manifest.
+        (alike / "out.csv.manifest.json").unlink(missing_ok=True)
+    known = run("estimate", "out.csv", "--channel", "c.json", "--missing", "refuse")
+    assert known.code == 0

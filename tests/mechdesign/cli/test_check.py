@@ -286,7 +286,7 @@ def test_posterior_draws_and_policies(run, folder, channel):
     (folder / "out.csv.manifest.json").unlink()
     refused = run(*command)
     assert refused.code == 2
-    assert "does not know the symbol 'pilot'" in refused.err
+    assert "does not know the symbol of" in refused.err
 
 
 def test_a_public_channel(run, channel, released, folder):

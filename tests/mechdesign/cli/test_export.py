@@ -47,7 +47,7 @@ def test_the_table_and_the_identifier_have_the_names_given(run, channel):
 
 def test_json_has_the_size_and_the_text(run, channel, folder):
     record = run("export", channel, "--json", "--quiet").record
-    exported = md.export_channel(md.load(channel))
+    exported = md.export(md.load(channel))
     assert record == {
         "to": "sql",
         "dialect": "duckdb",

@@ -46,9 +46,9 @@ def test_python_refuses_too(folder, forged):
     with pytest.raises(NotPrivate, match=BROKEN):
         md.sanitise(frame, channel)
     with pytest.raises(NotPrivate, match=BROKEN):
-        md.export_channel(channel)
+        md.export(channel)
     with pytest.raises(NotPrivate, match=BROKEN):
-        md.check_release(channel, folder / "records.csv")
+        md.check(channel, folder / "records.csv")
 
 
 def test_show_says_that_the_table_disproves_it(run, forged):

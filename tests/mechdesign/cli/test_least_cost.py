@@ -390,10 +390,67 @@ def test_objectives_on_one_page(
     assert "Distance moved" in text
     assert main([*base, *asked, "--output", out]) == 0  # goes on where it stopped
     assert main([*base, "--objectives", "honesty"]) == 2
-    assert main([*base, "--keep-frequencies"]) == 2
-    assert "need objectives truth and distance" in " ".join(
-        capsys.readouterr().err.split()
-    )
+    for flag in ("--keep-frequencies", "--free-frequencies"):
+        capsys.readouterr()
+        assert main([*base, flag]) == 2
+        assert "need objectives truth and distance" in " ".join(
+            capsys.readouterr().err.split()
+        )
+
+
+def test_comparisons_keep_frequencies_by_default(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, free = str(tmp_path / "kept.csv"), str(tmp_path / "free.csv")
+    base = ["compare", table, "--contingency", "--useful", "hours", "--notions", "ldp"]
+    asked = [*base, "--epsilons", "0.5", "--objectives", "truth,distance"]
+    assert main([*asked, "--output", out]) == 0
+    assert main([*asked, "--free-frequencies", "--output", free]) == 0
+    found = []
+    for path in (out, free):
+        header, *lines = Path(path).read_text().splitlines()
+        found.append(
+            [
+                dict(zip(header.split(","), line.split(","), strict=True))
+                for line in lines
+            ]
+        )
+    for kept, open_ in zip(*found, strict=True):
+        assert float(kept["frequency_deviation"]) <= 1e-12
+        assert float(open_["frequency_deviation"]) > 1e-3
+        assert float(open_["cost"]) <= float(kept["cost"]) + 1e-9
+    # The default by its name is the same comparison, and free frequencies are another one.
+    assert main([*asked, "--keep-frequencies", "--output", out]) == 0
+    assert main([*asked, "--free-frequencies", "--output", out]) == 2
+    capsys.readouterr()
+    assert main([*asked, "--keep-frequencies", "--free-frequencies"]) == 2
+    assert "contradict each other" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("objective", ["truth", "distance", "costs.csv"])
+def test_frequencies_are_kept_by_default(
+    table: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    objective: str,
+) -> None:
+    """Three ways to say it: not at all, by name, and free, which costs no more."""
+    if objective == "costs.csv":
+        objective = _costs(tmp_path)
+    made = []
+    for flags in ([], ["--keep-frequencies"], ["--free-frequencies"]):
+        asked = ["--objective", objective, *flags, "--json"]
+        assert main(["design", table, *BASE, *asked]) == 0
+        made.append(json.loads(capsys.readouterr().out))
+    default, kept, free = made
+    assert [one["asked"]["keep_frequencies"] for one in made] == [True, True, False]
+    assert default["cost"] == kept["cost"]
+    assert default["frequency_deviation"] <= 1e-12
+    assert free["frequency_deviation"] > 1e-3
+    assert free["cost"] <= default["cost"] + 1e-9
+    both = ["--keep-frequencies", "--free-frequencies"]
+    assert main(["design", table, *BASE, "--objective", objective, *both]) == 2
+    assert "contradict each other" in " ".join(capsys.readouterr().err.split())
 
 
 def test_objectives_for_the_population_beside_those_for_the_table(

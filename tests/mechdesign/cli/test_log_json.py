@@ -425,3 +425,19 @@ def test_a_real_ctrl_c_in_a_log(folder):
     assert (last["event"], last["exit_code"]) == ("interrupted", 130)
     assert "run again to go on" in last["message"]
     assert (folder / "rows.csv").exists()
+
+
+@pytest.mark.parametrize("identity", [(), ("--identity", "id")])
+@pytest.mark.parametrize("log", [(), ("--log-json",), ("--json",)])
+def test_no_cell_is_in_a_log(channel, folder, run, identity, log):
+    """An unknown symbol is somebody's cell, and errors end in logs and in the mail of cron."""
+    text = (folder / "records.csv").read_text(encoding="utf-8")
+    secret = text.replace("9,b,weaver", "person77,b,hiv positive")
+    (folder / "in.csv").write_text(secret, encoding="utf-8")
+    result = run("apply", channel, "in.csv", "out.csv", *identity, *log)
+    assert result.code == 2
+    assert (
+        "in.csv, line 10: the channel does not know the symbol of 'job'" in result.err
+    )
+    for cell in ("hiv", "positive", "person77"):
+        assert cell not in result.err + result.out

@@ -265,7 +265,7 @@ def test_a_bad_file_in_a_folder_stops_the_job_after_what_is_done_already(job, ru
     result = run("run", job)
     assert result.code == 2
     assert (
-        "job.toml, line 19: days/dt=2/b.csv, line 2: the channel does not know the symbol 'clark'"
+        "job.toml, line 19: days/dt=2/b.csv, line 2: the channel does not know the symbol of"
         in result.err
     )
     assert (job.parent / "out.csv").exists()
@@ -304,7 +304,8 @@ def test_a_job_that_is_stopped_at_any_step_is_completed_by_the_next_run(
 ):
     codes = [stopped(job, count, signum) for count in range(4)]
     assert set(codes) <= {0, -signum, 128 + signum}
-    assert codes[0] == -signum
+    # Only a signal that nobody can handle ends a job at once.
+    assert codes[0] == (-signum if signum == signal.SIGKILL else 128 + signum)
     assert run("run", job).code == 0
     before = contents(job.parent)
     assert run("run", job).code == 0

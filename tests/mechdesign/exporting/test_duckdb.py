@@ -37,7 +37,7 @@ def database():
 
 
 def released(database, channel, records, key=KEY, **names):
-    exported = md.export_channel(
+    exported = md.export(
         channel, **{"table": "people", "identity": "person", **names}
     )
     database.register("people", records)
@@ -138,7 +138,7 @@ def test_the_whole_file_runs_as_a_script(database):
     channel = odd_channel()
     records = odd_records(300)
     database.register("people", records)
-    exported = md.export_channel(channel, table="people", identity="person")
+    exported = md.export(channel, table="people", identity="person")
     database.execute(exported.text)
     database.execute(f"SET VARIABLE release_key = '{KEY}'")
     rows = database.execute(
@@ -206,4 +206,4 @@ def test_bins_of_dates_are_refused():
     )
     channel = md.design(joint, md.LIP(1)).channel
     with pytest.raises(md.InputError, match="'day' is released in bins of dates"):
-        md.export_channel(channel)
+        md.export(channel)

@@ -73,7 +73,7 @@ def test_intervals_have_the_law_of_the_row(kind):
 def test_the_csv_has_a_line_for_every_interval():
     channel = row_channel("information")
     lookup = lookup_of(channel)
-    text = md.export_channel(channel, "csv").text
+    text = md.export(channel, "csv").text
     lines = list(csv.DictReader(io.StringIO(text)))
     assert len(lines) == lookup.size
     heads = [name for name in lines[0] if name.startswith("input")]
@@ -97,8 +97,8 @@ def test_a_public_channel_has_the_same_lookup():
 
 def test_the_law_of_a_table_is_exported_with_the_table_alone():
     """Rounded rows are judged anew, which a public channel does not allow."""
-    with pytest.raises(md.InputError, match="with its table, not the public one"):
-        md.export_channel(row_channel("plain").public())
+    with pytest.raises(md.InputError, match="export the channel file that has the table"):
+        md.export(row_channel("plain").public())
 
 
 def test_rounded_rows_that_break_the_promise_are_refused():
@@ -113,15 +113,15 @@ def test_rounded_rows_that_break_the_promise_are_refused():
     while not md.audit(channel, joint, md.MaxLift(budget)).satisfied:
         budget = math.nextafter(budget, 1.0)
     record = replace(channel.record, notion=to_record(md.MaxLift(budget)))
-    with pytest.raises(md.NotPrivate, match="rounded to the denominator"):
-        md.export_channel(channel.with_record(record))
+    with pytest.raises(md.NotPrivate, match="break the promise when they are rounded"):
+        md.export(channel.with_record(record))
 
 
 def test_earlier_releases_are_not_judged_anew():
     channel = row_channel("plain")
     record = replace(channel.record, after=("0" * 64,))
-    with pytest.raises(md.InputError, match="counts earlier releases"):
-        md.export_channel(channel.with_record(record))
+    with pytest.raises(md.InputError, match="without the earlier"):
+        md.export(channel.with_record(record))
 
 
 def test_other_denominators_are_refused():
@@ -129,12 +129,12 @@ def test_other_denominators_are_refused():
     with pytest.raises(
         md.InputError, match=r"the denominator 2\^53, as `design` makes"
     ):
-        md.export_channel(channel)
+        md.export(channel)
 
 
 def test_what_is_no_channel_is_refused():
     with pytest.raises(md.InputError, match="not an object of type str"):
-        md.export_channel("channel.json")
+        md.export("channel.json")
 
 
 @pytest.mark.parametrize(
@@ -149,4 +149,4 @@ def test_what_is_no_channel_is_refused():
 )
 def test_unknown_names_are_refused(arguments, message):
     with pytest.raises(md.InputError, match=message):
-        md.export_channel(odd_channel(), **arguments)
+        md.export(odd_channel(), **arguments)

@@ -32,7 +32,7 @@ NAMES = {"table": "people", "identity": "person"}
 def test_every_statement_parses_in_its_dialect(dialect, kind):
     sqlglot = pytest.importorskip("sqlglot", reason="sqlglot is not installed")
     channel = odd_channel() if kind == "odd" else row_channel(kind)
-    exported = md.export_channel(channel, dialect=dialect, **NAMES)
+    exported = md.export(channel, dialect=dialect, **NAMES)
     for statement in exported.statements:
         (tree,) = sqlglot.parse(statement, dialect=dialect)
         assert isinstance(tree, sqlglot.exp.Create)
@@ -160,7 +160,7 @@ def rows_of(output: str) -> list:
 def test_postgres_draws_the_same(server):
     channel = odd_channel()
     records = odd_records(300)
-    exported = md.export_channel(channel, dialect="postgres", **NAMES)
+    exported = md.export(channel, dialect="postgres", **NAMES)
     server.psql(loaded(records, {"person": "text", "the job": "text"}))
     done = server.psql(exported.text + EXECUTE)
     assert rows_of(done.stdout) == drawn(channel, records, "person", KEY)
@@ -171,7 +171,7 @@ def test_postgres_draws_the_same(server):
 def test_postgres_draws_the_same_rows(server, tmp_path, kind):
     channel = row_channel(kind)
     records = row_records(200)
-    exported = md.export_channel(
+    exported = md.export(
         channel, dialect="postgres", table="people", identity="n"
     )
     types = {"n": "bigint", "k": "text", "c": "text", "d": "text", "b": "numeric"}
@@ -195,7 +195,7 @@ def test_postgres_refuses_what_cannot_be_drawn(server, change, message):
     records = odd_records(20).astype(object)
     for column, cell in change.items():
         records.loc[7, column] = cell
-    exported = md.export_channel(odd_channel(), dialect="postgres", **NAMES)
+    exported = md.export(odd_channel(), dialect="postgres", **NAMES)
     server.psql(loaded(records, {"person": "text", "the job": "text"}))
     done = server.psql(exported.text + EXECUTE, check=False)
     assert done.returncode != 0
@@ -206,7 +206,7 @@ def test_postgres_refuses_what_cannot_be_drawn(server, change, message):
 @pytest.mark.slow
 @pytest.mark.parametrize("key", ["NULL", "''", "'abc'"])
 def test_postgres_refuses_what_is_no_key(server, key):
-    exported = md.export_channel(odd_channel(), dialect="postgres", **NAMES)
+    exported = md.export(odd_channel(), dialect="postgres", **NAMES)
     server.psql(loaded(odd_records(3), {"person": "text", "the job": "text"}))
     script = f"{exported.text}\nEXECUTE mechdesign_release({key});\n"
     done = server.psql(script, check=False)
@@ -226,7 +226,7 @@ def spark():
 
 
 def in_spark(spark, channel, records, schema, identity):
-    exported = md.export_channel(
+    exported = md.export(
         channel, dialect="spark", table="people", identity=identity
     )
     names = [part.rsplit(" ", 1)[0].strip("`") for part in schema.split(", ")]
@@ -270,14 +270,14 @@ def test_spark_refuses_what_cannot_be_drawn(spark):
 
 
 def test_the_r_script_names_its_columns_and_has_no_key():
-    exported = md.export_channel(odd_channel(), "r", identity='the "id"')
+    exported = md.export(odd_channel(), "r", identity='the "id"')
     assert exported.query is None
     script = exported.text
     assert 'identity <- "the \\"id\\""' in script
     assert 'inputs = c("the job")' in script
     assert f'"{exported.lookup.digest} level 1 "' in script
     with pytest.raises(md.InputError, match="'b' is released in bins, which the R"):
-        md.export_channel(row_channel("plain"), "r")
+        md.export(row_channel("plain"), "r")
 
 
 @pytest.mark.slow
@@ -286,8 +286,8 @@ def test_r_draws_the_same(tmp_path):
         pytest.skip("R is not installed")
     channel = odd_channel()
     records = odd_records(200)
-    md.export_channel(channel, "r", identity="person").save(tmp_path / "draw.R")
-    md.export_channel(channel, "csv").save(tmp_path / "lookup.csv")
+    md.export(channel, "r", identity="person").save(tmp_path / "draw.R")
+    md.export(channel, "csv").save(tmp_path / "lookup.csv")
     records.to_csv(tmp_path / "records.csv", index=False)
     subprocess.run(
         ["Rscript", "draw.R", "lookup.csv", "records.csv", "released.csv"],

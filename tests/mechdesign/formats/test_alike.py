@@ -80,6 +80,48 @@ def test_the_notice_names_what_helps(texts, options):
     assert options in (alike_notice("job", texts) or "")
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"objective": "truth"},
+        {"confidence": 0.9},
+        {"mechanism": "subset-merging"},
+        {"bins": "0,10,60"},
+        {"objective": "prefix"},
+        {"average": {"mi": 0.05}},
+    ],
+)
+def test_every_design_records_the_rules_and_reads_them_back(tmp_path, options):
+    numbers = ["1", "2 ", "3", "40", "55 ", None, "2"] * 20
+    secrets = ["x", "y", "y", "x"] * 35
+    table = pa.table({"age": numbers, "pain": secrets})
+    joint = md.Joint.from_table(
+        table, sensitive="pain", useful="age", trim=True, missing="marginal"
+    )
+    channel = md.design(joint, md.LIP(1.0), **options).channel
+    rules = channel.record.rules
+    assert (rules.trim, rules.missing, rules.counted) == (True, "marginal", "drop")
+    channel.save(tmp_path / "channel.json")
+    again = md.Channel.load(tmp_path / "channel.json")
+    assert again.record.rules == again.joint.rules == rules
+
+
+def test_design_takes_the_form_with_a_frame():
+    table = pa.table(FRAME)
+    channel = md.design(
+        table,
+        md.LIP(1.0),
+        sensitive="pain",
+        useful="job",
+        trim=True,
+        missing="drop",
+        missing_codes=["?"],
+        mechanism="complete-merging",
+    ).channel
+    assert channel.record.rules.missing_codes == ("?",)
+
+
 def test_an_unknown_form():
     with pytest.raises(
         InputError, match=r"normalise \('NFX'\) must be one of 'none', "

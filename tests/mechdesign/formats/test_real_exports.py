@@ -96,7 +96,7 @@ def test_a_release_begins_with_its_header(tmp_path):
         )
         header, rows = header_and_rows(out)
         assert (header, len(rows)) == (["job"], 2)
-    check = md.check_release(
+    check = md.check(
         channel,
         tmp_path / "out-False.csv",
         original=path,

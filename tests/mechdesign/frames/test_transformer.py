@@ -250,7 +250,7 @@ def test_what_is_transformed_need_not_have_the_sensitive_column(release, frame):
 def test_unknown_symbols_follow_the_policy(release, frame):
     release.set_params(identity="id").fit(frame)
     strange = frame.replace({"job": {"c": "z"}})
-    with pytest.raises(InputError, match="does not know the symbol 'z' of 'job'"):
+    with pytest.raises(InputError, match="does not know the symbol of 'job'"):
         release.transform(strange)
     release.set_params(policy=Policy(unknown="marginal"))
     assert set(release.transform(strange)["job"]) <= set(release.channel_.outputs)

@@ -193,7 +193,7 @@ def test_a_file_without_records_stays_one(channel, tmp_path):
     [
         (
             ["a", "c", "d"],
-            r"in\.parquet, row 3: the channel does not know the symbol 'd' of 'job'",
+            r"in\.parquet, row 3: the channel does not know the symbol of 'job'",
         ),
         (
             ["a", None, "b"],

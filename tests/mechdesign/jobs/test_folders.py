@@ -280,7 +280,7 @@ BAD = {
     "another table": (b"id,town\n1,N\n", "there is no column 'job'"),
     "an unknown symbol": (
         b"id,job\n1,zzz\n",
-        "the channel does not know the symbol 'zzz'",
+        "the channel does not know the symbol of",
     ),
     "a sensitive column": (
         b"id,job,rel\n1,a,w\n",
@@ -426,7 +426,7 @@ def test_what_others_have_relied_on_is_not_withdrawn(place, monkeypatch):
         return real(*what, **how)
 
     monkeypatch.setattr(release_file, "release_file", interleaved)
-    with pytest.raises(InputError, match="zzz"):
+    with pytest.raises(InputError, match="does not know the symbol"):
         release()
     assert [Path(entry.target).name for entry in entries()] == [
         "a.csv",
@@ -446,7 +446,7 @@ def test_an_earlier_release_that_may_have_been_seen_is_not_forgotten(place):
         ledger.enter(db, entry.model_copy(update={"state": "finishing"}))
     shutil.rmtree("out")
     Path("in/dt=2/z.csv").write_bytes(b"id,job\n1,zzz\n")
-    with pytest.raises(InputError, match="zzz"):
+    with pytest.raises(InputError, match="does not know the symbol"):
         release()
     assert [Path(entry.target).name for entry in entries()] == ["a.csv"]
 
@@ -527,7 +527,7 @@ def test_a_release_that_is_killed_anywhere_is_completed_by_the_next_run(place):
         )
         if held is None:  # the old one comes back, whatever becomes of the next run
             Path("in/x.csv").write_text("id,job\n1,zzz\n")
-            with pytest.raises(InputError, match="zzz"):
+            with pytest.raises(InputError, match="does not know the symbol"):
                 release(force=True)
             assert contents("out") == old
             Path("in/x.csv").unlink()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 
 import numpy as np
@@ -162,24 +161,29 @@ def test_a_ledger_of_an_earlier_version_gets_its_mark(tmp_path, ledger):
 
 
 def test_a_ledger_is_made_whole(tmp_path, monkeypatch):
-    """A run that is killed while it makes one leaves no file of that name."""
+    """A run that is killed while it makes one leaves no file of that name, and the next one goes on."""
 
     def killed(*_arguments):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(ledger_file, "_name_if_free", killed)
+        patch.setattr(ledger_file.os, "fsync", killed)
         with pytest.raises(KeyboardInterrupt):
             LedgerFile(tmp_path / "l.db")
-    assert list(tmp_path.iterdir()) == []
+    assert not (tmp_path / "l.db").exists()
+    Ledger(tmp_path / "l.db")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["l.db", "l.db.key"]
 
 
-def test_a_drive_without_links(tmp_path, monkeypatch):
-    def no_links(*_arguments):
-        raise PermissionError
+def test_a_ledger_that_another_process_makes_meanwhile_stays(tmp_path, monkeypatch):
+    lock = ledger_file.open_locked
 
-    monkeypatch.setattr(ledger_file.os, "link", no_links)
-    first = Ledger(tmp_path / "l.db")
-    assert Ledger(tmp_path / "l.db").key == first.key
-    shutil.copy(tmp_path / "l.db", tmp_path / "copy.db")
-    assert len(list(tmp_path.iterdir())) == 3
+    def after_another(part, **options):
+        monkeypatch.setattr(ledger_file, "open_locked", lock)
+        Ledger(tmp_path / "l.db")
+        return lock(part, **options)
+
+    monkeypatch.setattr(ledger_file, "open_locked", after_another)
+    second = Ledger(tmp_path / "l.db")
+    assert second.key == Ledger(tmp_path / "l.db").key
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["l.db", "l.db.key"]

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import mechdesign as md
 from mechdesign import sanitise
 from mechdesign.core.errors import InputError
 from mechdesign.formats.census import Census
@@ -16,6 +17,7 @@ from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.past_releases import history_of
 from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.jobs.same_records import SAME_FROM
+from mechdesign.tables.joint import Joint
 from tests.cases.released_records import mixing_channel, people
 
 CHANNEL = mixing_channel()
@@ -190,3 +192,46 @@ def test_a_folder_of_coarse_files(folder):
         pd.DataFrame(columns).to_csv(folder / "in" / f"{k:02}.csv", index=False)
     done = sanitise_path(CHANNEL, "in", "out", ledger="l.db")
     assert done.records == 4_000
+
+
+NAMES = {
+    "folders": ["high/x.csv", "low/x.csv"],
+    "files": ["day/high.csv", "day/low.csv"],
+    "a value": ["part=high/x.csv", "part=low/x.csv"],
+    "large letters": ["High/x.csv", "other/x.csv"],
+    "the useful column": ["a/x.csv", "b/x.csv"],
+}
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_names_that_are_symbols_are_refused(folder, kind):
+    """They said of all their records what the channel hides."""
+    for k, name in enumerate(NAMES[kind]):
+        path = folder / "in" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        people(200, seed=k).to_csv(path, index=False)
+    with pytest.raises(
+        InputError, match=r"which is a symbol of the column '(rel|job)'"
+    ):
+        sanitise_path(named_channel(), "in", "out", ledger="l.db")
+    assert not (folder / "out").exists()
+
+
+def test_other_names_stay(folder):
+    for k, name in enumerate(["day=1/part-0.csv", "day=2/highest.csv", "day=2/a.csv"]):
+        path = folder / "in" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        people(200, seed=k).to_csv(path, index=False)
+    assert sanitise_path(named_channel(), "in", "out", ledger="l.db").records == 600
+
+
+def named_channel():
+    """The channel of these tests, with words for the symbols of its sensitive column."""
+    joint = Joint.from_counts(
+        [[10, 4, 3], [2, 8, 5]],
+        useful_labels=[*"abc"],
+        sensitive_labels=["high", "low"],
+        useful="job",
+        sensitive="rel",
+    )
+    return md.Channel(joint.useful, CHANNEL.outputs, CHANNEL.rows, joint=joint)

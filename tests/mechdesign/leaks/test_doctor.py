@@ -60,6 +60,21 @@ def test_an_unreadable_file_is_refused_with_all_options(tmp_path):
         md.assess(path, sensitive="income")
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'[{"job": "a", "income": "b"}]', r"is JSON; .*index=False\)\"$"),
+        (b"SQLite format 3\0" + b"\0" * 90, r"is an SQLite database; .*TABLE.csv$"),
+    ],
+)
+def test_no_option_is_named_for_other_formats(tmp_path, content, message):
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    assert text_symptoms(path) == []
+    with pytest.raises(InputError, match=message):
+        md.assess(path, sensitive="income")
+
+
 def test_options_that_were_given_are_no_symptoms(tmp_path):
     path = written(
         tmp_path / "t.csv", ROWS, encoding="cp1252", delimiter=";", title="Survey\n"

@@ -425,9 +425,7 @@ def test_what_a_release_of_boxes_has_not_is_refused() -> None:
     with pytest.raises(InputError, match="at least 40 are needed"):
         designed(frame.head(20))
     with pytest.raises(InputError, match="give a confidence level too"):
-        md.design(
-            frame, sensitive="s", release=["a"], notion=md.LIP(BUDGET), cells=4
-        )
+        md.design(frame, sensitive="s", release=["a"], notion=md.LIP(BUDGET), cells=4)
     weighted = frame.assign(w=0.5)
     with pytest.raises(InputError, match="counts of records"):
         designed(weighted, weight="w")

@@ -17,9 +17,11 @@ from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.mechanisms import box_own
 from mechdesign.mechanisms.box_design import design_boxes
 from mechdesign.mechanisms.box_own import own_boxes
+from mechdesign.mechanisms.box_plan import BoxPlanner, Trial
 from mechdesign.mechanisms.box_request import BoxRequest
 from mechdesign.report.box_first_screen import box_first_screen
 from mechdesign.tables.records import Records
+from mechdesign.tables.row_boxes import Boxes
 from tests.mechdesign.mechanisms.test_box_design import sample, truth
 from tests.mechdesign.mechanisms.test_least_cost_population import populations
 from tests.oracles.least_cost import least_cost
@@ -148,9 +150,16 @@ def test_boxes_without_a_record_of_the_proof_keep_its_law() -> None:
         counts, useful_labels=[f"box {b + 1}" for b in range(4)], useful="box"
     )
     assert len(joint.empty_useful) == 1
-    request = BoxRequest(md.LIP(0.5), 0.95)
+    request = BoxRequest(md.LIP(0.15), 0.95)
     made = own_boxes(joint, [800, 900, 600], request, 0.95, 60.0, 1e-6)
-    assert made.channel.unseen == 1
+    channel = made.channel
+    assert channel.unseen == 1
+    released = np.zeros(3)
+    for count, row, total in zip(
+        joint.useful_counts, channel.rows, channel.row_totals, strict=True
+    ):
+        released += count * np.array(row, float) / total
+    assert released == pytest.approx(np.array(joint.useful_counts))
     assert made.least is not None
     assert made.least.frequency_deviation == 0.0
     assert md.audit(made.channel, joint, request.notion).satisfied
@@ -374,3 +383,16 @@ def test_boxes_that_are_private_are_released_as_they_are() -> None:
     made = design(frame, notion=md.LIP(1.0), cells=3)
     assert made.utility.own == made.utility.own_bound == 1.0
     assert "Own box: 100.0 % of the records" in made.summary()
+
+
+def test_of_own_boxes_the_fewest_are_taken_that_keep_nearly_the_most() -> None:
+    def chosen(objective: str, *worths: float) -> int:
+        planner = object.__new__(BoxPlanner)
+        planner._request = BoxRequest(md.LIP(0.5), 0.95, objective=objective)
+        trials = [Trial(Boxes(()), worth) for worth in worths]
+        return trials.index(planner._chosen(trials))
+
+    assert chosen("truth", 1.0, 1.96, 2.0, 1.9) == 1
+    assert chosen("truth", 1.0, 1.9, 2.0) == 2
+    assert chosen("information", 1.0, 1.96, 2.0, 1.9) == 2
+    assert chosen("truth", -np.inf, -np.inf) == 0

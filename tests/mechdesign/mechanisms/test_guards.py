@@ -61,18 +61,15 @@ def test_averages_and_confidence(frame):
 
 
 def test_rows(frame):
-    with pytest.raises(InputError, match=NAMES):
-        md.design_rows(
-            frame, sensitive="id", release=["job", "town"], notion=md.LIP(0.5)
-        )
-    with pytest.raises(InputError, match=NAMES):
-        md.design_rows(
-            frame,
-            sensitive="id",
-            release=["job", "town"],
-            notion=md.LIP(0.5),
-            confidence=0.9,
-        )
+    for options in ({}, {"confidence": 0.9}):
+        with pytest.raises(InputError, match=NAMES):
+            md.design(
+                frame,
+                md.LIP(0.5),
+                sensitive="id",
+                release=["job", "town"],
+                **options,
+            )
 
 
 def test_one_of_several_protected_columns(frame):

@@ -168,6 +168,48 @@ def test_costs_as_array_frame_and_mapping() -> None:
         assert least.objective.name == "costs"
 
 
+@pytest.mark.parametrize("objective", ["truth", "distance", "costs"])
+def test_frequencies_are_kept_by_default(objective: str) -> None:
+    """None and True are the same; False costs no more, and less here."""
+    values = np.array([1.0, 2.5, 4.0, 10.0])
+    given = np.sqrt(np.abs(values[:, None] - values)) if objective == "costs" else None
+    found = []
+    for keep in (None, True, False):
+        made = md.design(
+            NUMBERS,
+            md.LIP(0.4),
+            objective=objective if given is None else given,
+            keep_frequencies=keep,
+        )
+        assert made.least is not None
+        found.append(made.least)
+    default, kept, free = found
+    assert default.objective == kept.objective
+    assert default.objective.keep_frequencies
+    assert default.cost == kept.cost
+    assert default.frequency_deviation <= 1e-12
+    assert not free.objective.keep_frequencies
+    assert free.cost < default.cost
+    assert free.frequency_deviation > 1e-3
+
+
+@pytest.mark.parametrize("keep", [None, True])
+def test_programs_of_the_users_own_keep_frequencies_only_on_request(
+    keep: bool | None,
+) -> None:
+    """They may contradict it; whoever wants both says so."""
+    made = md.design(
+        NUMBERS,
+        md.LIP(0.4),
+        objective="truth",
+        constraints=lambda w, _: [w[0, 0] >= 0.1],
+        keep_frequencies=keep,
+    )
+    assert made.least is not None
+    assert made.least.objective.keep_frequencies is bool(keep)
+    assert (made.least.frequency_deviation <= 1e-9) is bool(keep)
+
+
 def test_symbols_alike_are_one_class() -> None:
     """Proportional columns: the channel over classes is as good as that over symbols, which the oracle solves."""
     joint = md.Joint.from_counts([[8, 16, 4, 3, 6], [2, 4, 1, 9, 18]])

@@ -118,6 +118,34 @@ def test_what_no_channel_can_do_on_tables_with_zeros(table, notion, options, mes
         md.design(joint, notion, objective="truth", keep_frequencies=False, **options)
 
 
+def test_forbidden_pairs_do_not_hide_the_shares_that_work_together():
+    joint = md.Joint.from_counts([[90, 70, 30, 10], [50, 80, 20, 15], [40, 30, 35, 16]])
+    asked = {
+        "objective": "truth",
+        "keep_frequencies": False,
+        "forbid": [("x0", "x3")],
+    }
+    with pytest.raises(
+        md.NotPrivate, match=r"works for all of them is 0\.\d+$"
+    ) as refused:
+        md.design(joint, md.LDP(0.5), stay=0.999, **asked)
+    most = float(str(refused.value).rsplit(" ", 1)[1])
+    md.design(joint, md.LDP(0.5), stay=most, **asked)
+
+
+def test_a_symbol_that_always_stays_may_take_all_of_its_frequency():
+    """Nothing else becomes x4 then, and x4 alone tells the sensitive symbol."""
+    joint = md.Joint.from_counts(TELLING[0], useful_labels=TELLING[1].split())
+    with pytest.raises(
+        md.NotPrivate,
+        match=r"that keeps the frequencies releases 'x4' as it is with probability 1; the "
+        r"largest value that works for it is 0\.\d+$",
+    ) as refused:
+        md.design(joint, md.LDP(1.0), objective="truth", stay={"x4": 1, "x0": 1})
+    most = float(str(refused.value).rsplit(" ", 1)[1])
+    md.design(joint, md.LDP(1.0), objective="truth", stay={"x4": most})
+
+
 @pytest.mark.parametrize("stay", ["x0", "x4"])
 def test_a_symbol_may_always_stay(stay):
     """Shares of 1 leave nothing to others, whatever the tolerance of the program was."""

@@ -134,7 +134,13 @@ FORBIDDEN = [("x2", "x0"), ("x2", "x1"), ("x3", "x3"), ("x1", "x0"), ("x0", "x0"
 
 def test_a_constant_is_emitted_where_the_program_of_least_cost_gives_up():
     joint = Joint.from_counts(CONSTANT_TABLE)
-    result = design(joint, LIP(1e-6), objective="truth", forbid=FORBIDDEN)
+    result = design(
+        joint,
+        LIP(1e-6),
+        objective="truth",
+        forbid=FORBIDDEN,
+        keep_frequencies=False,
+    )
     assert audit(result.channel, joint, LIP(1e-6)).satisfied
     assert result.channel.outputs == ("x2",)
     assert result.least.cost_lower_bound <= result.least.cost
@@ -149,12 +155,33 @@ def test_the_cheapest_of_the_constants_is_taken(monkeypatch):
 
     monkeypatch.setattr(least_cost, "_designed", fails)
     joint = Joint.from_counts([[5, 1, 3], [2, 4, 1]])
-    result = design(joint, LDP(0.1), objective="truth")
+    free = {"objective": "truth", "keep_frequencies": False}
+    result = design(joint, LDP(0.1), **free)
     assert result.channel.outputs == ("x0",)
-    result = design(joint, LDP(0.1), objective="truth", forbid=[("x1", "x0")])
+    result = design(joint, LDP(0.1), forbid=[("x1", "x0")], **free)
     assert result.channel.outputs == ("x1",)
     with pytest.raises(SolverFailure, match="gave up"):
-        design(joint, LDP(0.1), objective="truth", keep_frequencies=True)
+        design(joint, LDP(0.1), objective="truth", stay=0.1)
+
+
+def test_records_are_drawn_anew_where_frequencies_are_kept(monkeypatch):
+    """Every row is the law of the table, which is exact, and private for every budget."""
+    from mechdesign.core.errors import SolverFailure
+
+    def fails(program):
+        raise SolverFailure("gave up")
+
+    monkeypatch.setattr(least_cost, "_designed", fails)
+    joint = Joint.from_counts([[5, 1, 3], [2, 4, 1]])
+    result = design(joint, LDP(0.1), objective="truth")
+    assert result.channel.matrix == pytest.approx(np.tile(joint.p_x, (3, 1)))
+    assert result.least.frequency_deviation == 0.0
+    assert result.least.cost == pytest.approx(1.0 - float(joint.p_x @ joint.p_x))
+    assert result.least.cost_lower_bound == 0.0
+    assert audit(result.channel, joint, LDP(1e-9)).satisfied
+    assert any("drawn anew" in message for message in result.messages)
+    with pytest.raises(SolverFailure, match="gave up"):
+        design(joint, LDP(0.1), objective="truth", forbid=[("x1", "x0")])
 
 
 def test_no_is_the_answer_where_no_budget_helps():

@@ -15,6 +15,7 @@ from mechdesign.nonstochastic import (
     JointRange,
     TestingProblem,
 )
+from mechdesign.nonstochastic.policy import reporting_policy
 from tests.oracles.nonstochastic import (
     accuracy,
     best_accuracy,
@@ -168,3 +169,44 @@ def test_accuracy_is_one_over_the_largest_move():
 def test_bad_input_is_named(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+@pytest.mark.parametrize("wrong", [(90, 160), [1, 2], "ab", 5])
+def test_what_is_neither_a_set_nor_a_region_is_refused(wrong):
+    with pytest.raises(
+        InputError, match=r"null must be a set of outputs \(a frozenset\)"
+    ):
+        TestingProblem(wrong, frozenset({1}))
+    with pytest.raises(InputError, match=r"alternative must be a set of outputs"):
+        TestingProblem(frozenset({1}), wrong)
+
+
+def test_a_policy_of_plain_lists():
+    """1 and 3 hold, 2 does not: one report for all three is the only private policy at 1."""
+    reports, optimal = reporting_policy([1, 2, 3], [True, False, True], 1.0)
+    assert optimal
+    opposing, supporting = {int(reports[1])}, {int(reports[0]), int(reports[2])}
+    assert len(opposing & supporting) >= len(opposing ^ supporting)
+    as_pairs = [[False, True], [True, False], [False, True]]
+    again, _ = reporting_policy([[1.0], [2.0], [3.0]], as_pairs, Fraction(1))
+    assert again.tolist() == reports.tolist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("abc", [True], 1.0), r"points must be numbers"),
+        (([], [], 1.0), r"points must be finite numbers"),
+        (([1, math.nan], [True, False], 1.0), r"points must be finite numbers"),
+        (
+            ([1, 2], [True], 1.0),
+            r"holds must be truth values, one or two for each of the 2",
+        ),
+        (([1, 2], [1, 0], 1.0), r"holds must be truth values"),
+        (([1, 2], [True, False], -1.0), r"epsilon must be 0 or more"),
+        (([1, 2], [True, False], "x"), r"epsilon must be 0 or more"),
+    ],
+)
+def test_arguments_that_are_no_policy(arguments, message):
+    with pytest.raises(InputError, match=message):
+        reporting_policy(*arguments)

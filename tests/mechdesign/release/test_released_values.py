@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign import sanitise
-from mechdesign.analysis.file_checking import check_release
+from mechdesign.analysis.file_checking import check
 from mechdesign.core.errors import InputError
 from mechdesign.release.moved_numbers import moved
 from mechdesign.release.policies import Policy
@@ -204,10 +204,10 @@ def test_files_are_released_and_checked_in_every_form(
     loaded = md.Channel.load(tmp_path / "channel.json")
     assert loaded == channel
     md.sanitise_file(loaded, source, target, insecure_seed=1, form=form)
-    found = check_release(loaded, target, original=source, form=form)
+    found = check(loaded, target, original=source, form=form)
     assert found.plausible
     assert found.records == 60
-    assert check_release(loaded, target, form=form).findings == ()
+    assert check(loaded, target, form=form).findings == ()
     if kind == "parquet" and form in ("representative", "within"):
         assert pq.read_schema(target).field("x").type == table.schema.field("x").type
 
@@ -310,7 +310,7 @@ def test_a_cell_without_a_bin_is_refused_and_not_shown_or_released_as_unknown(
         policy=Policy(unknown="marginal"),
     )
     with pytest.raises(InputError, match=rf"in\.csv, line 62: {message}"):
-        check_release(channel, tmp_path / "out.csv", original=path)
-    assert check_release(
+        check(channel, tmp_path / "out.csv", original=path)
+    assert check(
         channel, tmp_path / "out.csv", original=path, policy=Policy(unknown="marginal")
     ).plausible

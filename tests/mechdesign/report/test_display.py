@@ -157,11 +157,11 @@ def test_reports_from_python(tmp_path):
             "channel must be a Channel, not Series; the ch",
         ),
         (
-            lambda: md.check_release(CHANNEL, pd.DataFrame()),
+            lambda: md.check(CHANNEL, pd.DataFrame()),
             "released must be the path of a CSV or Parquet f",
         ),
         (
-            lambda: md.check_release("a.csv", "b.json"),
+            lambda: md.check("a.csv", "b.json"),
             "channel must be a Channel, not str",
         ),
         (
@@ -215,7 +215,7 @@ def test_reports_from_python(tmp_path):
             r"level \('0.9'\) must be a num",
         ),
         (
-            lambda: md.check_release(CHANNEL, "a.csv", level="0.1"),
+            lambda: md.check(CHANNEL, "a.csv", level="0.1"),
             r"level \('0.1'\) must be a number above 0",
         ),
         (

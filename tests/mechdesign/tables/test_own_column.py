@@ -53,6 +53,8 @@ def test_crossed_columns_with_themselves():
     joint = Joint.from_table(table, sensitive=["x", "z"], useful=["x", "z"])
     assert joint.useful.names == ("a, u", "a, v", "b, u")
     assert joint.counts == ((1, 0, 0), (0, 1, 0), (0, 0, 2))
+    with pytest.raises(InputError, match="leave it out where the released columns"):
+        joint.protecting_each()
     with pytest.raises(InputError, match="is named 2 times"):
         Joint.from_table(table, sensitive=["x", "z"], useful=["z", "x"])
 

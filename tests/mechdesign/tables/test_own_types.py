@@ -77,7 +77,7 @@ def test_arrow_and_parquet(tmp_path, name):
     released = pq.read_table(tmp_path / "out.parquet")
     assert released.schema.field("x").type == STORED.get(name, kind)
     assert released["x"].to_pylist() == frame["x"].to_pylist()
-    assert md.check_release(
+    assert md.check(
         channel, tmp_path / "out.parquet", original=path, ignored=["s"]
     ).plausible
 

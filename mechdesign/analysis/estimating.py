@@ -1,0 +1,115 @@
+"""Frequencies behind a release of any channel: `estimate` chooses the estimator by the channel.
+
+    a channel that keeps the law    the shares of the file itself             `law_estimates`
+    boxes of rows                   of a column that the boxes are made of    `box_frequencies`
+    any other channel               the draws undone                          `frequencies`
+
+For example, ``estimate(channel, "released.csv", of=["job", "sex"])`` gives the table of jobs by sex
+where the release keeps it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from mechdesign.analysis.box_frequencies import estimate_box_column
+from mechdesign.analysis.column_frequencies import ColumnFrequencies
+from mechdesign.analysis.file_frequencies import estimate_file
+from mechdesign.analysis.frequencies import Frequencies, estimate_frequencies
+from mechdesign.analysis.joint_frequencies import JointFrequencies
+from mechdesign.analysis.law_estimates import (
+    POPULATION,
+    estimate_frame_shares,
+    estimate_shares,
+)
+from mechdesign.analysis.release_facts import has_fixed_counts
+from mechdesign.channel.box_channel import BoxChannel
+from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
+from mechdesign.mechanisms.request import names_of_columns
+
+
+def estimate(
+    channel: Channel | BoxChannel,
+    released: Any,
+    of: str | Sequence[str] | None = None,
+    *,
+    level: float = 0.95,
+    target: str = POPULATION,
+    fixed: bool | None = None,
+    **options: Any,
+) -> list[ColumnFrequencies] | Frequencies | JointFrequencies:
+    """Estimate frequencies of the true values from what was released.
+
+    Parameters
+    ----------
+    channel : Channel or BoxChannel
+    released : path, data frame or column
+        As it was released. A column, for a channel of one.
+    of : str or sequence of str, optional
+        Released columns whose values are crossed, for a channel that keeps the law of its table; by
+        default each released column by itself. For boxes the one column that is asked for.
+    level : float
+        Confidence level of each interval, in (0, 1).
+    target : {"population", "records"}
+        What the intervals are for.
+    fixed : bool, optional
+        Whether the counts of the draws were fixed. By default what the manifest beside the file
+        says; without one, and for frames, they were not, which gives wider intervals.
+    options
+        Those of `estimate_frequencies` for a channel that does not keep the law; for boxes
+        `any_data`.
+
+    Returns
+    -------
+    list of ColumnFrequencies
+        For a channel that keeps the law, and for boxes.
+    Frequencies or JointFrequencies
+        For any other channel.
+
+    Raises
+    ------
+    InputError
+        If the release does not fit the channel, or an argument the kind of channel.
+    """
+    is_path = isinstance(released, str | os.PathLike)
+    if isinstance(channel, BoxChannel):
+        if of is None or is_path:
+            raise InputError(
+                "of boxes one column is estimated from the column of labels: give of= and the "
+                "released column, not a file"
+            )
+        (name,) = names_of_columns(of)
+        return [estimate_box_column(channel, released, name, level=level, **options)]
+    if channel.keeps_law:
+        if options:
+            raise InputError(
+                f"{next(iter(options))} is for a channel that changes frequencies; this one keeps "
+                "the law of its table: leave it out"
+            )
+        columns = None if of is None else names_of_columns(of)
+        if is_path:
+            if fixed is None:
+                fixed = has_fixed_counts(released)
+            return estimate_shares(
+                channel, released, columns, level=level, target=target, fixed=fixed
+            )
+        return estimate_frame_shares(
+            channel, released, columns, level=level, target=target, fixed=bool(fixed)
+        )
+    if of is not None or fixed is not None:
+        raise InputError(
+            "of and fixed are for a release that keeps the law of its table, and this channel "
+            "changes it: leave them out; estimates are of its useful column"
+        )
+    if is_path:
+        return estimate_file(released, channel, level=level, target=target, **options)
+    return estimate_frequencies(
+        channel,
+        released,
+        level=level,
+        target=target,  # pyright: ignore[reportArgumentType]
+        **options,
+    )

@@ -1,0 +1,183 @@
+"""What the records tell when somebody sorts them by a column that stays beside the release.
+
+A file that was shuffled by hand tells nothing by its order. But a serial number that was given
+while the records stood in the order of their jobs brings that order back: sorted by it, the first
+hundred are the clerks, and the next hundred the nurses.
+
+`SortedOrders` takes an evenly spread sample of the records (`add`), with the texts of the columns
+that stay and of those that are protected. For each pair `found` sorts the sample by the one and
+looks at the symbols of the other:
+
+- `nearby` is the share of records whose symbol is that of the record before, which is how a
+  stranger guesses it; without the order it is `alone`, the sum of P(s)^2;
+- a serial number (whole numbers that leave few gaps) gives a protected column away if its order is
+  beyond chance, as the order of a file does (`order`); such numbers are there for nothing else;
+- any other column does if nearly all symbols are right that way. An age in days may well tell
+  something of a job, as every column that is kept on purpose does.
+
+A column of which many records share each value leaves their order open, and is not looked at: what
+it tells by its values is for `crossing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mechdesign.core.integers import Integers
+from mechdesign.formats.cells import Encoded
+from mechdesign.leaks.evidence import decisive
+from mechdesign.leaks.order import Order
+from mechdesign.leaks.rising import (
+    BATCH,
+    FEWEST,
+    REPEATED,
+    SAMPLED,
+    SHARED,
+    comparable,
+)
+
+NEARLY = 0.9
+"""Share of the errors of guessing without the order that guessing with it removes, from which on a
+column that is no serial number gives another one away.
+"""
+
+GAPS = 4
+"""Whole numbers are serial ones if their range is at most so many times the number of records."""
+
+
+@dataclass(frozen=True)
+class SortedBy:
+    """What sorting by `column` tells of the column `about`; `tells` says whether that gives it
+    away.
+    """
+
+    column: Any
+    about: Any
+    nearby: float
+    alone: float
+    tells: bool
+
+
+class SortedOrders:
+    """Collects a sample of the records of some columns.
+
+    Parameters
+    ----------
+    columns : sequence
+        Those that stay.
+    protected : sequence
+        Those that they must not give away.
+    """
+
+    def __init__(self, columns: Sequence[Any], protected: Sequence[Any]) -> None:
+        self._columns = [*columns] if protected else []
+        self._protected = [*protected] if columns else []
+        names = [*self._columns, *self._protected]
+        self._texts: dict[Any, list[str | None]] = {name: [] for name in names}
+        self._records = 0
+        # After many records only every so many-th stays in the sample.
+        self._spread = 1
+
+    def add(
+        self, count: int, every: Callable[[int], Callable[[Any], Encoded | None]]
+    ) -> None:
+        """Take some of the next `count` records; ``every(step)`` gives the cells of every step-th
+        of them.
+        """
+        if not self._texts or not count:
+            return
+        step = max(1, count // BATCH, self._spread)
+        column = every(step)
+        self._records += count
+        for name, texts in list(self._texts.items()):
+            cells = column(name)
+            if cells is None:
+                # Lists, bytes and the like are not sorted by.
+                del self._texts[name]
+                continue
+            # The code -1 of a missing cell leads to the None at the end.
+            values = (*cells.texts, None)
+            texts += [values[code] for code in cells.codes.tolist()]
+        while any(len(texts) > 2 * SAMPLED for texts in self._texts.values()):
+            self._spread *= 2
+            for name, texts in self._texts.items():
+                self._texts[name] = texts[::2]
+
+    def found(self) -> list[SortedBy]:
+        """What each column tells of each protected one; nothing of those that leave the order
+        open.
+        """
+        found: list[SortedBy] = []
+        looks = len(self._columns) * len(self._protected)
+        for name in self._columns:
+            texts = self._texts.get(name)
+            if texts is None:
+                continue
+            ranked = _ranked(texts, self._records)
+            if ranked is None:
+                continue
+            places, is_serial = ranked
+            for other in self._protected:
+                symbols = self._texts.get(other)
+                if symbols is None:
+                    continue
+                codes = _codes_of(symbols, places)
+                found.append(_sorted_by(name, other, codes, is_serial, looks))
+        return found
+
+    def telling(self) -> SortedBy | None:
+        """The first pair of columns of which one gives the other away."""
+        return next((pair for pair in self.found() if pair.tells), None)
+
+
+def _ranked(texts: Sequence[str | None], records: int) -> tuple[Integers, bool] | None:
+    """The places of the sample sorted by a column, and whether it is a serial number; None where it
+    leaves the order open.
+    """
+    present = np.flatnonzero([bool(text) for text in texts])
+    if len(present) < FEWEST:
+        return None
+    values = comparable([texts[place] or "" for place in present.tolist()])
+    distinct = np.unique(values)
+    repeated = len(distinct) <= REPEATED * len(present)
+    if repeated and SHARED * len(distinct) <= records:
+        return None
+    # By their places last, as a program sorts that keeps equal ones in their order.
+    order = np.argsort(values, kind="stable")
+    is_serial = False
+    if values.dtype.kind == "f" and not repeated:
+        is_whole = bool((values == np.floor(values)).all())
+        is_serial = is_whole and distinct[-1] - distinct[0] < GAPS * records
+    return present[order].astype(np.int64), is_serial
+
+
+def _codes_of(symbols: Sequence[str | None], places: Integers) -> Integers:
+    """Numbers for the symbols at some places, in this order."""
+    numbers: dict[str | None, int] = {}
+    codes: list[int] = []
+    wanted: list[int] = places.tolist()
+    for place in wanted:
+        codes.append(numbers.setdefault(symbols[place], len(numbers)))
+    return np.array(codes, np.int64)
+
+
+def _sorted_by(
+    name: Any, other: Any, codes: Integers, is_serial: bool, looks: int
+) -> SortedBy:
+    """What the symbols tell in this order."""
+    counts: Integers = np.bincount(codes)
+    shares = counts.astype(np.float64) / len(codes)
+    alone = float((shares**2).sum())
+    nearby = float(np.count_nonzero(codes[1:] == codes[:-1])) / (len(codes) - 1)
+    tells = False
+    if len(counts) > 1:
+        tells = nearby - alone >= NEARLY * (1 - alone)
+        if is_serial and not tells:
+            order = Order(len(counts))
+            order.add(codes)
+            tells = decisive(order.evidence(), looks)
+    return SortedBy(name, other, nearby, alone, tells)

@@ -1,0 +1,108 @@
+"""`estimate` takes the estimator of the channel, for frames and files alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mechdesign as md
+
+NOTION = md.LIP(0.5)
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(4)
+    job = rng.choice(["clerk", "cook", "smith"], 900, p=[0.5, 0.3, 0.2])
+    sex = rng.choice(["f", "m"], 900)
+    high = rng.random(900) < 0.2 + 0.4 * (job == "smith") + 0.1 * (sex == "m")
+    income = np.where(high, "high", "low")
+    return pd.DataFrame({"job": job, "sex": sex, "income": income})
+
+
+@pytest.fixture(scope="module")
+def rows(frame):
+    return md.design(frame, NOTION, sensitive="income", release=["job", "sex"]).channel
+
+
+def test_a_kept_law_gives_the_shares_of_the_table(frame, rows):
+    released = rows.apply(frame)
+    job, sex = md.estimate(rows, released)
+    assert job.columns == ("job",)
+    assert sex.columns == ("sex",)
+    for one in (job, sex):
+        true = frame[one.columns[0]].value_counts(normalize=True)
+        for symbol, share in zip(one.symbols, one.estimates, strict=True):
+            # The counts of a draw of the whole table are fixed.
+            assert share == pytest.approx(true[symbol[0]], abs=1e-12)
+
+
+def test_columns_that_are_crossed(frame, rows):
+    (both,) = md.estimate(rows, rows.apply(frame), of=["job", "sex"])
+    true = frame.groupby(["job", "sex"]).size() / len(frame)
+    found = dict(zip(both.symbols, both.estimates, strict=True))
+    assert found.keys() == set(true.index)
+    for symbol, share in found.items():
+        assert share == pytest.approx(true[symbol], abs=1e-12)
+
+
+def test_fixed_counts_leave_the_error_of_the_sample(frame, rows):
+    released = rows.apply(frame)
+    (drawn,) = md.estimate(rows, released, of="job", target="records")
+    (fixed,) = md.estimate(rows, released, of="job", target="records", fixed=True)
+    # Cooks all stay what they are.
+    assert drawn.standard_errors.any()
+    assert not fixed.standard_errors.any()
+    (sample,) = md.estimate(rows, released, of="job", fixed=True)
+    p = sample.estimates
+    assert sample.standard_errors == pytest.approx(np.sqrt(p * (1 - p) / len(frame)))
+
+
+def test_a_file_says_by_its_manifest_how_it_was_drawn(frame, rows, tmp_path):
+    frame.drop(columns="income").to_csv(tmp_path / "in.csv", index=False)
+    md.sanitise_file(
+        rows,
+        tmp_path / "in.csv",
+        tmp_path / "out.csv",
+        ledger=tmp_path / "l.db",
+        manifest=tmp_path / "out.csv.manifest.json",
+    )
+    (drawn,) = md.estimate(rows, tmp_path / "out.csv", of="job", target="records")
+    (independent,) = md.estimate(
+        rows, tmp_path / "out.csv", of="job", target="records", fixed=False
+    )
+    assert not drawn.standard_errors.any()
+    assert independent.standard_errors.any()
+
+
+def test_free_outputs_are_undone(frame):
+    channel = md.design(frame, NOTION, sensitive="income", useful="job").channel
+    released = channel.apply(frame["job"])
+    mine = md.estimate(channel, released)
+    other = md.estimate_frequencies(channel, released)
+    assert mine.estimates == pytest.approx(other.estimates)
+    with pytest.raises(md.InputError, match="of and fixed are for a release that"):
+        md.estimate(channel, released, of="job")
+
+
+def test_options_of_other_channels_are_refused(frame, rows):
+    with pytest.raises(md.InputError, match="method is for a channel that changes"):
+        md.estimate(rows, rows.apply(frame), method="ml")
+
+
+def test_a_row_that_is_never_released_is_refused(frame, rows):
+    odd = frame.assign(job="astronaut")
+    with pytest.raises(md.InputError, match="record 1 of the released frame is a row"):
+        md.estimate(rows, odd)
+
+
+def test_one_column_comes_back_as_it_went_in(frame):
+    """A column for a column, and a frame for a frame."""
+    channel = md.design(frame, NOTION, sensitive="income", release="job").channel
+    column = channel.apply(frame["job"], insecure_seed=3)
+    table = channel.apply(frame, insecure_seed=3)
+    assert isinstance(column, pd.Series)
+    assert list(table.columns) == ["job"]
+    assert column.tolist() == table["job"].tolist()
+    assert channel.apply(frame["job"].tolist(), insecure_seed=3) == column.tolist()
