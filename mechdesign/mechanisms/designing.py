@@ -274,7 +274,8 @@ def _with_fields_as_keywords(
         for name in COLUMN_ARGUMENTS:
             if name in kwargs:
                 columns[name] = kwargs.pop(name)
-        if columns:
+        names_columns = any(name in kwargs for name in ("useful", "release", "given"))
+        if columns or (names_columns and not isinstance(joint, Joint)):
             frame = joint
             columns["useful"] = _columns_to_read(kwargs)
             joint = _joint_of_frame(frame, columns)

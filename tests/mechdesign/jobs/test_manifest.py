@@ -151,10 +151,6 @@ def test_what_was_done(manifest, channel):
             "promise": "total",
             "sensitive": ["rel"],
             "notion": {"name": "alip", "eps_l": 0.5, "eps_u": "inf"},
-            "draws": "independent",
-            "law_kept": False,
-            "given": [],
-            "promise": "total",
         }
     ]
     assert (found["identity"], found["draw"], found["insecure_seed"]) == ([], 0, False)
