@@ -40,7 +40,6 @@ from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.digests import RowHasher
 from mechdesign.formats.opening import Source, open_source
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.release.first_symbols import FirstSymbols
 from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
 from mechdesign.tables.columns import MISSING, positions_of, unknown_at
@@ -97,7 +96,7 @@ def count_pairs(
     # The release normalised the symbols before it looked them up, so the original's are, too.
     useful = replace(normalised(useful, policy.cell_form), columns=file.useful)
     with (
-        open_source(file.path, _text_of_release(file)) as after,
+        open_source(file.path, file.text_beside_original) as after,
         open_source(original, file.text) as before,
     ):
         counting = Counting(file, after, len(useful) + 2)
@@ -143,11 +142,6 @@ def count_pairs(
         # Pairs of records that do not belong together must not be tested.
         counting.counts[:] = 0
     return CountedFile(records, counting.counts, tuple(findings))
-
-
-def _text_of_release(file: Released) -> TextOptions | None:
-    """How a release is read beside its original: lines are skipped in the original alone."""
-    return None if file.text is None else file.text.of_output
 
 
 def symbol_codes(

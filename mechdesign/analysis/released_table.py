@@ -76,6 +76,11 @@ class Released:
         """The released columns."""
         return self.labels.columns
 
+    @property
+    def text_beside_original(self) -> TextOptions | None:
+        """How the file is read beside its original, in which alone lines are skipped."""
+        return None if self.text is None else self.text.of_output
+
     def written(self, table: Source) -> Variable:
         """The labels as the file has them, escaped if it is."""
         if not self.escaped:

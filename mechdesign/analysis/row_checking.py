@@ -114,11 +114,11 @@ def _count_pairs(
     channel: Channel, file: Released, original: PathLike, policy: Policy
 ) -> tuple[CountedFile, _Pairs, Integers]:
     """The counts of all possible pairs in a release beside its original, and what is impossible."""
-    useful = replace(normalised(channel.useful, policy.normalise), columns=file.useful)
+    useful = replace(normalised(channel.useful, policy.cell_form), columns=file.useful)
     possible = _Pairs(channel)
     times = np.zeros(len(possible.numbers), dtype=np.int64)
     with (
-        open_source(file.path, file.text) as after,
+        open_source(file.path, file.text_beside_original) as after,
         open_source(original, file.text) as before,
     ):
         # The pairs are counted here; a table of all of them would be too large.
@@ -138,7 +138,7 @@ def _count_pairs(
                 left += len(old or new)
                 continue
             ys = counting.label_codes(new)
-            cells = normalised_cells(cells_of(old, file.useful), policy.normalise)
+            cells = normalised_cells(cells_of(old, file.useful), policy.cell_form)
             xs = symbol_codes(before, cells, useful, counting.records, policy)
             known = (ys >= 0) & (xs < len(useful))
             places = possible.places(xs[known], ys[known])

@@ -199,6 +199,8 @@ def _population_text(result: md.Design) -> str:
     """The promise for the population, or what holds for it without being promised."""
     population = result.population
     if population is None:
+        if result.has_population:
+            return "Not computed within the time limit; `mechdesign audit` computes it."
         return "Unknown: the table has no numbers of records."
     achieved = population.achieved
     text = (

@@ -14,6 +14,7 @@ the limits. A field that is not sent has the default of the page.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,6 +31,12 @@ from mechdesign.app.choice import (
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 
+MOST_DIGITS = 60
+"""Digits of a number in a form."""
+
+LONG_NUMBER = re.compile(rf"\d[\d._]{{{MOST_DIGITS},}}", re.ASCII)
+"""Matches a number of more digits."""
+
 
 def choice_of_form(columns: tuple[str, ...], form: Mapping[str, str]) -> Choice:
     """The choice of a form for a table with these columns, in the order of the file."""
@@ -37,19 +44,30 @@ def choice_of_form(columns: tuple[str, ...], form: Mapping[str, str]) -> Choice:
     bins: dict[str, str] = {}
     for number, name in enumerate(columns):
         roles[name] = _one_of(ROLES, form.get(f"role-{number}", LEAVE_OUT), "role")
-        bins[name] = form.get(f"bins-{number}", "").strip()
+        bins[name] = _numbers(form, f"bins-{number}", "")
     missing: Any = _one_of(MISSING, form.get("missing", "refuse"), "empty cells")
     return Choice(
         roles=roles,
         bins=bins,
-        factor=form.get("factor", "2").strip(),
+        factor=_numbers(form, "factor", "2"),
         objective=_one_of(OBJECTIVES, form.get("objective", INFORMATION), "objective"),
         promise=_one_of(PROMISES, form.get("promise", TOTAL), "promise"),
         missing=missing,
-        level=form.get("level", "").strip(),
-        merge_rare=form.get("merge_rare", "").strip(),
-        time_limit=form.get("time_limit", "30").strip(),
+        level=_numbers(form, "level", ""),
+        merge_rare=_numbers(form, "merge_rare", ""),
+        time_limit=_numbers(form, "time_limit", "30"),
     )
+
+
+def _numbers(form: Mapping[str, str], field: str, default: str) -> str:
+    """A text with numbers, none of which is longer than any that makes sense."""
+    text = form.get(field, default).strip()
+    # Python refuses to read integers of thousands of digits, and fractions of them take minutes.
+    if LONG_NUMBER.search(text):
+        raise InputError(
+            f"a number has more than {MOST_DIGITS} digits: write a shorter one"
+        )
+    return text
 
 
 def _one_of(allowed: Mapping[str, str], value: str, field: str) -> str:

@@ -30,6 +30,13 @@ PARQUET = b"PAR1"
 """The first bytes of every Parquet file."""
 
 
+MOST_COLUMNS = 1_000
+"""Columns of a table that the page shows; more take a browser minutes."""
+
+LONGEST_CELL = 10_000
+"""Characters of a cell that can be a category."""
+
+
 @dataclass(frozen=True, eq=False)
 class MemoryTable:
     """A table in memory.
@@ -97,7 +104,8 @@ def _parquet(content: bytes) -> Any:
 
     try:
         return pyarrow.parquet.read_table(io.BytesIO(content))
-    except pyarrow.ArrowException:
+    except (pyarrow.ArrowException, OSError, ValueError):
+        # Of a damaged file pyarrow raises errors of the system, as if it could not be opened.
         raise InputError("this is no Parquet file that can be read") from None
 
 
@@ -150,3 +158,25 @@ def _check(table: MemoryTable) -> None:
         )
     if table.records == 0:
         raise InputError("there are no records below the header")
+    if len(names) > MOST_COLUMNS:
+        raise InputError(
+            f"there are {len(names):,} columns, and the page shows {MOST_COLUMNS:,} at most: leave "
+            "out those that are neither protected nor released, or use the command line"
+        )
+    for name in names:
+        if _longest(table.frame.column(name)) > LONGEST_CELL:
+            raise InputError(
+                f"the column {quoted(name)} has a cell of more than {LONGEST_CELL:,} characters, "
+                "which is no category: leave the column out, or use the command line"
+            )
+
+
+def _longest(column: Any) -> int:
+    """The characters of the longest text of a column; 0 where it holds no texts."""
+    import pyarrow
+    import pyarrow.compute
+
+    if not pyarrow.types.is_string(column.type):
+        return 0
+    compute: Any = pyarrow.compute
+    return compute.max(compute.utf8_length(column)).as_py() or 0

@@ -31,26 +31,38 @@ CHANNEL = "channel.json"
 
 def command_of(choice: Choice, table: MemoryTable) -> str:
     """One line for a shell."""
-    words = ["mechdesign", "design", table.path]
+    # A name such as --output=x.csv would be an option.
+    path = table.path
+    if path.startswith("-"):
+        path = f"./{path}"
+    words = ["mechdesign", "design", path]
     if table.delimiter not in (",", None):
         words += ["--delimiter", _delimiter(table)]
-    words += ["--sensitive", _names(choice.sensitive)]
+    words += _option("--sensitive", _names(choice.sensitive))
     # Rows are other options than a column; `Choice.check` has refused commas in their names.
     if choice.is_rows:
-        words += ["--release", ",".join(choice.released)]
+        words += _option("--release", ",".join(choice.released))
         if choice.given:
-            words += ["--given", ",".join(choice.given), "--promise", choice.promise]
+            words += _option("--given", ",".join(choice.given))
+            words += ["--promise", choice.promise]
     else:
-        words += ["--useful", _names(choice.released)]
+        words += _option("--useful", _names(choice.released))
     words += ["--at-most-times", choice.at_most_times]
     words += ["--at-least-times", choice.at_least_times]
     words += ["--missing", choice.missing]
     words += _option_words(choice)
     for name, bins in choice.used_bins.items():
-        words += ["--bin", f"{name}={bins}"]
+        words += _option("--bin", f"{name}={bins}")
     words += ["--time-limit", choice.time_limit, "--output", CHANNEL]
     # Quoted: names of files and columns may hold signs that a shell would obey.
     return shlex.join(words)
+
+
+def _option(name: str, value: str) -> list[str]:
+    """An option with its value; in one word where the value looks like an option."""
+    if value.startswith("-"):
+        return [f"{name}={value}"]
+    return [name, value]
 
 
 def _option_words(choice: Choice) -> list[str]:

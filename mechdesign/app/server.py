@@ -140,10 +140,14 @@ class _Pages:
     async def upload(self, request: Request) -> Response:
         """Take a file; the answer is the part of the page that it leads to."""
         from starlette.concurrency import run_in_threadpool
+        from starlette.requests import ClientDisconnect
         from starlette.responses import PlainTextResponse
 
         # The bytes as they are: the parser of multipart forms would write them to a temporary file.
-        content = await _body(request, LARGEST_UPLOAD)
+        try:
+            content = await _body(request, LARGEST_UPLOAD)
+        except ClientDisconnect:
+            return _gone()
         if content is None:
             return PlainTextResponse("The file is too large.", status_code=413)
         name = request.query_params.get("name") or "table.csv"
@@ -159,12 +163,23 @@ class _Pages:
     async def act(self, request: Request) -> Response:
         """Do what the button of a form says."""
         from starlette.concurrency import run_in_threadpool
+        from starlette.requests import ClientDisconnect
         from starlette.responses import PlainTextResponse
 
-        content = await _body(request, LARGEST_FORM)
+        try:
+            content = await _body(request, LARGEST_FORM)
+        except ClientDisconnect:
+            return _gone()
         if content is None:
             return PlainTextResponse("The form is too large.", status_code=413)
-        form = dict(parse_qsl(content.decode(), keep_blank_values=True))
+        try:
+            fields = parse_qsl(
+                content.decode(), keep_blank_values=True, errors="strict"
+            )
+        except ValueError:
+            # UnicodeDecodeError is one, too.
+            return PlainTextResponse("The form is not UTF-8.\n", status_code=400)
+        form = dict(fields)
         await run_in_threadpool(self._act, form)
         return self._back()
 
@@ -228,6 +243,13 @@ class _Pages:
 
         # 303 makes a GET of it, so that reloading the page does not press the button again.
         return RedirectResponse(f"./#{self._session.place}", status_code=303)
+
+
+def _gone() -> Response:
+    """The answer to a browser that has hung up, which nobody reads."""
+    from starlette.responses import Response
+
+    return Response(status_code=400)
 
 
 async def _body(request: Request, largest: int) -> bytes | None:

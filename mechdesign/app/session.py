@@ -93,7 +93,13 @@ class Session:
         self.has_path = True
 
     def open_upload(self, name: str, content: bytes) -> None:
-        """Take a file that the browser sends; a file that cannot be used changes nothing."""
+        """Take a file that the browser sends; a file that cannot be used changes nothing.
+
+        While a task runs, none is taken: it would end the search of another window without a word.
+        """
+        if self.running:
+            self._refuse("Something is running: wait for it, or cancel it.")
+            return
         try:
             table = read_content(name, content)
         except InputError as error:

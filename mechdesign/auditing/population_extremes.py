@@ -31,6 +31,7 @@ three extremes from them, and `worst` the largest of all outputs.
 from __future__ import annotations
 
 import math
+import time
 from bisect import bisect_left
 from collections.abc import Sequence
 from heapq import nlargest, nsmallest
@@ -69,6 +70,16 @@ class Bound(NamedTuple):
     def inverse(self) -> tuple[int, int]:
         """Denominator and numerator."""
         return self.below, self.above
+
+
+class OutOfTime(Exception):
+    """A figure was not computed within its time."""
+
+
+def check_time(end: float | None) -> None:
+    """Raise OutOfTime from `end` on, a moment of `time.process_time`; None is no limit."""
+    if end is not None and time.process_time() >= end:
+        raise OutOfTime
 
 
 class SetExtremes(NamedTuple):
@@ -225,9 +236,17 @@ class Population:
             ratios = [Bound(1, 1, 0, y, 0)]
         return SetExtremes(_largest(highs), _largest(lows), _largest(ratios))
 
-    def worst(self, columns: Sequence[Entries]) -> SetExtremes:
-        """The extremes of all outputs together (of equal ones the first), exactly."""
-        extremes = [self.extremes(column, y) for y, column in enumerate(columns)]
+    def worst(
+        self, columns: Sequence[Entries], end: float | None = None
+    ) -> SetExtremes:
+        """The extremes of all outputs together (of equal ones the first), exactly.
+
+        Raises `OutOfTime` when that takes until `end`, a moment of `time.process_time`.
+        """
+        extremes: list[SetExtremes] = []
+        for y, column in enumerate(columns):
+            check_time(end)
+            extremes.append(self.extremes(column, y))
         highs, lows, ratios = zip(*extremes, strict=True)
         return SetExtremes(_largest(highs), _largest(lows), _largest(ratios))
 

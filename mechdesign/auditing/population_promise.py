@@ -23,7 +23,9 @@ Causes and remedy are searched in floating point; the budgets that are reported 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -31,7 +33,13 @@ import numpy as np
 
 from mechdesign.auditing.columns import Entries, columns_on, released_part
 from mechdesign.auditing.extremes import Achieved
-from mechdesign.auditing.population_extremes import Bound, Population, achieved_of
+from mechdesign.auditing.population_extremes import (
+    Bound,
+    OutOfTime,
+    Population,
+    achieved_of,
+    check_time,
+)
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.binomial import SCALE
 from mechdesign.core.limits import LiftLimits
@@ -112,19 +120,24 @@ def population_promise(
     notion: Notion | None = None,
     *,
     chosen: ConfidenceSet | None = None,
+    seconds: float | None = None,
 ) -> PopulationPromise:
     """What `channel` promises of the population that the counts of `joint` are a sample of.
 
     `chosen` is the confidence set that the channel was designed for, if it was: then it keeps its
-    promise for the population, so no remedy is searched.
+    promise for the population, so no remedy is searched. After `seconds` of processor time the
+    remedy is left out; if the figures are not there by then, `OutOfTime` is raised.
     """
+    end = None
+    if seconds is not None:
+        end = time.process_time() + seconds
     joint = released_part(channel, joint)
     released = Released(
         channel.outputs, columns_on(channel, joint), channel.denominator
     )
     if chosen is None:
-        return promise_of(released, joint, notion, confidence_set(joint))
-    return promise_of(released, joint, notion, chosen, with_remedy=False)
+        return promise_of(released, joint, notion, confidence_set(joint), end=end)
+    return promise_of(released, joint, notion, chosen, with_remedy=False, end=end)
 
 
 def promise_of(
@@ -134,17 +147,20 @@ def promise_of(
     confidence: ConfidenceSet,
     *,
     with_remedy: bool = True,
+    end: float | None = None,
 ) -> PopulationPromise:
     """`population_promise` of a channel that is given in integers.
 
-    `with_remedy` tries to merge outputs, unless there are too many.
+    `with_remedy` tries to merge outputs, unless there are too many; `end` is a moment of
+    `time.process_time`.
     """
     population = Population(confidence, joint.useful_counts)
-    worst = population.worst(released.columns)
+    worst = population.worst(released.columns, end)
     size = len(released.columns) * len(joint.sensitive) * len(joint.useful)
     merged: Merged | None = None
     if with_remedy and size <= MOST_TRIED:
-        merged = _remedy(released, joint, notion, population)
+        with suppress(OutOfTime):
+            merged = _remedy(released, joint, notion, population, end)
     return PopulationPromise(
         level=confidence.level,
         achieved=achieved_of(worst),
@@ -203,11 +219,16 @@ def _cause(
 
 
 def _remedy(
-    released: Released, joint: Joint, notion: Notion | None, population: Population
+    released: Released,
+    joint: Joint,
+    notion: Notion | None,
+    population: Population,
+    end: float | None,
 ) -> Merged | None:
     """What merging the worst output with the one that mends it best gives, a few times.
 
-    None if it does not lower the largest usage of a budget enough to be worth showing.
+    None if it does not lower the largest usage of a budget enough to be worth showing. Raises
+    `OutOfTime` from `end` on.
     """
     if notion is None or notion.limits.mean is not None:
         notion = LIP(1.0)
@@ -215,12 +236,15 @@ def _remedy(
     limits = notion.limits.loosest
     columns: list[Entries] = list(released.columns)
     groups: list[tuple[str, ...]] = [(label,) for label in released.outputs]
-    usages = [population.extremes(column).usage(limits) for column in columns]
+    usages: list[float] = []
+    for column in columns:
+        check_time(end)
+        usages.append(population.extremes(column).usage(limits))
     before = max(usages)
     # At least two outputs are left: a single one would release nothing.
     for _ in range(min(MOST_MERGERS, len(columns) - 2)):
         y = usages.index(max(usages))
-        merger = _best_merger(columns, y, population, limits)
+        merger = _best_merger(columns, y, population, limits, end)
         columns[merger.partner] = merger.column
         groups[merger.partner] += groups[y]
         usages[merger.partner] = merger.usage
@@ -243,12 +267,17 @@ class _Merger(NamedTuple):
 
 
 def _best_merger(
-    columns: Sequence[Entries], y: int, population: Population, limits: LiftLimits
+    columns: Sequence[Entries],
+    y: int,
+    population: Population,
+    limits: LiftLimits,
+    end: float | None,
 ) -> _Merger:
     """The merger of the output `y` that uses least of the limits, of equal ones the first."""
     mergers: list[_Merger] = []
     for k, column in enumerate(columns):
         if k != y:
+            check_time(end)
             merged = _sum(columns[y], column)
             usage = population.extremes(merged).usage(limits)
             mergers.append(_Merger(k, merged, usage))

@@ -257,7 +257,7 @@ class ObjectiveOptions(options.KeptOptions):
                 objective = read_queries(self.name, symbols, text)
             else:
                 objective = read_costs(self.name, text)
-        return replace(
+        asked = replace(
             request,
             objective=objective,
             task=self.task_of(table, useful),
@@ -266,6 +266,14 @@ class ObjectiveOptions(options.KeptOptions):
             stay=parsing.stays_of(self.stay, symbols),
             forbid=parsing.pairs_of(self.forbid, _known(request)),
         )
+        # A request does not know whether False was said, and with free outputs it is the default.
+        is_column = not asked.publishes_rows
+        if self.free_frequencies and is_column and asked.has_free_outputs:
+            raise InputError(
+                "--free-frequencies is for channels on the column's own symbols: say what these "
+                "should cost with --objective truth, distance or COSTS.csv"
+            )
+        return asked
 
 
 def _known(request: DesignRequest) -> tuple[str, ...]:

@@ -43,6 +43,13 @@ EXAMPLE = (
 )
 
 
+NOT_CORRECTED = (
+    "the release has draws in place of empty or unknown cells, and estimates from released {} "
+    "cannot be corrected for them: design with --missing symbol, or release the records that have "
+    "all cells"
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class EstimateOptions:
     """The estimate and its intervals."""
@@ -97,7 +104,8 @@ def estimate(
     # the user would take an ignored one for obeyed.
     loaded = load(channel)
     if isinstance(loaded, md.BoxChannel) and asked.of is not None:
-        _refuse_other_cells(released, loaded, others, "boxes")
+        if _has_other_cells(released, loaded, others):
+            raise InputError(NOT_CORRECTED.format("boxes"))
         _estimate_boxes(reporter, released, loaded, text, asked, reading, common)
         return
     if asked.any_data:
@@ -108,10 +116,16 @@ def estimate(
         # Frequencies of boxes; `show` says which rows each of them has.
         loaded = loaded.single()
     if loaded.keeps_law and asked.by is None and not as_csv:
-        _refuse_other_cells(released, loaded, others, "columns")
-        file = _ReleasedFile(released, columns, published, others, reading, text)
-        _estimate_shares(reporter, file, loaded, asked, common)
-        return
+        has_others = _has_other_cells(released, loaded, others)
+        is_row = len(loaded.useful.columns) > 1
+        if has_others and is_row:
+            raise InputError(NOT_CORRECTED.format("columns"))
+        # The shares of a file with other records are not those of its column, so they are
+        # estimated like those of any channel, and corrected.
+        if not has_others:
+            file = _ReleasedFile(released, columns, published, others, reading, text)
+            _estimate_shares(reporter, file, loaded, asked, common)
+            return
     if asked.of is not None:
         raise InputError(
             "--of names columns of released rows; a channel of one column estimates its own"
@@ -131,13 +145,10 @@ class _ReleasedFile(NamedTuple):
     text: table_options.TextFormat
 
 
-def _refuse_other_cells(
-    released: str,
-    channel: md.Channel | md.BoxChannel,
-    others: OtherCells,
-    kind: str,
-) -> None:
-    """Refuse to estimate from released rows or boxes with records without a symbol among them."""
+def _has_other_cells(
+    released: str, channel: md.Channel | md.BoxChannel, others: OtherCells
+) -> bool:
+    """Whether records without a symbol may be among the released ones."""
     from mechdesign.analysis.release_facts import facts_of_release
     from mechdesign.release.policies import Policy, recorded_rules
 
@@ -149,12 +160,7 @@ def _refuse_other_cells(
     if policy is None:
         # Without a manifest the channel says what `apply` does by default.
         policy = Policy.recorded(recorded_rules([channel]))
-    if not policy.lets_nothing_through:
-        raise InputError(
-            f"the release has draws in place of empty or unknown cells, and estimates from "
-            f"released {kind} cannot be corrected for them: design with --missing symbol, or "
-            "release the records that have all cells"
-        )
+    return not policy.lets_nothing_through
 
 
 def _estimate_column(

@@ -6,6 +6,8 @@ The first character decides, except that numbers with a sign are no formulas: ``
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 
 FORMULAS = "=+-@\t\r"
@@ -20,3 +22,14 @@ def as_text(cell: str) -> str:
     if cell and cell[0] in FORMULAS and not re.fullmatch(NUMBER, cell):
         return f"'{cell}"
     return cell
+
+
+def csv_as_text(text: str) -> str:
+    """A CSV with commas, as this program writes one, whose formulas have an apostrophe before
+    them.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    for row in csv.reader(io.StringIO(text, newline="")):
+        writer.writerow([as_text(cell) for cell in row])
+    return out.getvalue()

@@ -211,7 +211,11 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             self._own_key = Key.fresh()
         self._left_out: list[str] = []
         if not options.keep_sensitive:
-            self._left_out = self._sensitive_columns()
+            released_columns = self.channel_.useful.columns
+            for name in self._sensitive_columns():
+                # A sensitive column that is released itself is replaced, and not left out.
+                if name not in released_columns:
+                    self._left_out.append(name)
         # What `transform` gets may lack the sensitive columns, and must have the same digest.
         released = table.without(self._left_out)
         self._names_out = list(self._recipe().plan(released.names).header)
@@ -328,7 +332,11 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             )
         sensitive = _names(self.sensitive)
         useful = _names(self.useful) or self._other_columns(table)
-        columns = [encode(table.column(name), name) for name in (*sensitive, *useful)]
+        named = (*sensitive, *useful)
+        if sensitive == useful:
+            # The released columns themselves are protected: a tally has each column once.
+            named = sensitive
+        columns = [encode(table.column(name), name) for name in named]
         if not sensitive:
             name = "y"
             while name in table.names:

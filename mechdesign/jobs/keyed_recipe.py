@@ -39,6 +39,7 @@ from mechdesign.core.errors import InputError, StartAgain
 from mechdesign.core.files import PathLike
 from mechdesign.formats.census import Content
 from mechdesign.formats.digests import RecordCensus, RowHasher
+from mechdesign.formats.formulas import csv_as_text
 from mechdesign.formats.opening import Batch
 from mechdesign.formats.urls import FRAME, LAZY
 from mechdesign.jobs.bare_records import BareRecords
@@ -189,8 +190,15 @@ class KeyedRecipe(GroupedRecipe):
         """
         codebook = None
         if run.sides.codebook is not None:
-            codebook = self.codebook()
+            codebook = self._codebook_of(run)
         return run.sides.hold(finished.output or "", codebook)
+
+    def _codebook_of(self, run: FileRun) -> str:
+        """The codebook as it is written beside an output: escaped where that is."""
+        text = self.codebook()
+        if run.format.escape:
+            return csv_as_text(text)
+        return text
 
     def _drawer_of(self, job: Job, header: Sequence[Any]) -> Drawer:
         """A drawer with the keys of a job, and the symbols that it released records with before."""
@@ -247,7 +255,7 @@ class KeyedRecipe(GroupedRecipe):
                 out.part_of_side(path).write_text(text, encoding="utf-8")
         if run.sides.codebook is not None:
             codebook = out.part_of_side(run.sides.codebook)
-            codebook.write_bytes(self.codebook().encode())
+            codebook.write_bytes(self._codebook_of(run).encode())
         return sha256
 
     def _manifest(

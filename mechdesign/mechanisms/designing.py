@@ -37,7 +37,7 @@ from mechdesign.mechanisms.least_leakage import for_share
 from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
 from mechdesign.mechanisms.plan_design import PlanRequest, plan_design
 from mechdesign.mechanisms.population import PopulationRules
-from mechdesign.mechanisms.population_advice import confident
+from mechdesign.mechanisms.population_advice import confident, time_left
 from mechdesign.mechanisms.posteriors import check_optimum, check_polytope
 from mechdesign.mechanisms.query_design import for_queries
 from mechdesign.mechanisms.request import GAP, DesignRequest, names_of_columns
@@ -57,6 +57,16 @@ Arguments = ParamSpec("Arguments")
 
 
 def design_requested(request: DesignRequest) -> Design:
+    """The design of a request (`_requested`), with the time that is left of its limit."""
+    before = time.process_time()
+    result = _requested(request)
+    if request.time_limit is None:
+        return result
+    spent = time.process_time() - before
+    return replace(result, time_left=time_left(request.time_limit, spent))
+
+
+def _requested(request: DesignRequest) -> Design:
     """Compute the channel of a request, proven private in exact arithmetic.
 
     Raises

@@ -24,6 +24,7 @@ from mechdesign.auditing.composition import Composition
 from mechdesign.auditing.demands import own_budgets
 from mechdesign.auditing.law import Law
 from mechdesign.auditing.measures import Utility, utility
+from mechdesign.auditing.population_extremes import OutOfTime
 from mechdesign.auditing.population_promise import PopulationPromise, population_promise
 from mechdesign.auditing.strata import given_achieved
 from mechdesign.auditing.verdict import Achieved, Used
@@ -191,6 +192,9 @@ class Design(Displayed):
         labels.
     smallest_group : int
         Least number of records that share a released row.
+    time_left : float or None
+        Processor seconds that the time limit leaves for the figure for the population; None without
+        a limit.
     """
 
     channel: Channel
@@ -218,6 +222,7 @@ class Design(Displayed):
     law: Law | None = field(default=None, repr=False)
     truth: dict[str, float] | None = None
     smallest_group: int = 1
+    time_left: float | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
         # Rounded down: no share may look larger than it is.
@@ -259,10 +264,10 @@ class Design(Displayed):
     def population(self) -> PopulationPromise | None:
         """The promise for the population: for the set of the design, or at 95 %.
 
-        None without counts of records.
+        None without counts of records, and where it takes longer than `time_left`.
         """
         joint = self.channel.joint
-        if joint is None or not joint.is_counts or joint.sensitive.protects_columns:
+        if joint is None or not self.has_population:
             return None
         # Nearly every row of many columns is that of few records, of which nothing holds for the
         # population; a channel of rows is about the table, or one of boxes.
@@ -271,6 +276,24 @@ class Design(Displayed):
         return population_promise(
             self.channel, joint, self.notion, chosen=self.confidence
         )
+        try:
+            return population_promise(
+                self.channel,
+                joint,
+                self.notion,
+                chosen=self.confidence,
+                seconds=self.time_left,
+            )
+        except OutOfTime:
+            return None
+
+    @property
+    def has_population(self) -> bool:
+        """Whether the records are a sample of a population that something can be said of."""
+        joint = self.channel.joint
+        if joint is None:
+            return False
+        return joint.is_counts and not joint.sensitive.protects_columns
 
 
 def finish(

@@ -5,10 +5,11 @@ stay true, moved numbers.
 was reached is rounded to what claims less, and bounds are rounded outwards. What was asked for
 comes as a dict (`LeastKept.asked`), the `Objective` of the channel file, such as: ::
 
-    {"name": "distance", "distance": "absolute", "keep_frequencies": False,
+    {"name": "distance", "distance": "absolute", "keep_frequencies": True,
      "stay": {}, "forbid": (("18", "64"),), "constraints": 0}
 
-That is: move numbers least, and never release 18 as 64. The name "truth" asks to change the fewest
+That is: move numbers least, keep the expected share of each of them (the default), and never
+release 18 as 64. The name "truth" asks to change the fewest
 records instead. `number_blocks` follows where the symbols are numbers: how far they move (`Moved`),
 and a histogram of their shares before and after.
 """
@@ -114,7 +115,10 @@ def _frequency_texts(least: LeastKept, useful: str) -> list[str]:
     deviation = least.frequency_deviation
     if least.asked["keep_frequencies"]:
         size = "up to the rounding to integers"
-        if deviation is not None:
+        if deviation == 0.0:
+            # It was rounded up, so this 0 is exact.
+            size = "exactly"
+        elif deviation is not None:
             size = f"to within {at_most(deviation)}"
         return [
             f"The expected share of every value of {useful} is that of the table, {size}."

@@ -248,6 +248,9 @@ class Distorted:
     def add(self, points, costs):
         self._master.add(points, costs)
 
+    def keep(self, selection):
+        self._master.keep(selection)
+
     def solve(self, time_limit, box=None):
         solution = self._master.solve(time_limit, box)
         self._left -= 1

@@ -31,6 +31,11 @@ class CvxpyMaster:
         self._points = Points.concatenate([self._points, points])
         self._costs = np.concatenate([self._costs, costs])
 
+    def keep(self, selection: NDArray[np.intp]) -> None:
+        """Delete all columns but those of the selection."""
+        self._points = self._points.take(selection)
+        self._costs = self._costs[selection]
+
     def solve(self, time_limit: float, box: PriceBox | None = None) -> MasterSolution:
         """Optimise from nothing."""
         import cvxpy

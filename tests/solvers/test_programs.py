@@ -64,6 +64,30 @@ def test_weights_and_prices_are_optimal(Master, seed, n, k):
     assert (costs - points.dot(found.dual)).min() > -1e-7
 
 
+@pytest.mark.parametrize("Master", MASTERS)
+@pytest.mark.parametrize("boxed_first", [False, True])
+def test_columns_can_be_deleted(Master, boxed_first):
+    """The others are numbered anew, in their order, and the optimum is over them alone."""
+    points, costs, target = columns(2, 6, 40)
+    master = Master(target)
+    master.add(points, costs)
+    box = None
+    if boxed_first:
+        box = PriceBox(np.full(6, -5.0), np.full(6, 5.0))
+    first = master.solve(60.0, box)
+    # Columns in use, and every third of the others.
+    kept = np.flatnonzero((first.weights > 0.0) | (np.arange(len(costs)) % 3 == 0))
+    master.keep(kept)
+    rest = points.take(kept)
+    found = master.solve(60.0)
+    assert found.is_optimal
+    assert found.value == pytest.approx(plain(rest, costs[kept], target), abs=1e-7)
+    np.testing.assert_allclose(rest.combine(found.weights), target, atol=1e-7)
+    more = Points.units(range(6), 6)
+    master.add(more, np.zeros(6))
+    assert master.solve(60.0).value == pytest.approx(0.0, abs=1e-7)
+
+
 def test_back_ends_agree():
     for seed in range(5):
         points, costs, target = columns(seed, 6, 40)

@@ -57,3 +57,21 @@ def test_refusals_name_the_file_and_no_cell(content, message):
 def test_missing_file():
     with pytest.raises(InputError, match=r"nowhere.csv cannot be read: No such file"):
         read_path("nowhere.csv")
+
+
+def test_a_label_of_megabytes_is_no_category():
+    cell = "x" * 10_001
+    with pytest.raises(
+        InputError, match=r"the column 'b' has a cell of more than 10,000 char"
+    ):
+        read_content("a.csv", f"a,b\n1,{cell}\n2,y\n".encode())
+    assert read_content("a.csv", f"a,b\n1,{cell[1:]}\n".encode()).records == 1
+
+
+def test_more_columns_than_a_page_shows():
+    header = ",".join(f"c{k}" for k in range(1_001))
+    content = f"{header}\n{header}\n".encode()
+    with pytest.raises(
+        InputError, match=r"there are 1,001 columns, and the page shows 1,000"
+    ):
+        read_content("a.csv", content)

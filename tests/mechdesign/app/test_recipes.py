@@ -165,3 +165,22 @@ def test_script_runs_by_itself(people, tmp_path):
     assert content_of((tmp_path / "channel.json").read_text()) == page_channel(
         choice, table
     )
+
+
+def test_a_file_whose_name_is_an_option(tmp_path, monkeypatch):
+    """The line of design.sh took --output=x.csv for an option."""
+    monkeypatch.chdir(tmp_path)
+    rows = [("-s", "-u")] + [
+        ("ill", "a"),
+        ("well", "b"),
+        ("ill", "b"),
+        ("well", "a"),
+    ] * 9
+    name = "--output=x.csv"
+    (tmp_path / name).write_text("".join(f"{s},{u}\n" for s, u in rows))
+    choice = Choice(roles={"-s": "protect", "-u": "release"})
+    words = shlex.split(command_of(choice, read_path(name)))
+    assert words[:3] == ["mechdesign", "design", f"./{name}"]
+    assert main(words[1:]) == 0
+    assert (tmp_path / "channel.json").exists()
+    assert not (tmp_path / "x.csv").exists()

@@ -16,7 +16,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.app.server import HOST, LocalServer
-from mechdesign.app.session import Session
+from mechdesign.app.session import TASKS, Session
 from mechdesign.core.errors import InputError
 from tests.mechdesign.app.tasks import broken, endless
 
@@ -381,3 +381,75 @@ def test_rows_for_the_population(served, people, tmp_path):
     act(address, "curve", **BOXES)
     assert wait(address)["place"] == "budget"
     assert session.curve[0].kept < session.curve[-1].kept
+
+
+def place_and_error(session):
+    return session.place, session.error
+
+
+def test_a_damaged_parquet_file_is_one_sentence(served, people):
+    import pandas as pd
+
+    session, address = served
+    pd.read_csv(people).to_parquet(people.with_suffix(".parquet"))
+    whole = people.with_suffix(".parquet").read_bytes()
+    for content in (
+        whole[: len(whole) // 2],
+        whole[:-20] + b"\0" * 20,
+        b"PAR1" + b"x" * 99,
+    ):
+        assert post(address + "upload?name=a.parquet", content) == "error"
+        assert "a.parquet: this is no Parquet file that can be read" in session.error
+
+
+def test_a_form_that_is_not_utf_8(served, people):
+    _, address = served
+    post(address + "upload?name=people.csv", people.read_bytes())
+    for content in (b"factor=\xff", b"factor=%ff"):
+        request = urllib.request.Request(address + "act", data=content)
+        assert refusal_of(request) == (400, "The form is not UTF-8.\n")
+
+
+@pytest.mark.parametrize(
+    "field", ["factor", "level", "merge_rare", "time_limit", "bins-3"]
+)
+@pytest.mark.parametrize(
+    "number", ["1" * 6_000, "1." + "0" * 6_000, "0." + "1" * 6_000]
+)
+def test_a_number_of_thousands_of_digits(served, people, field, number):
+    session, address = served
+    post(address + "upload?name=people.csv", people.read_bytes())
+    act(address, "design", **{field: number})
+    assert place_and_error(session) == (
+        "error",
+        "a number has more than 60 digits: write a shorter one",
+    )
+
+
+def test_an_upload_of_another_window_does_not_end_a_search(served, people, monkeypatch):
+    session, address = served
+    post(address + "upload?name=people.csv", people.read_bytes())
+    monkeypatch.setitem(TASKS, "design", ("Designing", endless))
+    act(address, "design")
+    work = session.work
+    assert post(address + "upload?name=other.csv", people.read_bytes()) == "error"
+    assert session.error == "Something is running: wait for it, or cancel it."
+    assert session.work is work
+    assert session.running
+    post(address + "cancel")
+    assert post(address + "upload?name=other.csv", people.read_bytes()) == "roles"
+
+
+def test_browsers_that_hang_up_print_nothing(served, capfd):
+    _, address = served
+    _, _, place, token, _ = address.split("/")
+    host, port = place.split(":")
+    for path in ("upload?name=a.csv", "act"):
+        for _ in range(5):
+            with socket.create_connection((host, int(port))) as browser:
+                head = f"POST /{token}/{path} HTTP/1.1\r\nHost: {place}\r\n"
+                browser.sendall(f"{head}Content-Length: 100000\r\n\r\nabc".encode())
+    time.sleep(0.5)
+    assert get(address)
+    captured = capfd.readouterr()
+    assert captured.err == ""

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import mechdesign as md
 from mechdesign import InputError, Joint, design
+from mechdesign.auditing import population_extremes
+from mechdesign.auditing import population_promise as population_promise_module
 from mechdesign.auditing.population import audit_population
+from mechdesign.auditing.population_extremes import OutOfTime
 from mechdesign.auditing.population_promise import population_promise
 from mechdesign.channel.channel import Channel
 from mechdesign.notions import ALIP, LDP, LIP, Chi2Lift
+from mechdesign.report.first_screen import _population_text
 from mechdesign.tables.confidence import confidence_set
 
 TABLE = [[2000, 1500, 2, 900, 700], [1500, 2100, 9, 800, 600], [900, 800, 1, 700, 900]]
@@ -117,3 +123,57 @@ def test_nothing_is_merged_for_a_design_with_confidence_or_with_too_many_outputs
     untried = population_promise(channel, joint)
     assert untried.merged is None
     assert untried.achieved == tried.achieved
+
+
+class Clock:
+    """Processor time that passes by a second whenever somebody looks."""
+
+    def __init__(self, monkeypatch):
+        self.now = 0.0
+        for module in (population_extremes, population_promise_module):
+            monkeypatch.setattr(module.time, "process_time", self.look)
+
+    def look(self):
+        self.now += 1.0
+        return self.now
+
+
+def limited_design():
+    table = md.Joint.from_counts(
+        [[9, 4, 3, 7, 5], [2, 8, 5, 3, 6], [5, 5, 9, 1, 4]], useful="u", sensitive="s"
+    )
+    return md.design(table, md.ALIP(0.5, 0.5), time_limit=60)
+
+
+def test_the_figure_for_the_population_ends_with_its_time(monkeypatch):
+    design = limited_design()
+    assert 0.25 * 60 <= design.time_left <= 60
+    whole = replace(design).population
+    assert whole is not None
+    outputs = len(design.channel.outputs)
+    Clock(monkeypatch)
+    # First the remedy is left out, then the figure itself.
+    promise = replace(design, time_left=outputs + 1.5).population
+    assert promise.achieved == whole.achieved
+    assert promise.merged is None
+    late = replace(design, time_left=outputs - 1.5)
+    assert late.population is None
+    assert late.has_population
+    with pytest.raises(OutOfTime):
+        population_promise(design.channel, design.channel.joint, seconds=1.0)
+    assert replace(design, time_left=None).population.achieved == whole.achieved
+
+
+def test_the_first_screen_says_that_the_figure_is_missing():
+    design = replace(limited_design(), time_left=0.0)
+    text = " ".join(_population_text(design).split())
+    assert (
+        text == "Population: not computed within the time limit; `audit` computes it."
+    )
+
+
+def test_without_a_limit_there_is_none():
+    table = md.Joint.from_counts([[9, 4, 3], [2, 8, 5]], useful="u", sensitive="s")
+    design = md.design(table, md.ALIP(0.5, 0.5))
+    assert design.time_left is None
+    assert design.population is not None

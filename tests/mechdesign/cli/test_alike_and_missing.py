@@ -182,3 +182,35 @@ def test_columns_of_rows_are_not_estimated_through_draws_for_empty_cells(alike, 
         (alike / "out.csv.manifest.json").unlink(missing_ok=True)
     known = run("estimate", "out.csv", "--channel", "c.json", "--missing", "refuse")
     assert known.code == 0
+
+
+def test_a_column_whose_law_is_kept_is_corrected_like_any_other(alike, run):
+    options = ("--objective", "truth", "--missing", "marginal")
+    assert design(run, "gaps.csv", *options).code == 0
+    assert run("apply", "c.json", "gaps.csv", "out.csv", *SEED, "--shuffle").code == 0
+    command = ("estimate", "out.csv", "--channel", "c.json", "--json")
+    assert run(*command).record["method"] == "bounds"
+    known = run(*command, "--missing-share", "0.2").record
+    assert known["method"] == "unbiased"
+    assert "20 % of the records had empty cells" in " ".join(known["notices"])
+
+
+def test_rows_with_a_title_are_checked_beside_their_original(alike, run):
+    rows = ["Survey 2024", "job,town,income"]
+    for job, town, income in (
+        ("clerk ", "n", "low"),
+        ("clerk", "s", "high"),
+        ("nurse", "n", "high"),
+        ("nurse", "s", "low"),
+    ):
+        rows += [f"{job},{town},{income}"] * 20
+    (alike / "rows.csv").write_text("\n".join(rows) + "\n")
+    options = ("--sensitive", "income", "--release", "job,town", "--epsilon", "1")
+    options += ("--trim", "--skip-lines", "1", "--output", "c.json")
+    assert run("design", "rows.csv", *options).code == 0
+    skip = ("--skip-lines", "1")
+    release = ("apply", "c.json", "rows.csv", "out.csv", *SEED, "--keep-order", *skip)
+    assert run(*release).code == 0
+    check = ("check", "out.csv", "--channel", "c.json", "--original", "rows.csv")
+    result = run(*check, *skip, "--ignore", "income")
+    assert result.code == 0, (result.out, result.err)

@@ -121,7 +121,9 @@ TRIED = {
     "--keep-frequencies": Tried(
         None, beside=("--objective", "truth"), alone=("merged",)
     ),
-    "--free-frequencies": Tried(None),
+    "--free-frequencies": Tried(
+        None, beside=("--objective", "truth"), alone=("merged",)
+    ),
     "--stay": Tried("0.9", beside=("--objective", "truth"), alone=BOXES),
     "--forbid": Tried(
         "1:2", crossed="1, u:2, u", beside=("--objective", "truth"), alone=BOXES
@@ -169,7 +171,10 @@ SAME = {
         "it decides what follows a search that fails",
     ),
     **dict.fromkeys(
-        [("--keep-frequencies", shape) for shape in ("rows", "given", "confident")],
+        [
+            ("--keep-frequencies", shape)
+            for shape in ("column", "crossed", "rows", "given", "confident")
+        ],
         "it is the default there",
     ),
 }

@@ -144,6 +144,16 @@ def test_bad_costs(
         ),
         (["--stay", "0.5"], 2, "are for channels on the column's own symbols"),
         (
+            ["--free-frequencies"],
+            2,
+            "--free-frequencies is for channels on the column's own symbols",
+        ),
+        (
+            ["--objective", "frequencies", "--free-frequencies"],
+            2,
+            "--free-frequencies is for channels on the column's own symbols",
+        ),
+        (
             ["--objective", "truth", "--stay", "0.5", "--stay", "0.6"],
             2,
             "--stay gives a share twice",
@@ -547,3 +557,37 @@ def test_dates_move_by_days(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     shown = float(said.split("On average day moves by ")[1].split(" days;")[0])
     assert days <= shown <= 1.001 * days
     assert "days. " in said.split("comes below ")[1]
+
+
+def test_many_symbols_go_through_every_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A plan with row sums of its own: designed, audited, applied, checked, exported, reported."""
+    random_ = random.Random(1)
+    rows = []
+    for _ in range(6000):
+        job = random_.randrange(170)
+        rows.append(("ab"[random_.random() < 0.3 + 0.2 * (job % 3 == 0)], f"j{job}"))
+    records, jobs = tmp_path / "in.csv", tmp_path / "job.csv"
+    records.write_text("s,job\n" + "".join(f"{s},{job}\n" for s, job in rows))
+    jobs.write_text("job\n" + "".join(f"{job}\n" for _, job in rows))
+    channel, out, report = (
+        str(tmp_path / name) for name in ("c.json", "out.csv", "r.md")
+    )
+    asked = ["--sensitive", "s", "--useful", "job", "--notion", "ldp", "--epsilon"]
+    typed = [*asked, "0.3", "--objective", "truth", "--output", channel]
+    assert main(["design", str(records), *typed, "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["frequency_deviation"] == 0.0
+    assert Channel.load(channel).totals is not None
+    assert main(["audit", channel]) == 0
+    assert main(["apply", channel, str(jobs), out, "--keep-order"]) == 0
+    assert main(["check", out, "--channel", channel]) == 0
+    assert main(["estimate", out, "--channel", channel]) == 0
+    assert main(["report", channel, "--report", report]) == 0
+    assert "is that of the table, exactly." in Path(report).read_text()
+    capsys.readouterr()
+    assert main(["export", channel, "--to", "csv"]) == 0
+    done = capsys.readouterr()
+    assert "rounded to multiples of 2^-53" in " ".join(done.err.split())
+    assert len(done.out.splitlines()) > 170

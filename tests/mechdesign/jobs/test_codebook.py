@@ -89,3 +89,32 @@ def test_a_codebook_that_tells_of_the_table_says_so(channel, tmp_path):
             line["p_symbol_given_output"] for line in read(tmp_path / f"{name}.book")
         }
         assert (values == {""}) == (name == "two")
+
+
+@pytest.mark.parametrize("escaped", [True, False])
+def test_formulas_in_a_codebook_are_escaped_as_in_the_output(tmp_path, escaped):
+    """A label that is a formula would be run by the spreadsheet that opens the codebook."""
+    joint = Joint.from_counts(
+        [[3, 1], [1, 3]],
+        useful_labels=["=1+2", "plain"],
+        useful="+job",
+        sensitive="s",
+    )
+    channel = Channel(joint.useful, ("=y", "-5"), ((3, 1), (1, 3)), 4, joint=joint)
+    cells = np.random.default_rng(1).choice(["=1+2", "plain"], 200)
+    pd.DataFrame({"+job": cells}).to_csv(tmp_path / "in.csv", index=False)
+    options = {"codebook": tmp_path / "book.csv", "escape_formulas": escaped}
+    for _ in range(2):
+        done = sanitise_file(
+            channel,
+            tmp_path / "in.csv",
+            tmp_path / "out.csv",
+            ledger=tmp_path / "l.db",
+            **options,
+        )
+    # The second run compares the codebook with what it would write, and has nothing to do.
+    assert done.already
+    sign = "'" if escaped else ""
+    lines = read(tmp_path / "book.csv")
+    assert {line["output"] for line in lines} == {f"{sign}=y", "-5"}
+    assert {line[f"{sign}+job"] for line in lines} == {f"{sign}=1+2", "plain"}

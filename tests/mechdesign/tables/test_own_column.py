@@ -128,3 +128,22 @@ def test_a_release_replaces_the_column():
     released = md.sanitise(table, channel, insecure_seed=1)
     assert list(released.columns) == ["x"]
     assert set(released["x"]) <= set(channel.outputs)
+
+
+def test_the_transformer_protects_the_column_itself():
+    table = pd.DataFrame({"x": ["a", "b", "c", "c"] * 20, "z": range(80)})
+    release = md.ReleaseTransformer(
+        md.LDP(1.0), sensitive="x", useful="x", keep="z", keep_order=True
+    )
+    released = release.fit_transform(table)
+    assert list(released.columns) == ["x", "z"]
+    assert not set(released["x"]) & {"a", "b", "c"}
+    joint = Joint.from_table(table, sensitive="x", useful="x")
+    assert release.channel_.joint == joint
+
+
+def test_lazy_tables():
+    pl = pytest.importorskip("polars")
+    table = pl.DataFrame({"x": ["a", "b", "a"]}).lazy()
+    joint = Joint.from_table(table, sensitive="x", useful="x")
+    assert joint.counts == ((2, 0), (0, 1))
