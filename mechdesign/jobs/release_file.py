@@ -98,7 +98,7 @@ def sanitise_file(
         Called with the bytes read; the input is read twice.
     **options : fields of `ReleaseOptions`
         columns, identity, form, into, policy, keep_sensitive, correlated, drop, keep, shuffle,
-        keep_order, changed, fresh_draw, insecure_seed; explained in
+        keep_order, changed, fresh_draw, draws, insecure_seed; explained in
         ``help(mechdesign.jobs.options.ReleaseOptions)``.
 
     Returns

@@ -63,6 +63,9 @@ def design_requested(request: DesignRequest) -> Design:
     if request.time_limit is None:
         return result
     spent = time.process_time() - before
+    # A channel for boxes is proven for the population, and computes nothing of it later.
+    if not isinstance(result, Design):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return result
     return replace(result, time_left=time_left(request.time_limit, spent))
 
 
@@ -284,7 +287,8 @@ def _with_fields_as_keywords(
         for name in COLUMN_ARGUMENTS:
             if name in kwargs:
                 columns[name] = kwargs.pop(name)
-        if columns:
+        names_columns = any(name in kwargs for name in ("useful", "release", "given"))
+        if columns or (names_columns and not isinstance(joint, Joint)):
             frame = joint
             columns["useful"] = _columns_to_read(kwargs)
             joint = _joint_of_frame(frame, columns)

@@ -23,7 +23,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -478,8 +478,9 @@ def _design(
         distance = request.distance or RANKS
     least = LeastCost(
         objective=Objective(
-            name=name,
-            distance=distance,
+            # Other words were refused with the costs.
+            name=cast("Any", name),
+            distance=cast("Any", distance),
             keep_frequencies=request.keep_law,
             stay=_stay_record(request),
             forbid=tuple((str(a), str(b)) for a, b in request.forbid),

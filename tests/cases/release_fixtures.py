@@ -3,36 +3,26 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from mechdesign.channel.record import ChannelRecord
+from mechdesign.channel.channel import Channel
 from mechdesign.tables.variable import Variable
 from tests.cases.released_records import SETTINGS, city_channel, mixing_channel
 
 D = 2**53
 
 
-@dataclass(frozen=True)
-class StandIn:
-    """A channel as far as applying it goes."""
-
-    useful: Variable
-    outputs: tuple[str, ...]
-    rows: tuple[tuple[int, ...], ...]
-    sensitive: Variable | None = None
-    denominator: int = D
-    unseen: int = 0
-    joint: None = None
-    record: ChannelRecord = field(default_factory=ChannelRecord)
+def bare_channel(useful, outputs, rows, sensitive=None, **options) -> Channel:
+    """A channel without its table."""
+    return Channel(useful, outputs, rows, sensitive=sensitive, **options)
 
 
 @pytest.fixture
 def channel():
     """Publishes c as it is and merges a and b; nothing is random, so outputs can be foretold."""
-    return StandIn(
+    return bare_channel(
         Variable(("job",), (("a",), ("b",), ("c",))),
         ("c", "{a, b}"),
         ((0, D), (0, D), (D, 0)),
@@ -43,7 +33,7 @@ def channel():
 @pytest.fixture
 def coin():
     """A fair coin for every record."""
-    return StandIn(
+    return bare_channel(
         Variable(("job",), (("a",), ("b",))),
         ("head", "tail"),
         ((D // 2, D // 2), (D // 2, D // 2)),
@@ -53,7 +43,7 @@ def coin():
 @pytest.fixture
 def crossed():
     """X crossed from city and job, in this order."""
-    return StandIn(
+    return bare_channel(
         Variable(("city", "job"), (("p", "a"), ("p", "b"), ("q", "a"))),
         ("p, a", "rest"),
         ((D, 0), (0, D), (0, D)),

@@ -31,7 +31,10 @@ STRATA = (0, 0, 0, 1, 1, 1)
 def channels(draw, promise="relative"):
     """A channel that never changes k, and a table that may lack secrets in a stratum."""
     secrets = draw(st.integers(2, 3))
-    counts = [draw(st.lists(st.integers(0, 6), min_size=6, max_size=6)) for _ in range(secrets)]
+    counts = [
+        draw(st.lists(st.integers(0, 6), min_size=6, max_size=6))
+        for _ in range(secrets)
+    ]
     assume(all(map(any, counts)) and all(map(any, zip(*counts, strict=True))))
     rows = []
     for stratum in STRATA:
@@ -104,9 +107,7 @@ def test_the_worst_output_is_one_of_the_largest_share(channel):
 def test_an_example_by_hand():
     """The example of the module: lifts 1.6 in the stratum and 0.67 in total."""
     useful = Variable(("k", "a"), (("u", "x"), ("u", "y"), ("v", "x")))
-    joint = Joint(
-        Variable(("s",), (("s",), ("t",))), useful, ((2, 8, 50), (3, 27, 10))
-    )
+    joint = Joint(Variable(("s",), (("s",), ("t",))), useful, ((2, 8, 50), (3, 27, 10)))
     channel = Channel(
         useful=useful,
         outputs=useful.names,
@@ -150,11 +151,11 @@ def with_totals(draw):
     row = st.lists(st.integers(0, 9), min_size=outputs, max_size=outputs).filter(any)
     rows = [draw(row) for _ in range(n)]
     assume(all(map(any, zip(*rows, strict=True))))
-    counts = [draw(st.lists(st.integers(1, 6), min_size=n, max_size=n)) for _ in range(2)]
+    counts = [
+        draw(st.lists(st.integers(1, 6), min_size=n, max_size=n)) for _ in range(2)
+    ]
     useful = Variable(("x",), tuple((f"x{k}",) for k in range(n)))
-    joint = Joint(
-        Variable(("s",), (("p",), ("q",))), useful, tuple(map(tuple, counts))
-    )
+    joint = Joint(Variable(("s",), (("p",), ("q",))), useful, tuple(map(tuple, counts)))
     labels = tuple(f"y{k}" for k in range(outputs))
     totals = tuple(map(sum, rows))
     common = math.lcm(*totals)
@@ -201,7 +202,11 @@ def test_totals_change_no_joint_leakage_and_no_estimate(pair):
     labels = [own.outputs[k % len(own.outputs)] for k in range(50)]
     mine = md.estimate_frequencies(own, labels)
     other = md.estimate_frequencies(common, labels)
-    assert np.allclose(mine.to_frame().iloc[:, 1:].astype(float), other.to_frame().iloc[:, 1:].astype(float), equal_nan=True)
+    assert np.allclose(
+        mine.to_frame().iloc[:, 1:].astype(float),
+        other.to_frame().iloc[:, 1:].astype(float),
+        equal_nan=True,
+    )
 
 
 @settings(max_examples=20)

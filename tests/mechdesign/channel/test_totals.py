@@ -119,7 +119,10 @@ def test_equal_totals_are_one_denominator():
 
 def test_digests_know_totals_and_what_is_written():
     channel = made()
-    other = made(rows=((5, 2, 0, 0), (1, 4, 0, 0), (0, 0, 6, 0), (0, 0, 8, 3)), totals=(7, 5, 6, 11))
+    other = made(
+        rows=((5, 2, 0, 0), (1, 4, 0, 0), (0, 0, 6, 0), (0, 0, 8, 3)),
+        totals=(7, 5, 6, 11),
+    )
     labels = made(published=None, given=())
     renamed = made(
         published=OutputCells(("sex", "n", "b"), SYMBOLS),
@@ -238,7 +241,7 @@ def test_a_file_whose_hash_does_not_fit_is_refused(tmp_path):
     changed = text.replace("[5,2,0,0]", "[4,3,0,0]")
     assert changed != text
     (tmp_path / "c.json").write_text(changed, encoding="utf-8")
-    with pytest.raises(InputError, match="sha256|hash"):
+    with pytest.raises(InputError, match=r"sha256|hash"):
         md.load(tmp_path / "c.json")
 
 
@@ -261,7 +264,10 @@ def test_a_file_whose_hash_does_not_fit_is_refused(tmp_path):
             {"rows": ((5, 1, 1, 0), *ROWS[1:])},
             "row 'F, 1, x': the output 'M, 1, y' changes a given column",
         ),
-        ({"published": own_rows(USEFUL, range(3))}, "4 outputs, and published rows for"),
+        (
+            {"published": own_rows(USEFUL, range(3))},
+            "4 outputs, and published rows for",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(options, message):
@@ -432,9 +438,7 @@ def test_masses_and_posteriors_are_those_of_the_exact_law():
 
 def test_bins_are_found_for_the_texts_of_a_row():
     frame = pd.DataFrame({"s": list("pqpq") * 10, "n": list(range(8)) * 5})
-    joint = md.Joint.from_table(
-        frame, sensitive="s", useful="n", bins={"n": "0,4,inf"}
-    )
+    joint = md.Joint.from_table(frame, sensitive="s", useful="n", bins={"n": "0,4,inf"})
     channel = md.design(joint, md.LIP(0.5), release="n").channel
     assert channel.distribution("3") == channel.distribution(["3"])
     assert channel.distribution("3") == channel.distribution(channel.useful.symbols[0])
@@ -444,7 +448,9 @@ def test_a_changed_record_is_another_channel_and_the_same_draws():
     channel = made()
     noted = channel.with_record(replace(channel.record, promise_kind="relative"))
     assert channel_digest(noted) == channel_digest(channel)
-    with pytest.raises(InputError, match=r"promise \('odd'\) must be total or relative"):
+    with pytest.raises(
+        InputError, match=r"promise \('odd'\) must be total or relative"
+    ):
         ChannelRecord(promise_kind="odd")
 
 

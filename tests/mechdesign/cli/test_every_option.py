@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,6 @@ import pandas as pd
 import pytest
 
 from mechdesign.cli import design, line, main
-from mechdesign.core.errors import NAMES_OPTIONS
 
 SHAPES = {
     "column": ("--useful", "a"),
@@ -24,8 +22,10 @@ SHAPES = {
     "rows": ("--release", "a,b"),
     "given": ("--release", "a,b", "--given", "k", "--promise", "relative"),
     "confident": ("--release", "a,b", "--confidence", "0.9", "--slice-seed", "1"),
-    "merged": ("--useful", "a", "--confidence", "0.9", "--merge-rare", "40")
-    + ("--slice-seed", "1"),
+    "merged": (
+        *("--useful", "a", "--confidence", "0.9"),
+        *("--merge-rare", "40", "--slice-seed", "1"),
+    ),
 }
 
 BUDGET = ("--epsilon", "0.8")
@@ -118,10 +118,16 @@ TRIED = {
         beside=("--objective", "distance"),
         alone=BOXES,
     ),
-    "--keep-frequencies": Tried(None, beside=("--objective", "truth"), alone=("merged",)),
-    "--free-frequencies": Tried(None, beside=("--objective", "truth"), alone=("merged",)),
+    "--keep-frequencies": Tried(
+        None, beside=("--objective", "truth"), alone=("merged",)
+    ),
+    "--free-frequencies": Tried(
+        None, beside=("--objective", "truth"), alone=("merged",)
+    ),
     "--stay": Tried("0.9", beside=("--objective", "truth"), alone=BOXES),
-    "--forbid": Tried("1:2", crossed="1, u:2, u", beside=("--objective", "truth"), alone=BOXES),
+    "--forbid": Tried(
+        "1:2", crossed="1, u:2, u", beside=("--objective", "truth"), alone=BOXES
+    ),
     # How it is found.
     "--mechanism": Tried("complete-merging"),
     "--method": Tried("columns"),
@@ -151,7 +157,11 @@ WRITTEN = {"--output", "--public", "--full", "--all-measures", "--report"} | {
 
 SAME = {
     **dict.fromkeys(
-        [(option, shape) for option in ("--gap", "--time-limit") for shape in ("rows", "given")],
+        [
+            (option, shape)
+            for option in ("--gap", "--time-limit")
+            for shape in ("rows", "given")
+        ],
         "the optimum of a small plan is proven before either ends the search",
     ),
     ("--time-limit", "merged"): "the search of few symbols needs no time",
@@ -210,7 +220,9 @@ def tables(tmp_path_factory):
     latin = frame.assign(b=frame["b"].replace("u", "ü"), a=frame["a"].map("é{}".format))
     latin.to_csv(folder / "latin.csv", index=False, encoding="latin-1")
     text = (folder / "people.csv").read_text(encoding="utf-8")
-    (folder / "title.csv").write_text(f"A title above the header\n{text}", encoding="utf-8")
+    (folder / "title.csv").write_text(
+        f"A title above the header\n{text}", encoding="utf-8"
+    )
     odd = np.arange(count) % 2 == 0
     for name, marks in (("padded", ("", " ")), ("decomposed", ("\u00e9", "e\u0301"))):
         marked = frame.astype(str)

@@ -220,7 +220,11 @@ def test_reports_on_rows(table, run):
     )
     assert "Internal report: d.md." in written.out
     text = Path("d.md").read_text(encoding="utf-8")
-    for heading in ("What is promised", "What is kept", "When the promise does not hold"):
+    for heading in (
+        "What is promised",
+        "What is kept",
+        "When the promise does not hold",
+    ):
         assert heading in text
     record = run("report", "row.json", "--report", "r.json", "--json").record
     assert record["report"] == "r.json"

@@ -80,13 +80,17 @@ SCREENS = {
     "truth": ("--release", "a,b", "--epsilon", "0.8"),
     "one side": ("--release", "a,b", "--at-most-times", "2", "--output", "row.json"),
     "ldp": ("--release", "a,b", "--notion", "ldp", "--epsilon", "0.8"),
-    "given": ("--release", "b", "--given", "k", "--promise", "relative")
-    + ("--epsilon", "0.8"),
+    "given": (
+        *("--release", "b", "--given", "k"),
+        *("--promise", "relative", "--epsilon", "0.8"),
+    ),
     "free law": ("--release", "a,b", "--epsilon", "0.8", "--free-frequencies"),
     "stay": ("--release", "a,b", "--epsilon", "2", "--stay", "0.3"),
     "all": ("--release", "all", "--leave-out", "k", "--epsilon", "0.8"),
-    "information": ("--release", "a,b", "--epsilon", "0.8")
-    + ("--objective", "information"),
+    "information": (
+        *("--release", "a,b", "--epsilon", "0.8"),
+        *("--objective", "information"),
+    ),
 }
 
 
@@ -219,10 +223,16 @@ def test_a_file_is_released_row_by_row(table, run, ending):
         (("--release", "a,secret"), "column 'secret' cannot be released or given"),
         (("--release", "a", "--given", "secret"), "leave it out of --release and"),
         (("--release", "a,,b"), "contains an empty column name"),
-        (("--release", "a", "--given", "k,"), "--given 'k,' contains an empty column name"),
+        (
+            ("--release", "a", "--given", "k,"),
+            "--given 'k,' contains an empty column name",
+        ),
         (("--release", "zz"), "there is no column 'zz'"),
         (("--release", "a", "--useful", "b"), "leave --useful out"),
-        (("--release", "a", "--leave-out", "b"), "--leave-out belongs to --release all"),
+        (
+            ("--release", "a", "--leave-out", "b"),
+            "--leave-out belongs to --release all",
+        ),
         (("--release", "all", "--leave-out", "zz"), "the table has no column 'zz'"),
         (("--release", "all", "--leave-out", "a,b,k"), "leaves no column to release"),
         (("--release", "a", "--never", "a"), "must be COL=TEXT pairs with commas"),
@@ -401,7 +411,9 @@ def test_releases_of_rows_are_in_the_ledger(table, run):
     # The same file again is the same release: no further draw.
     again = run("apply", "row.json", "people.csv", "again.csv", *ledger, "--shuffle")
     assert again.code == 0, again.err
-    texts = [Path(name).read_text(encoding="utf-8") for name in ("out.csv", "again.csv")]
+    texts = [
+        Path(name).read_text(encoding="utf-8") for name in ("out.csv", "again.csv")
+    ]
     assert sorted(texts[0].split()) == sorted(texts[1].split())
 
 

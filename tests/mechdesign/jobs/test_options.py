@@ -51,8 +51,8 @@ def test_help_names_every_option_and_says_where_it_is_explained(function, keywor
     _, _, rest = function.__doc__.partition(
         "    **options : fields of `ReleaseOptions`"
     )
-    names, _, place = rest.partition("; explained in")
-    listed = {name.strip() for name in names.replace("\n", " ").split(",")}
+    names, _, place = " ".join(rest.split()).partition("; explained in")
+    listed = {name.strip() for name in names.split(",")}
     assert listed == set(keywords.__annotations__)
     assert "mechdesign.jobs.options.ReleaseOptions" in place
     for name in listed:
@@ -112,7 +112,8 @@ def test_a_pipeline_step_has_its_options_as_parameters():
 
     step = ReleaseTransformer(md.LIP(1.0), identity="id")
     # A step keeps its rows, and the names of its columns.
-    of_files = {"columns", "into", "correlated", "shuffle"}
+    # Fixed counts are for files of the records of the design.
+    of_files = {"columns", "into", "correlated", "shuffle", "draws"}
     assert set(ALL) - of_files < set(step.get_params())
     for name in set(ALL) - of_files:
         assert step.get_params()[name] in ("id", getattr(ReleaseOptions, name))

@@ -44,7 +44,7 @@ def test_weights_and_missing_cells_are_those_of_the_joint():
         (
             (md.Joint.from_counts([[3, 1], [1, 3]]), md.LIP(1)),
             {"useful": "job"},
-            "useful belongs to a data frame",
+            "the table has no useful column 'job'",
         ),
         (
             (FRAMES[0], md.LIP(1)),

@@ -129,7 +129,7 @@ def test_another_column():
     joint = md.Joint.from_counts(counts, useful_labels=labels, useful=("one", "two"))
     one, notion = joint.releasing("one"), md.ALIP(0.5, 0.5)
     first = md.design(one, md.ALIP(0.25, 0.25)).channel
-    found = md.design(joint, notion, after=[first], release="two")
+    found = md.design(joint, notion, after=[first], useful="two")
     assert found.channel.useful.columns == ("two",)
     together = md.compose([first, found.channel], joint)
     assert (together.eps_l, together.eps_u) <= (0.5, 0.5)
@@ -215,7 +215,7 @@ def test_another_column_keeps_its_bins():
         pa.table(frame), sensitive="s", useful=("one", "n"), bins={"n": 25}
     )
     first = md.design(joint.releasing("one"), md.ALIP(0.25, 0.25)).channel
-    found = md.design(joint, md.ALIP(0.5, 0.5), after=[first], release="n").channel
+    found = md.design(joint, md.ALIP(0.5, 0.5), after=[first], useful="n").channel
     assert first.useful.bins in ((), (None,))
     assert found.useful.bins == joint.useful.bins[1:]
     assert [symbol for (symbol,) in found.useful.symbols] == list(

@@ -295,9 +295,7 @@ def test_what_is_never_released_is_never_released(frame):
 @given(frames(), st.tuples(st.integers(1, 5), st.integers(1, 5)))
 def test_cells_cost_the_weight_of_their_column(frame, weights):
     notion = md.LIP(0.4)
-    made = designed(
-        frame, notion, column_weights=dict(zip("ab", weights, strict=True))
-    )
+    made = designed(frame, notion, column_weights=dict(zip("ab", weights, strict=True)))
     shares = [Fraction(weight, sum(weights)) for weight in weights]
 
     def cost(x, y):
@@ -536,7 +534,10 @@ def test_free_outputs_beside_given_columns(people):
     assert all(x[0] == y[0] for _, x, y in law)
     oracle.assert_within(oracle.lifts(law, given=lambda y: y[:1]), 0.3, 0.3)
     # I(X; Y | K) / H(X | K), by listing.
-    p = {entry: float(mass) for entry, mass in oracle.summed(law, lambda e: e[1:]).items()}
+    p = {
+        entry: float(mass)
+        for entry, mass in oracle.summed(law, lambda e: e[1:]).items()
+    }
     kept = entropy = 0.0
     for (x, y), mass in p.items():
         inside = {e: m for e, m in p.items() if e[1][0] == y[0]}
@@ -566,7 +567,11 @@ def test_free_outputs_beside_given_columns_keep_a_total_promise(people):
 REFUSED = [
     ({"notion": md.L1Lift.from_epsilon(1.0)}, InputError, "l1 bounds averages"),
     ({"objective": "speed"}, InputError, r"objective \('speed'\) must be truth, dist"),
-    ({"objective": "distance", "release": ["a"]}, InputError, "needs a released column of numbers"),
+    (
+        {"objective": "distance", "release": ["a"]},
+        InputError,
+        "needs a released column of numbers",
+    ),
     (
         {"objective": "distance", "release": ["b"], "distance": "squared"},
         InputError,
@@ -614,7 +619,11 @@ REFUSED = [
         "free frequencies leave it open",
     ),
     ({"known": ["a"], "smallest_group": 1}, InputError, "known names the columns that"),
-    ({"known": ["a"], "keep_frequencies": False}, InputError, "known names the columns"),
+    (
+        {"known": ["a"], "keep_frequencies": False},
+        InputError,
+        "known names the columns",
+    ),
     ({"constraints": lambda w, joint: []}, InputError, "for one column"),
     ({"objective": lambda w, joint: w[0, 0]}, InputError, "for one column"),
     ({"mechanism": "subset-merging"}, InputError, "leave subset-merging out"),
@@ -680,7 +689,9 @@ def test_a_cell_of_two_columns_needs_its_column():
         {"s": list("pqpq") * 5, "a": list("xxyy") * 5, "b": list("xyyx") * 5}
     )
     options = {"sensitive": "s", "release": ["a", "b"], "smallest_group": 1}
-    with pytest.raises(InputError, match="is a cell of several columns: write 'a=x', 'b=x'"):
+    with pytest.raises(
+        InputError, match="is a cell of several columns: write 'a=x', 'b=x'"
+    ):
         md.design(frame, md.LIP(0.5), forbid=[("x", "y")], **options)
 
 
@@ -698,7 +709,10 @@ def test_weights_have_no_smallest_group():
     [
         ({"after": True}, "after is not built with given columns and free outputs"),
         ({"protect_each": True}, "protect_each is not built with given columns and"),
-        ({"objective": "frequencies"}, "an objective of queries is not built with given columns"),
+        (
+            {"objective": "frequencies"},
+            "an objective of queries is not built with given columns",
+        ),
     ],
 )
 def test_what_free_outputs_with_given_columns_do_not_have(people, options, message):

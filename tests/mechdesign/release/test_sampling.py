@@ -257,5 +257,5 @@ def test_draws_with_totals_follow_the_law():
 
 @pytest.mark.parametrize("totals", [4, (4, 4), (3, 5)])
 def test_rows_with_another_sum_are_refused(totals):
-    with pytest.raises(InputError, match="row [01] sums to"):
+    with pytest.raises(InputError, match=r"row [01] sums to"):
         Sampler(((1, 2), (4, 0)), totals)
