@@ -33,10 +33,11 @@ CODES = {"a": "11", "b": "12", "c": "13"}
 
 
 def write(path, jobs=JOBS, **more):
+    # No order of these identifiers is that of the records, or follows from it.
+    numbers = np.random.default_rng(4).permutation(len(jobs))
     frame = pd.DataFrame(
         {
-            # No order of these identifiers is that of the records.
-            "id": [f"p{7 * i % len(jobs)}" for i in range(len(jobs))],
+            "id": [f"p{number}" for number in numbers],
             "job": jobs,
             **more,
         }
@@ -206,7 +207,7 @@ def test_every_type_of_parquet_is_shuffled(tmp_path, channel):
     count = 500
     table = pa.table(
         {
-            "n": pa.array([7 * i % count for i in range(count)]),
+            "n": pa.array(np.random.default_rng(4).permutation(count)),
             "job": pa.array(sorted(JOBS)[:count]).dictionary_encode(),
             "list": pa.array([[i] * (i % 3) for i in range(count)]),
             "record": pa.array(
