@@ -45,8 +45,8 @@ def table(n, seed=0):
     ],
 )
 def test_middle_sized_plans_are_optimal(kind):
-    """Sizes at which nothing is tuned down: blocks, sweeps and pricing of 17,000 pairs."""
-    problem = random_problem(5, 130, kind)
+    """Sizes at which nothing is tuned down: blocks and pricing of 12,500 pairs."""
+    problem = random_problem(5, 112, kind)
     plan = solve_plan(problem)
     best = optimum(problem)
     check(problem, plan)
@@ -58,7 +58,7 @@ def test_middle_sized_plans_are_optimal(kind):
 
 def test_stopping_early_is_sound():
     """Out of time, a plan keeps everything, and its bound holds for the optimum."""
-    problem = lift_problem(*table(600))
+    problem = lift_problem(*table(400))
     best = solve_plan(problem)
     early = solve_plan(problem, time_limit=0.01)
     check(problem, early)
@@ -78,7 +78,7 @@ def small_groups(monkeypatch):
 @pytest.mark.usefixtures("small_groups")
 def test_a_sweep_is_never_worse():
     costs = []
-    solve_plan(lift_problem(*table(300)), progress=lambda cost, _: costs.append(cost))
+    solve_plan(lift_problem(*table(160)), progress=lambda cost, _: costs.append(cost))
     assert len(costs) > 3
     assert all(np.diff(costs) <= 1e-9)
 
