@@ -28,8 +28,8 @@ from solvers.plans.program import Group, Prices
 from solvers.points import Array
 from solvers.programs.highs import Program, SparseRows, solve_program
 
-MOST_CLASSES = 4000
-"""Classes, times limits of an output, that the program takes: some seconds."""
+MOST_CLASSES = 30_000
+"""Classes, times limits of an output, that the program takes: a second or two."""
 
 MATRIX_ROWS = 512
 """Rows of a matrix of costs that are searched at once."""

@@ -118,7 +118,7 @@ def solve_plan(
         ) -> None:
             if progress is not None:
                 # Strata to come cost at least nothing, and nobody knows yet how much more.
-                progress(cost + part, bound + below)
+                progress(cost + part, bound + max(below, 0.0))
 
         stratum = _stratum(problem, one, rng, margin, gap, clock, report)
         done.append(stratum)

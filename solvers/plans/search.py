@@ -16,6 +16,7 @@ Groups agree on it where they share inputs: prices of inputs are means over the 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -35,7 +36,7 @@ from solvers.plans.generation import (
 from solvers.plans.partition import Cutter, Part
 from solvers.plans.pricing import Pricer
 from solvers.plans.problem import PlanProblem
-from solvers.plans.program import Group, Prices
+from solvers.plans.program import SHORTEST, Group, Prices
 from solvers.plans.ranges import Ranges
 from solvers.plans.sharpening import sharpened
 from solvers.points import Array
@@ -69,6 +70,12 @@ SHARED = 1e-9
 
 MOST_PRICED = 20_000
 """Symbols up to which all pairs are priced for a bound: some ten seconds."""
+
+PASSES = 4.0
+"""A bound by prices takes about as long as so many computations of all reduced costs."""
+
+PROOF = 0.25
+"""Share of the time that is left after the blocks which such a bound may take."""
 
 NEAR = 4
 """Near pairs of every kind that a program of many pairs starts with."""
@@ -113,6 +120,8 @@ class Stratum:
         self.blocks = 0
         self.ended_early = False
         self._inputs = np.zeros(n)
+        # Seconds that are kept for the bound; none for no bound by prices.
+        self._reserved = 0.0
         self._prices = Prices(
             np.zeros(n),
             np.zeros(n),
@@ -153,16 +162,16 @@ class Stratum:
         self._sweeps(whole)
         if self.bound <= 0.0:
             self.bound = ceiling(self.problem, whole)
-            if len(self.outputs) <= MOST_PRICED:
+            if self._reserved > 0.0:
                 self._sharpen(whole)
-                self._prove(whole)
             self.report(self.cost, self.bound)
 
     def _sweeps(self, whole: Group) -> None:
         """Sweeps while they are the better use of the time, and the whole program after them."""
         size = len(self.outputs)
         swept = 0
-        while self.clock() > 0.0:
+        self._reserve(whole)
+        while self.clock() > self._reserved:
             if size <= SWEPT:
                 self._optimise(whole)
                 return
@@ -181,6 +190,18 @@ class Stratum:
                 break
         self.ended_early = True
 
+    def _reserve(self, whole: Group) -> None:
+        """Keep as much of the time as a bound by prices takes, if that is worth it."""
+        if len(self.outputs) > MOST_PRICED:
+            return
+        pricer = Pricer(self.problem, whole)
+        parts = list(pricer.chunks())
+        before = time.process_time()
+        pricer.reduced(self._prices_of(whole), parts[0])
+        seconds = PASSES * len(parts) * (time.process_time() - before)
+        if seconds <= PROOF * self.clock():
+            self._reserved = max(seconds, SHORTEST)
+
     def _solve_all(self, group: Group) -> Flows:
         """The best plan of a group over all its pairs."""
         generation = Generation(self.problem, group, elastic=False)
@@ -188,9 +209,10 @@ class Stratum:
         return generation.flows(generation.solve(), -math.inf)
 
     def _sharpen(self, whole: Group) -> None:
-        """Prices that prove more, from those of the sweeps."""
+        """Prices that prove more, from those of the sweeps; and their bound."""
         pricer = Pricer(self.problem, whole)
-        prices = sharpened(pricer, whole, self._prices_of(whole))
+        prices, bound = sharpened(pricer, whole, self._prices_of(whole))
+        self.bound = max(self.bound, bound)
         self._prices.inputs[whole.inputs] = prices.inputs
         self._prices.outputs[whole.outputs] = prices.outputs
         self._prices.ranges[:, whole.outputs] = prices.ranges
@@ -305,7 +327,7 @@ class Stratum:
         mass = np.zeros(self.problem.size)
         total = np.zeros(self.problem.size)
         for k in self.rng.permutation(len(parts)):
-            if self.clock() <= 0.0:
+            if self.clock() <= self._reserved:
                 break
             improved = self._improve(self.outputs[parts[k]])
             if improved is not None:
@@ -356,13 +378,12 @@ class Stratum:
         self._add_priced(generation, group)
         return generation.grow(gap=GROUP_GAP, clock=self.clock, rounds=GROUP_ROUNDS)
 
-    def _add_priced(self, generation: Generation, group: Group) -> float:
-        """Add pairs of least reduced cost by the prices so far; the bound that these prove."""
+    def _add_priced(self, generation: Generation, group: Group) -> None:
+        """Add pairs of least reduced cost by the prices so far."""
         priced = generation.pricer.price(
             self._prices_of(group), most=START_PAIRS, tolerance=-math.inf
         )
         generation.add(priced.entering.rows, priced.entering.columns)
-        return priced.bound
 
     def _optimise(self, whole: Group) -> None:
         """The optimum of the whole stratum, as far as the time goes."""
@@ -371,8 +392,7 @@ class Stratum:
             _places(whole.inputs, self.rows), _places(whole.outputs, self.columns)
         )
         self._sharpen(whole)
-        bound = self._add_priced(generation, whole)
-        self.bound = max(self.bound, bound)
+        self._add_priced(generation, whole)
         self.report(self.cost, self.bound)
         try:
             found = generation.grow(gap=self.gap, clock=self.clock, report=self.report)

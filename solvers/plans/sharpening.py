@@ -4,10 +4,11 @@ For given u_x the best bound takes, for every output y,
 
     max over lam of   e(lam) + min_x (d(x, y) - u_x - lam t(x))
 
-with one range a concave function of one number, whose slope is the end of the range less the t of the
-x that is cheapest: bisection finds the maximum. Only the cheapest x of each value t matters, so one
-pass over the pairs is enough for all outputs. Then u_x = min_y (d - lam_y t - v_y) takes up what the
-inputs have left. Prices that come from many small programs gain most of their bound by this.
+with one range a concave function of one number, whose slope is the end of the range less the t of
+the x that is cheapest: bisection finds the maximum. Only the cheapest x of each value t matters, so
+one pass over the pairs is enough for all outputs. Then u_x = min_y (d - lam_y t - v_y) takes up
+what the inputs have left. Prices that come from many small programs gain most of their bound by
+this.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ MOST_VALUES = 4000
 """Different values of inputs up to which the cheapest of each is kept."""
 
 
-def sharpened(pricer: Pricer, group: Group, prices: Prices) -> Prices:
-    """Prices of a group with targets that prove at least about as much, mostly more."""
-    if group.is_free:
-        return prices
-    if len(group.ranges.values) == 1 and not len(group.ranges.compared):
+def sharpened(pricer: Pricer, group: Group, prices: Prices) -> tuple[Prices, float]:
+    """Prices that mostly prove more, and the bound that they prove."""
+    one_range = len(group.ranges.values) == 1 and not group.is_free
+    if one_range and not len(group.ranges.compared):
         prices = _best_of_outputs(pricer, group, prices)
     priced = pricer.price(prices, most=1, tolerance=np.inf)
     inputs = prices.inputs + priced.best_inputs
-    return Prices(inputs, prices.outputs, prices.ranges, prices.compared)
+    better = Prices(inputs, prices.outputs, prices.ranges, prices.compared)
+    return better, priced.bound
 
 
 def _best_of_outputs(pricer: Pricer, group: Group, prices: Prices) -> Prices:

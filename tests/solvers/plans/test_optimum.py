@@ -40,7 +40,7 @@ def agrees(problem, **options):
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 7), kind=KINDS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_small_plans_are_optimal(seed, n, kind):
     """bound <= optimum <= cost, and both meet."""
     found = agrees(random_problem(seed, n, kind))
@@ -62,7 +62,7 @@ def small_programs(monkeypatch):
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(4, 10), kind=KINDS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @pytest.mark.usefixtures("small_programs")
 def test_large_plans_are_optimal(seed, n, kind):
     """Blocks, sweeps and pricing end at the optimum, too."""

@@ -1,0 +1,165 @@
+"""Plans of many symbols: they keep what they must, their bounds hold, and their work grows as it
+should.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from solvers.plans import integer_plan, search, solve_plan
+from solvers.plans.pricing import Pricer
+from solvers.plans.program import PlanProgram, Prices
+from solvers.plans.sharpening import sharpened
+from tests.benchmarks.plans import lift_problem, read_adult, run
+from tests.solvers.plans.problems import Kind, check, optimum, random_problem
+from tests.solvers.plans.test_ceiling import whole
+
+
+def table(n, seed=0):
+    """Codes (n, 6) of different rows, and counts of two secrets that depend on them."""
+    rng = np.random.default_rng(seed)
+    skill = rng.random(4 * n)
+    sizes = (16, 15, 7, 9, 7, 2)
+    places = [
+        np.clip(skill + rng.normal(0, 0.25, 4 * n), 0, 0.999) * size for size in sizes
+    ]
+    codes = np.unique(np.column_stack(places).astype(np.int64), axis=0)
+    codes = rng.permutation(codes)[:n]
+    counts = rng.geometric(0.3, size=n)
+    high = rng.binomial(counts, 0.05 + 0.4 * codes[:, 0] / 16)
+    return codes, np.array([counts - high, high])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Kind(),
+        Kind(cells=False, groups=2),
+        Kind(notion="ldp", law="free"),
+        Kind(law="other", strata=True),
+        Kind(notion="upper", forbid=True),
+    ],
+)
+def test_middle_sized_plans_are_optimal(kind):
+    """Sizes at which nothing is tuned down: blocks and pricing of 12,500 pairs."""
+    problem = random_problem(5, 112, kind)
+    plan = solve_plan(problem)
+    best = optimum(problem)
+    check(problem, plan)
+    assert best is not None
+    assert plan.lower_bound <= best + 1e-7
+    assert plan.cost == pytest.approx(best, rel=1e-5)
+    assert plan.lower_bound == pytest.approx(best, rel=1e-5)
+
+
+def test_stopping_early_is_sound():
+    """Out of time, a plan keeps everything, and its bound holds for the optimum."""
+    problem = lift_problem(*table(400))
+    best = solve_plan(problem)
+    early = solve_plan(problem, time_limit=0.01)
+    check(problem, early)
+    assert early.ended_early
+    assert 0.0 < early.lower_bound <= best.cost
+    assert best.lower_bound <= best.cost <= early.cost
+
+
+@pytest.fixture
+def small_groups(monkeypatch):
+    """Only blocks and sweeps, of small groups."""
+    monkeypatch.setattr(search, "LARGEST_PROGRAM", 0)
+    monkeypatch.setattr(search, "BLOCK", 20)
+    monkeypatch.setattr(search, "SWEPT", 40)
+
+
+@pytest.mark.usefixtures("small_groups")
+def test_a_sweep_is_never_worse():
+    costs = []
+    solve_plan(lift_problem(*table(160)), progress=lambda cost, _: costs.append(cost))
+    assert len(costs) > 3
+    assert all(np.diff(costs) <= 1e-9)
+
+
+def test_sharpened_prices_prove_more():
+    problem = lift_problem(*table(300))
+    group = whole(problem)
+    pricer = Pricer(problem, group)
+    rng = np.random.default_rng(2)
+    n = problem.size
+    prices = Prices(
+        rng.uniform(0, 0.2, n),
+        rng.uniform(-0.2, 0, n),
+        rng.normal(size=(1, n)),
+        np.zeros((0, n)),
+    )
+    before = pricer.price(prices, most=1, tolerance=1e-9).bound
+    better, bound = sharpened(pricer, group, prices)
+    after = pricer.price(better, most=1, tolerance=1e-9).bound
+    assert bound == pytest.approx(after, abs=1e-9)
+    assert before < after <= solve_plan(problem).cost
+
+
+@pytest.mark.usefixtures("small_groups")
+def test_work_of_blocks_and_sweeps_is_linear(monkeypatch):
+    """Pairs in all programs, for each symbol, do not grow with the number of symbols."""
+    pairs = []
+
+    def counted(self, rows, *rest):
+        pairs.append(len(rows))
+        return add(self, rows, *rest)
+
+    add = PlanProgram.add
+    monkeypatch.setattr(PlanProgram, "add", counted)
+    # One sweep.
+    monkeypatch.setattr(search, "LITTLE_GAIN", 1.0)
+    each = []
+    for n in (200, 400, 800):
+        pairs.clear()
+        solve_plan(lift_problem(*table(n)))
+        each.append(sum(pairs) / n)
+    assert max(each) < 1.5 * min(each)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("case", "cells"),
+    [
+        ("income:2:30", 0.909),
+        ("income:3:60", 0.916),
+        ("income:4:90", 0.928),
+        ("income:6:60", 0.92),
+        ("race:2:30", 0.901),
+        ("race:3:60", 0.90),
+        ("relationship:2:30", 0.868),
+        ("relationship:3:60", 0.87),
+    ],
+)
+def test_adult(case, cells):
+    """Unchanged cells of the Adult table, law kept, all lifts within exp(1/2): exactly."""
+    folder = os.environ.get("MECHDESIGN_DATA")
+    if folder is None:
+        pytest.skip("MECHDESIGN_DATA names no folder with adult/adult.data")
+    counts, plan = run(read_adult(Path(folder)), case)
+    assert 1 - plan.cost >= cells
+    assert plan.lower_bound <= plan.cost
+    units = counts.sum(axis=0)
+    rows, columns, values = integer_plan(
+        plan.rows, plan.columns, plan.flows, units, units
+    )
+    n = len(units)
+    assert (np.bincount(rows, minlength=n) > 0).all()
+    sums = np.zeros(n, np.int64)
+    np.add.at(sums, columns, values)
+    assert (sums == units * 2**40).all()
+    # exp(1/2) lies between these, and exp(-1/2) between their inverses.
+    above = 1.6487212707001
+    released = np.zeros((len(counts), n))
+    for k, row in enumerate(counts):
+        np.add.at(released[k], columns, values * (row / units)[rows])
+    shares = released / sums
+    lifts = shares / (counts.sum(axis=1) / counts.sum())[:, None]
+    assert lifts.max() <= above
+    assert lifts.min() >= 1 / above
