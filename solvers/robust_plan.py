@@ -87,12 +87,14 @@ def robust_plan(
     solution = highs.getSolution()
     bound = -math.inf
     multipliers = Multipliers(np.zeros((0, problem.n)), np.zeros(problem.n))
-    if solution.dual_valid:
-        rows, columns, multipliers = _multipliers(program, np.array(solution.row_dual))
+    dual = np.array(solution.row_dual)
+    # HiGHS calls duals valid that it does not have, where it stops before its first step.
+    if solution.dual_valid and len(dual):
+        rows, columns, multipliers = _multipliers(program, dual)
         relaxed = priced(proof, uncertain, rows, columns, multipliers)
         bound = assignment.lower_bound(relaxed, multipliers)
-    if is_solved:
-        shares = _shares(program, np.array(solution.col_value))
+    shares = _shares(program, np.array(solution.col_value)) if is_solved else None
+    if shares is not None:
         method = "robust counterpart"
     elif problem.is_free:
         # What the solver has reached is no assignment; one that is always there is mixed.
@@ -133,11 +135,17 @@ def _run(program: RobustCounterpart, end: float) -> tuple[Any, bool]:
     raise BackendFailure(message)
 
 
-def _shares(program: RobustCounterpart, values: Array) -> Array:
-    """q(x, y) / p_x, with rows that sum to 1 whatever HiGHS rounds."""
+def _shares(program: RobustCounterpart, values: Array) -> Array | None:
+    """q(x, y) / p_x, with rows that sum to 1 whatever HiGHS rounds.
+
+    None where a row has no mass: with budgets of hundreds of nats HiGHS has called that optimal.
+    """
     problem = program.problem
     shares = np.maximum(values[program.w], 0.0) * problem.masses
-    return shares / shares.sum(axis=1)[:, None]
+    masses = shares.sum(axis=1)
+    if not (masses > 0.0).all():
+        return None
+    return shares / masses[:, None]
 
 
 def _multipliers(
