@@ -323,7 +323,7 @@ def test_a_missing_channel_file(refused, command):
     ("text", "words"),
     [
         ("id,work\n1,clerk\n", ["in.csv", "'job'"]),
-        ("id,job\n1,clerk\n2,pilot\n", ["in.csv", "line 3", "'pilot'"]),
+        ("id,job\n1,clerk\n2,pilot\n", ["in.csv", "line 3", "the symbol of 'job'"]),
         ("id,job\n1,clerk\n2,\n", ["in.csv", "line 3", "'job'"]),
         ("job,group\nclerk,a\n", ["'group'", "--keep-sensitive"]),
         ("id,job\n1,clerk\n2\n", ["in.csv", "line 3"]),

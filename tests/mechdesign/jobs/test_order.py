@@ -85,7 +85,7 @@ def test_a_sorted_file_is_refused_and_leaves_nothing(source, channel):
     assert (
         sanitise_file(channel, source, out, keep_order=True, keep="all").records == 600
     )
-    assert [row["id"] for row in read(out)] == [f"p{7 * i % 600}" for i in range(600)]
+    assert [row["id"] for row in read(out)] == [row["id"] for row in read(source)]
 
 
 def test_a_file_in_random_order_passes(source, channel):
@@ -174,9 +174,10 @@ def test_places_are_uniform(tmp_path, coin):
     ],
 )
 def test_other_ways_to_write_a_csv(tmp_path, channel, text, name):
+    numbers = np.random.default_rng(4).permutation(600).tolist()
     rows = [
         ["id", "job", "note"],
-        *([str(7 * i % 600), job, "ä" * (i % 3)] for i, job in enumerate(sorted(JOBS))),
+        *([str(numbers[i]), job, "ä" * (i % 3)] for i, job in enumerate(sorted(JOBS))),
     ]
     body = "\r\n".join(
         text.delimiter.join(row) for row in rows
@@ -205,14 +206,13 @@ def test_other_ways_to_write_a_csv(tmp_path, channel, text, name):
 
 def test_every_type_of_parquet_is_shuffled(tmp_path, channel):
     count = 500
+    numbers = np.random.default_rng(4).permutation(count)
     table = pa.table(
         {
-            "n": pa.array(np.random.default_rng(4).permutation(count)),
+            "n": pa.array(numbers),
             "job": pa.array(sorted(JOBS)[:count]).dictionary_encode(),
-            "list": pa.array([[i] * (i % 3) for i in range(count)]),
-            "record": pa.array(
-                [{"k": str(i)} if i % 5 else None for i in range(count)]
-            ),
+            "list": pa.array([[int(i)] * (i % 3) for i in numbers]),
+            "record": pa.array([{"k": str(i)} if i % 5 else None for i in numbers]),
             "kind": pa.array(["uv"[i % 2] for i in range(count)]).dictionary_encode(),
             "gone": pa.nulls(count),
         }
