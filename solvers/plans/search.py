@@ -74,7 +74,7 @@ MOST_PRICED = 20_000
 PASSES = 4.0
 """A bound by prices takes about as long as so many computations of all reduced costs."""
 
-PROOF = 0.25
+PROOF = 0.4
 """Share of the time that is left after the blocks which such a bound may take."""
 
 NEAR = 4
