@@ -71,10 +71,10 @@ SHARED = 1e-9
 MOST_PRICED = 20_000
 """Symbols up to which all pairs are priced for a bound: some ten seconds."""
 
-PASSES = 4.0
+PASSES = 2.5
 """A bound by prices takes about as long as so many computations of all reduced costs."""
 
-PROOF = 0.25
+PROOF = 0.4
 """Share of the time that is left after the blocks which such a bound may take."""
 
 NEAR = 4
