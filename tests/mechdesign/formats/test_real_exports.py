@@ -195,8 +195,8 @@ def feather_bytes() -> bytes:
     ("content", "message"),
     [
         (feather_bytes(), r"is a Feather file .*write_table"),
-        (gzip.compress(b"X\n\0\0\0\3" * 9), r"is a file of R; .*readRDS"),
-        (gzip.compress(b"RDX3\nX\n\0\0" * 9), r"is a file of R; .*load"),
+        (gzip.compress(b"X\n\0\0\0\3" * 9, mtime=0), r"is a file of R; .*readRDS"),
+        (gzip.compress(b"RDX3\nX\n\0\0" * 9, mtime=0), r"is a file of R; .*load"),
         (b"\x89HDF\r\n\x1a\n" + b"\0" * 90, r"is an HDF5 file; .*read_hdf"),
         (b"SQLite format 3\0" + b"\0" * 90, r"is an SQLite database; .*sqlite3"),
         (b"%PDF-1.7\n", r"is a PDF document"),
