@@ -41,7 +41,12 @@ def main() -> None:
     for times in TIMES:
         notion = md.ALIP(eps_l=log(times), eps_u=log(times))
         design = md.design(
-            table, notion, sensitive="income", release=released, smallest_group=1, time_limit=30
+            table,
+            notion,
+            sensitive="income",
+            release=released,
+            smallest_group=1,
+            time_limit=30,
         )
         audit = md.audit(design.channel)
         print(

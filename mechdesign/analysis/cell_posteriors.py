@@ -96,7 +96,8 @@ def row_posteriors(channel: Channel, released: Any) -> dict[str, CellPosteriors]
         codes = np.array([code_of[symbol[place]] for symbol in channel.useful.symbols])
         # One line for each output, and a column for each symbol.
         numbers = integers.indices * len(texts) + codes[integers.row_of]
-        matrix = np.bincount(numbers, shares, len(channel.outputs) * len(texts))
+        size = len(channel.outputs) * len(texts)
+        matrix: Array = np.bincount(numbers, shares, size).astype(np.float64)
         matrix = matrix.reshape(len(channel.outputs), len(texts))
         posteriors[name] = CellPosteriors(tuple(texts), matrix[outputs])
     return posteriors

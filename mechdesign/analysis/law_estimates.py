@@ -221,6 +221,5 @@ def _drawn(channel: Channel, of_output: Integers, values: int) -> Array:
     numbers = integers.row_of * values + of_output[integers.indices]
     pairs, which = np.unique(numbers, return_inverse=True)
     q = np.minimum(np.bincount(which.ravel(), channel.shares), 1.0)
-    return np.bincount(
-        pairs % values, joint.p_x[pairs // values] * q * (1.0 - q), values
-    )
+    masses = joint.p_x[pairs // values] * q * (1.0 - q)
+    return np.bincount(pairs % values, masses, values).astype(np.float64)

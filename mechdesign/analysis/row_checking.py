@@ -135,7 +135,8 @@ def _count_pairs(
         left = 0
         for old, new in pairs(olds, news):
             if old is None or new is None:
-                left += len(old or new)
+                rest: Any = new if old is None else old
+                left += len(rest)
                 continue
             ys = counting.label_codes(new)
             cells = normalised_cells(cells_of(old, file.useful), policy.cell_form)

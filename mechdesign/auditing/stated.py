@@ -32,7 +32,7 @@ from mechdesign.auditing.measures import beyond_given, utility
 from mechdesign.auditing.verdict import achieved_by
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.record import ChannelRecord, Objective
+from mechdesign.channel.record import Objective
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.core.rationals import fraction_of
@@ -223,10 +223,9 @@ def stated_figures(channel: Channel | BoxChannel) -> dict[str, float]:
     figures: dict[str, float] = {}
     for part in (record.achieved, record.utility, record.certificate):
         figures |= _numbers(part or {})
-    if isinstance(record, ChannelRecord):
-        for average in record.averages:
-            if average.lower_bound is not None:
-                figures[f"{average.measure} lower_bound"] = average.lower_bound
+    for average in record.averages:
+        if average.lower_bound is not None:
+            figures[f"{average.measure} lower_bound"] = average.lower_bound
     return figures
 
 

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -178,7 +178,9 @@ class Channel(Displayed):
         after = self.published.parts([*map(self.published.columns.index, self.given)])
         integers = self.integers
         for x, y in zip(
-            integers.row_of.tolist(), integers.indices.tolist(), strict=True
+            cast("list[int]", integers.row_of.tolist()),
+            cast("list[int]", integers.indices.tolist()),
+            strict=True,
         ):
             if before[x] != after[y]:
                 raise InputError(
@@ -285,7 +287,7 @@ class Channel(Displayed):
     @property
     def probabilities(self) -> Any:
         """(|X|, outputs) W(y|x) as a SciPy array in compressed sparse rows."""
-        from scipy.sparse import csr_array
+        from scipy.sparse import csr_array  # pyright: ignore[reportMissingTypeStubs]
 
         integers = self.integers
         return csr_array(
@@ -477,8 +479,8 @@ class Channel(Displayed):
         span = slice(int(self.integers.indptr[x]), int(self.integers.indptr[x + 1]))
         law: dict[tuple[str, ...], Fraction] = {}
         for y, value in zip(
-            self.integers.indices[span].tolist(),
-            self.integers.values[span].tolist(),
+            cast("list[int]", self.integers.indices[span].tolist()),
+            cast("list[int]", self.integers.values[span].tolist()),
             strict=True,
         ):
             cells = self.output_cells[y]
@@ -677,11 +679,10 @@ def _fix_where_whole(
 
 def _tuples(drawn: Sequence[Any], release: Release) -> list[tuple[str, ...]]:
     """Released rows of records that came as tuples."""
-    texts = [
-        [labels[code] for code in codes.tolist()]
-        for codes, labels in zip(drawn, release.texts, strict=True)
-    ]
-    return list(zip(*texts, strict=True))
+    columns: list[list[str]] = []
+    for codes, labels in zip(drawn, release.texts, strict=True):
+        columns.append([labels[code] for code in codes.tolist()])
+    return list(zip(*columns, strict=True))
 
 
 def _check_total(total: object, what: str) -> None:

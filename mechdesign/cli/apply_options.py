@@ -128,7 +128,7 @@ class JobOptions(LedgerOption):
     )
     draws: str | None = option(
         "WHICH",
-        "fixed (every released row exactly as often as the table has it; the default where IN is "
+        "fixed (every row released exactly as often as expected; the default where IN is "
         "the table of the design) or independent (a draw of its own for each record).",
     )
     dry_run: bool = flag("Check everything, the ledger too, and write nothing.")

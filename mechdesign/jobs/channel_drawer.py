@@ -139,12 +139,12 @@ class ChannelDrawer(Drawer):
         """A released column in the kind of container that `like` is."""
         return rebuild(like, drawn.codes, drawn.labels, name, own=drawn.own)
 
-    def fix(self, codes: Integers) -> None:
+    def fix(self, codes: Codes) -> None:
         """Fix the counts of the one channel for the records with these symbols."""
         (release,) = self._releases
         release.fix(codes)
 
-    def symbols_of(self, column: Callable[[int], Any], first_row: int) -> Integers:
+    def symbols_of(self, column: Callable[[int], Any], first_row: int) -> Codes:
         """The symbols of the records of a part for the one channel; nothing is drawn."""
         (cells,) = self._symbols(column)
         (release,) = self._releases

@@ -30,7 +30,6 @@ from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
 from mechdesign.jobs.box_recipe import BoxRecipe
 from mechdesign.jobs.channel_drawer import ChannelDrawer
@@ -42,7 +41,7 @@ from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.manifest_columns import ReleasedColumn, released_column
 from mechdesign.jobs.option_keys import key_for_columns, key_in_options
 from mechdesign.jobs.options import FIXED, INDEPENDENT, ReleaseOptions
-from mechdesign.jobs.recipe import Drawer, TablePart
+from mechdesign.jobs.recipe import Codes, Drawer, TablePart
 from mechdesign.jobs.side_files import Sides
 from mechdesign.release.drawing import Release, channel_digest, fixed_records
 from mechdesign.release.draws import Key
@@ -108,7 +107,7 @@ class ChannelRecipe(KeyedRecipe):
     """
 
     channels: tuple[Channel, ...]
-    fixed_codes: Integers | None = field(default=None, repr=False, compare=False)
+    fixed_codes: Codes | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -180,7 +179,7 @@ class ChannelRecipe(KeyedRecipe):
         reason = self._unfixed(is_whole)
         if reason is None:
             drawer = ChannelDrawer(self, self.channels, header)
-            codes = [np.zeros(0, dtype=np.int32)]
+            codes: list[Codes] = [np.zeros(0, dtype=np.int32)]
             first_row = 0
             for column, count in parts:
                 codes.append(drawer.symbols_of(column, first_row))
@@ -204,11 +203,13 @@ class ChannelRecipe(KeyedRecipe):
             return "these are a part of a table"
         if options.identifiers or options.row_numbers is not None:
             return "records that are identified keep a draw of their own"
-        if len(self.channels) > 1 or fixed_records(self.channels[0]) is None:
+        # Counts are fixed for one channel: those of several would have to be fixed together.
+        fixed = [fixed_records(channel) for channel in self.channels]
+        if len(fixed) > 1 or fixed[0] is None:
             return "the channel does not keep the law of its table, or comes without that table"
         return None
 
-    def _has_records_of_design(self, codes: Integers) -> bool:
+    def _has_records_of_design(self, codes: Codes) -> bool:
         """True if every symbol has as many records as in the table of the design."""
         counts = fixed_records(self.channels[0])
         if counts is None:
@@ -322,6 +323,7 @@ class _ChannelLike(Protocol):
     outputs: Any
     rows: Any
     record: Any
+    published: Any
 
 
 def _listed(

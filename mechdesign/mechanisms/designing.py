@@ -100,9 +100,11 @@ def _requested(request: DesignRequest) -> Design:
         # The channel of the boxes is a design of its own: that module imports this one.
         from mechdesign.mechanisms.box_design import design_boxes
 
-        return design_boxes(
+        boxes = design_boxes(
             Records.from_joint(joint, _groups(request)), _boxes(request, notion)
         )
+        # Whoever asks for boxes gets a `BoxDesign`, which `design` has no overload for.
+        return cast("Design", boxes)
     if (
         request.publishes_rows
         and not request.has_free_outputs
@@ -236,10 +238,9 @@ class DesignCall(Protocol[Arguments]):
     def __call__(
         self,
         joint: Any,
-        notion: Notion,
+        notion: Notion | None = None,
         *,
         sensitive: str | Sequence[str],
-        useful: str | Sequence[str],
         weight: str | None = None,
         missing: Missing = "refuse",
         **options: Any,

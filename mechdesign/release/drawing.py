@@ -20,6 +20,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,7 +112,7 @@ class Release(IdentifiedDraws):
         """Texts of each released column, to which the codes of `draw` refer."""
         return self._publication.texts
 
-    def fix(self, codes: Integers) -> None:
+    def fix(self, codes: NDArray[np.integer[Any]]) -> None:
         """Give the records of a whole table their outputs, with fixed counts.
 
         Parameters
@@ -282,7 +283,7 @@ def fixed_records(channel: Releasable) -> Integers | None:
 def channel_digest(channel: Releasable) -> str:
     """SHA-256 of the columns, symbols, outputs and rows of a channel, without its origin."""
     rows = IntegerRows.of(channel.rows)
-    head = {
+    head: dict[str, Any] = {
         "columns": channel.useful.columns,
         "symbols": channel.useful.symbols,
         "outputs": channel.outputs,

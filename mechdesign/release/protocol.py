@@ -89,6 +89,11 @@ class Releasable(Protocol):
         ...
 
     @property
+    def releases_own_symbols(self) -> bool:
+        """True if the outputs are symbols of the one useful column, made to stand in its place."""
+        ...
+
+    @property
     def given(self) -> tuple[str, ...]:
         """Columns that are released as they are."""
         ...

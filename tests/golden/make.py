@@ -112,7 +112,14 @@ def make_missing() -> None:
     if not (STORED / ROW_CHANNEL).exists():
         design = ["design", str(STORED / "rows.csv"), "--sensitive", "group"]
         rows = ["--release", "job,town", "--given", "batch", "--promise", "relative"]
-        written = ["--epsilon", "1", "--smallest-group", "1", "--output", str(STORED / ROW_CHANNEL)]
+        written = [
+            "--epsilon",
+            "1",
+            "--smallest-group",
+            "1",
+            "--output",
+            str(STORED / ROW_CHANNEL),
+        ]
         run(*design, *rows, *written)
     for name, compute in VECTORS.items():
         path = STORED / f"{name}.json"

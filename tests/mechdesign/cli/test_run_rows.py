@@ -133,9 +133,7 @@ def test_records_that_changed_overnight(job, run, changed):
     if changed == "refuse":
         assert night.code == 2
         assert "job.toml, line 15: in.csv" in night.err  # that of changed
-        assert (
-            "is another one than when the record was released before" in night.err
-        )
+        assert "is another one than when the record was released before" in night.err
         return
     assert night.code == 0, night.err
     after = pd.read_csv("out.csv").set_index("id")

@@ -37,9 +37,7 @@ def database():
 
 
 def released(database, channel, records, key=KEY, **names):
-    exported = md.export(
-        channel, **{"table": "people", "identity": "person", **names}
-    )
+    exported = md.export(channel, **{"table": "people", "identity": "person", **names})
     database.register("people", records)
     for statement in exported.statements:
         database.execute(statement)

@@ -97,7 +97,9 @@ def test_a_public_channel_has_the_same_lookup():
 
 def test_the_law_of_a_table_is_exported_with_the_table_alone():
     """Rounded rows are judged anew, which a public channel does not allow."""
-    with pytest.raises(md.InputError, match="export the channel file that has the table"):
+    with pytest.raises(
+        md.InputError, match="export the channel file that has the table"
+    ):
         md.export(row_channel("plain").public())
 
 

@@ -171,9 +171,7 @@ def test_postgres_draws_the_same(server):
 def test_postgres_draws_the_same_rows(server, tmp_path, kind):
     channel = row_channel(kind)
     records = row_records(200)
-    exported = md.export(
-        channel, dialect="postgres", table="people", identity="n"
-    )
+    exported = md.export(channel, dialect="postgres", table="people", identity="n")
     types = {"n": "bigint", "k": "text", "c": "text", "d": "text", "b": "numeric"}
     server.psql(loaded(records, types))
     done = server.psql(exported.text + EXECUTE)
@@ -226,9 +224,7 @@ def spark():
 
 
 def in_spark(spark, channel, records, schema, identity):
-    exported = md.export(
-        channel, dialect="spark", table="people", identity=identity
-    )
+    exported = md.export(channel, dialect="spark", table="people", identity=identity)
     names = [part.rsplit(" ", 1)[0].strip("`") for part in schema.split(", ")]
     cells = records[names].astype(object)
     rows = cells.where(cells.notna(), None).values.tolist()

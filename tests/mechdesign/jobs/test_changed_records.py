@@ -302,6 +302,7 @@ def test_options(folder):
 
 def test_local_budget():
     """log W(y|x) / W(y|x') at its largest, rounded up; infinite where an output is impossible under one symbol."""
+
     def budget(rows, **options):
         useful = Variable(("x",), (("a",), ("b",)))
         labels = ("u", "v")[: len(rows[0])]

@@ -123,9 +123,7 @@ def test_python_writes_all_endings_and_refuses_what_there_is_not(tmp_path):
 
 
 def test_a_row_design_has_its_report_in_python_too(tmp_path):
-    design = md.design(
-        people(), sensitive="secret", release=["a"], notion=md.LIP(0.4)
-    )
+    design = md.design(people(), sensitive="secret", release=["a"], notion=md.LIP(0.4))
     md.report(design, tmp_path / "rows.json")
     record = json.loads((tmp_path / "rows.json").read_text(encoding="utf-8"))
     assert record["format"] == "mechdesign.report"
