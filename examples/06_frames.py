@@ -42,10 +42,11 @@ print(
 )
 
 shuffled = frame.sample(frac=1, random_state=1)
-again = sanitise(
-    shuffled, channel, key=key, identity="person", keep="person"
-).sort_index()
-print("same draws in another order:", again.equals(released))
+again = sanitise(shuffled, channel, key=key, identity="person", keep="person")
+# The order of the rows is the shuffled one, and the index a new one.
+by_person = again.set_index("person").loc[released["person"]]
+same = (by_person["occupation"].to_numpy() == released["occupation"].to_numpy()).all()
+print("same draws in another order:", bool(same))
 for kind in (pl.from_pandas, pa.Table.from_pandas):
     other = sanitise(kind(frame), channel, key=key, identity="person")
     same = [str(label) for label in other["occupation"]] == released[

@@ -205,7 +205,7 @@ def _written(result: Applied, target: str, dry_run: bool) -> str:
         text += f" Kept as they are, and not covered by the promise (--keep): {kept}."
     if result.draws == FIXED:
         text += (
-            " Counts are fixed: every row is released exactly as often as expected, and the promise "
-            "holds for readers of the whole file, too."
+            " Counts are fixed: every row is released exactly as often as expected, and the "
+            "promise holds for readers of the whole file, too."
         )
     return text

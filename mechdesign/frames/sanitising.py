@@ -78,7 +78,7 @@ Spark or Dask
     **options : fields of `ReleaseOptions`
         columns, key, ledger, identity, row_numbers, form, into, policy, keep_sensitive,
         correlated, drop, keep, keep_index, shuffle, keep_order, changed, fresh_draw,
-        insecure_seed; explained in ``help(mechdesign.jobs.options.ReleaseOptions)``.
+        draws, insecure_seed; explained in ``help(mechdesign.jobs.options.ReleaseOptions)``.
 
     Raises
     ------

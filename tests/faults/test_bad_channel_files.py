@@ -53,7 +53,7 @@ def test_the_good_file_is_read(tmp_path):
         ("rows", None, r"the channel file has no 'rows'"),
         ("outputs", None, r"the channel file has no 'outputs'"),
         ("useful", None, r"the channel file has no 'useful'"),
-        ("denominator", None, r"the channel file has no 'denominator'"),
+        ("denominator", None, r"must have either a denominator or the totals of"),
         ("secret", 1, r"the channel file has an unknown key 'secret'"),
         ("useful", [], r"useful \(a list\) must be an object"),
         ("useful.names", ["a"], r"useful has an unknown key 'names'"),

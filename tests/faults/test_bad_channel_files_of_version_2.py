@@ -145,7 +145,7 @@ def test_the_second_version_is_read_and_written(tmp_path):
         (
             "objective.distance",
             None,
-            r"objective: distance \(absolute or squared\) belongs to the objective distance",
+            r"objective: distance \(absolute, squared or ranks\) belongs to the objective",
         ),
         (
             "objective.name",

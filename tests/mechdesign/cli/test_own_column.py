@@ -1,6 +1,7 @@
 """`--sensitive A --useful A`: the released column itself is protected, from design to check."""
 
 import csv
+import secrets
 from random import Random
 
 import pytest
@@ -22,7 +23,7 @@ def table(tmp_path):
 @pytest.fixture
 def key(tmp_path):
     path = tmp_path / "key"
-    path.write_text("mechdesign-key-1:" + "0123456789abcdef" * 4 + "\n")
+    path.write_text(f"mechdesign-key-1:{secrets.token_hex(32)}\n")
     path.chmod(0o600)
     ledger = str(tmp_path / "ledger")
     return ["--key-from", str(path), "--ledger", ledger]
