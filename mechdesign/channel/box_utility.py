@@ -60,7 +60,7 @@ class BoxUtility:
         The most that any channel for the same boxes with their law could have, proven.
     law_deviation : float, optional
         The largest change of a box's share among all records of its stratum; 0 where the law is
-        kept exactly.
+        kept exactly. None where a box has no record of the proof.
     """
 
     information: float

@@ -156,11 +156,13 @@ def _utility(
         records=records.total,
         columns=columns_kept(records, request.given, designed.parts, proving),
         limit=_limit(records, request, designed.parts),
-        **_own_figures(designed.summaries),
+        **_own_figures(designed.summaries, designed.parts),
     )
 
 
-def _own_figures(summaries: Sequence[PartSummary]) -> dict[str, float]:
+def _own_figures(
+    summaries: Sequence[PartSummary], parts: Sequence[BoxPart]
+) -> dict[str, float]:
     """The share of records that keep their box, its bound, and the law; none for free labels.
 
     Strata that release nothing have no boxes to keep.
@@ -171,12 +173,18 @@ def _own_figures(summaries: Sequence[PartSummary]) -> dict[str, float]:
     total = sum(part.records for part in summaries)
     own = sum(n * Fraction(least.truth) for n, least in of_parts) / total
     bound = sum(n * (1 - Fraction(least.cost_lower_bound)) for n, least in of_parts)
-    return {
+    figures = {
         # Rounded down by way of the negative.
         "own": 0.0 - quotient_above(*(-own).as_integer_ratio()),
         "own_bound": quotient_above(*(bound / total).as_integer_ratio()),
-        "law_deviation": max(least.frequency_deviation for _, least in of_parts),
     }
+    # Boxes without a record of the proof are drawn anew with the law of its records: then that law
+    # is kept, and that of all records only nearly, by an amount that is not computed.
+    if not any(part.channel is not None and part.channel.unseen for part in parts):
+        figures["law_deviation"] = max(
+            least.frequency_deviation for _, least in of_parts
+        )
+    return figures
 
 
 def _limit(
