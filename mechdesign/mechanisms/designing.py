@@ -25,7 +25,7 @@ from typing import Any, ParamSpec, Protocol, cast, overload
 
 from mechdesign.auditing.population import NOT_STACKED, lift_limits
 from mechdesign.auditing.verdict import is_stacked
-from mechdesign.channel.record import TOTAL
+from mechdesign.channel.record import RELATIVE, TOTAL
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.mechanisms.averages import NO_PROMISE, for_average
 from mechdesign.mechanisms.binning import binned_for
@@ -170,7 +170,17 @@ def _rows_of_table(
         gap=request.gap,
         progress=request.progress,
     )
-    return plan_design(plan)
+    if not request.after:
+        return plan_design(plan)
+    if request.promise == RELATIVE:
+        raise InputError(
+            "a promise relative to given columns is not built after earlier releases, which are "
+            "judged on the whole table: leave after (--after) out, or use --promise total"
+        )
+    rules = table_rules(joint, notion, whole=whole, after=request.after)
+    check_room(rules, request.after)
+    result = plan_design(plan)
+    return spending(result, rules, whole, request.after, request.time_limit)
 
 
 def _groups(request: DesignRequest) -> list[tuple[str, ...]]:

@@ -151,13 +151,13 @@ def information(channels: Sequence[Channel], joint: Joint) -> float | None:
     # P(x, y1, .., yk): the outputs of a record are independent given x.
     mass = joint.p_x[:, None]
     for channel in channels:
+        # The outputs of all releases multiply.
+        if mass.size * len(channel.outputs) > MOST_PROBABILITIES:
+            return None
         # W(y|x) of this channel, (n, outputs).
         columns = np.zeros((n, len(channel.outputs)))
         for y, (at, values) in enumerate(columns_on(channel, joint)):
             columns[list(at), y] = [value / channel.denominator for value in values]
-        # The outputs of all releases multiply.
-        if mass.size * columns.shape[1] > MOST_PROBABILITIES:
-            return None
         mass = (mass[:, :, None] * columns[:, None, :]).reshape(n, -1)
         # Combinations that never occur would only take memory.
         mass = mass[:, mass.any(axis=0)]

@@ -13,6 +13,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
+from mechdesign.auditing.stated import statement_of
+from mechdesign.channel.file import digest
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from tests.oracles import plans
 from tests.oracles import released_rows as oracle
@@ -465,6 +467,25 @@ def test_rows_after_rows(people):
     verdict = md.audit(made.channel, joint, md.LIP(0.5), after=[first])
     assert verdict.satisfied
     assert made.least.cost > designed(people, md.LIP(0.5)).least.cost
+    # The file names what it was designed after, and its figures are those of its own table alone.
+    assert made.channel.record.after == (digest(first),)
+    assert made.achieved == md.audit(made.channel).achieved
+    assert not statement_of(made.channel).wrong
+    together = md.compose([first, made.channel], joint)
+    assert made.spending.together.achieved == together.achieved
+
+
+def test_a_relative_promise_after_earlier_releases_is_refused(people):
+    first = designed(people, md.LIP(0.2), release=["a"]).channel
+    with pytest.raises(InputError, match="not built after earlier releases"):
+        designed(
+            people,
+            md.LIP(0.5),
+            release=["b"],
+            given=["a"],
+            promise="relative",
+            after=[first],
+        )
 
 
 @pytest.fixture(scope="module")
