@@ -39,7 +39,7 @@ from mechdesign.channel.record import RELATIVE, TOTAL, ChannelRecord, Objective
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.core.integers import Integers
 from mechdesign.core.progress import Step, Steps
-from mechdesign.core.wording import listed, quoted
+from mechdesign.core.wording import at_least, at_most, listed, quoted
 from mechdesign.mechanisms.least_cost_limits import stays_of_symbols
 from mechdesign.mechanisms.least_cost_matrix import exact_costs
 from mechdesign.mechanisms.plan_costs import (
@@ -47,7 +47,6 @@ from mechdesign.mechanisms.plan_costs import (
     CodedCells,
     cell_costs,
     check_distance,
-    column_weights,
 )
 from mechdesign.mechanisms.plan_integers import plan_rows
 from mechdesign.mechanisms.plan_limits import limits_of_demands
@@ -470,8 +469,8 @@ def _design(
     # Labels alone have none, and rows are released as rows.
     assert law is not None
     truth = column_truth(channel, cells, request.given)
-    weights = column_weights(cells.columns, request.given, request.column_weights)
-    unchanged = sum(truth[name] * weights[name] for name in truth)
+    # A plain share of cells, whatever they weigh in the cost.
+    unchanged = sum(truth.values()) / max(len(truth), 1)
     name = request.objective if isinstance(request.objective, str) else COSTS
     distance = None
     if name == DISTANCE:
@@ -509,8 +508,8 @@ def _design(
     messages: list[str] = []
     if plan.ended_early:
         messages.append(
-            f"the search ended early, with {100 * (1 - least.cost):.1f} % of the cells unchanged; "
-            f"no plan keeps more than {100 * (1 - least.cost_lower_bound):.1f} %"
+            f"the search ended early, at the cost {at_most(least.cost)} of a row (1 where all of "
+            f"it changes); no plan costs less than {at_least(least.cost_lower_bound)}"
         )
     return replace(
         design,

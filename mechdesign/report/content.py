@@ -202,6 +202,7 @@ def _least(channel: Channel) -> LeastKept | None:
         asked=objective.model_dump(),
         by_symbol=tuple(zip(channel.useful.names, shares, strict=True)),
         kind=kind,
+        of_rows=channel.published is not None,
         **figures,
     )
 

@@ -161,7 +161,8 @@ def _cards(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
     cards.append(("Verified", VERIFIED[promise.satisfied]))
     if report.least is not None and report.least.truth is not None:
         truth = wording.percent_at_least(report.least.truth)
-        cards.append(("Records that stay true", truth))
+        what = "Cells" if report.least.of_rows else "Records"
+        cards.append((f"{what} that stay true", truth))
     kept = report.kept
     if kept is not None:
         share = wording.percent_at_least(kept.nmi)

@@ -29,6 +29,10 @@ MOST_BARS = 16
 
 BEST = "no channel that keeps the promise and the conditions below"
 
+SAME_COST = 1e-6
+"""A cost that is the share of changed cells differs from it by rounding alone; moved numbers cost
+more."""
+
 COST = {
     None: "The expected cost is",
     "absolute": "On average {useful} moves by",
@@ -43,9 +47,12 @@ def least_blocks(least: LeastKept, useful: str) -> list[blocks.Block]:
     """
     asked = least.asked
     texts: list[str] = []
-    if least.truth is not None:
+    if least.of_rows:
+        # How often rows are released is in the section on what an analyst reads.
+        texts += _row_texts(least)
+    else:
         texts += _cost_texts(least, useful)
-    texts += _frequency_texts(least, useful)
+        texts += _frequency_texts(least, useful)
     if asked["forbid"]:
         pairs = wording.count(len(asked["forbid"]), "pair")
         texts.append(f"{pairs} of symbols is never released one for the other.")
@@ -82,6 +89,25 @@ def moved_text(moved: Moved) -> str:
         correlation = about(moved.correlation)
         text += f"; original and released numbers have the correlation {correlation}"
     return f"{text}."
+
+
+def _row_texts(least: LeastKept) -> list[str]:
+    """The share of cells that stay true, and the expected cost with its proven bound."""
+    cost = least.cost
+    bound = least.cost_lower_bound
+    if least.truth is None or cost is None or bound is None:
+        return []
+    truth = wording.percent_at_least(least.truth)
+    kept = f"{truth} of the cells are released as they are (expected)"
+    is_share = least.asked["name"] == "truth" and not least.asked["distance"]
+    if is_share and abs(cost - (1.0 - least.truth)) <= SAME_COST:
+        most = wording.percent_at_most(min(1.0, sum_above((1.0, -bound))))
+        return [f"{kept}; {BEST} keeps more than {most}."]
+    # Numbers cost by how far they move, too, so the bound says nothing of cells alone.
+    return [
+        f"{kept}. The expected cost of a row is {at_most(cost)}; {BEST} comes below "
+        f"{at_least(bound)}."
+    ]
 
 
 def _cost_texts(least: LeastKept, useful: str) -> list[str]:

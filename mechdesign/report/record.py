@@ -131,8 +131,8 @@ class LeastKept:
     it is.
 
     `asked` is the objective of the channel file. Figures computed from the table are None in a
-    public report: the expected cost, its proven lower bound, the share of records that stay true,
-    the largest change of a share.
+    public report: the expected cost, its proven lower bound, the share of records that stay true
+    (`of_rows`: of cells), the largest change of a share.
     """
 
     asked: dict[str, Any]
@@ -142,6 +142,7 @@ class LeastKept:
     cost_lower_bound: float | None = None
     truth: float | None = None
     frequency_deviation: float | None = None
+    of_rows: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
