@@ -169,6 +169,7 @@ def test_three_thousand_records_keep_what_the_prototype_kept(samples):
             slice_seed=seed,
             bins=BINNED,
             objective="information",
+            time_limit=30.0,
         )
         assert design.achieved.eps_u <= BUDGET
         kept.append(design.information)
