@@ -126,7 +126,7 @@ def run_on_adult(data, folder, name, *options):
 
 @pytest.mark.slow
 def test_the_survey_of_eight_columns_keeps_its_promise(data, tmp_path):
-    options = ("--records", "600", "--levels", "3")
+    options = ("--records", "600")
     printed = run_on_adult(data, tmp_path, "survey.py", *options)
     assert "income is protected" in printed
     assert "0.67 to 1.50         yes" in printed
