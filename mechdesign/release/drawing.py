@@ -35,7 +35,7 @@ from mechdesign.release.assigned_outputs import assigned_outputs
 from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
 from mechdesign.release.fixed_counts import integer_flows
 from mechdesign.release.identified_draws import REDRAW, IdentifiedDraws
-from mechdesign.release.mean_counts import mean_counts
+from mechdesign.release.mean_counts import MeanCounts, mean_counts
 from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
 from mechdesign.release.protocol import Releasable
 from mechdesign.release.publication import publication_of
@@ -125,10 +125,9 @@ class Release(IdentifiedDraws):
         InputError
             If they are not the records of the table of the design, or its law is not kept.
         """
-        counts = fixed_records(self.channel)
-        if counts is None:
+        means = fixed_means(self.channel)
+        if means is None:
             raise InputError(NOT_FIXED)
-        means = mean_counts(IntegerRows.of(self.channel.rows), counts)
         flows = integer_flows(
             means.rows,
             means.columns,
@@ -270,14 +269,29 @@ NOT_FIXED = (
 )
 
 
-def fixed_records(channel: Releasable) -> Integers | None:
-    """The records of each symbol whose outputs can have fixed counts; None for a channel without
-    its table, or which does not keep the table's law.
+def fixed_means(channel: Releasable) -> MeanCounts | None:
+    """The mean counts of a channel on its table, if every output has a whole number of records.
+
+    Only then the counts of outputs can be fixed, and only for fixed ones it is proven that the
+    promise holds for readers of the whole file (docs/explanation/whole-file.md). None without the
+    table, and for other channels.
     """
     joint = channel.joint
     if joint is None or not joint.is_counts or channel.totals is None:
         return None
-    return np.array(joint.useful_counts, dtype=np.int64)
+    records = np.array(joint.useful_counts, dtype=np.int64)
+    try:
+        means = mean_counts(IntegerRows.of(channel.rows), records)
+    except InputError:
+        # The unit is no power of two, which no design leaves.
+        return None
+    return None if means.column_units is None else means
+
+
+def fixed_records(channel: Releasable) -> Integers | None:
+    """The records of each symbol whose outputs can have fixed counts; None where they cannot."""
+    means = fixed_means(channel)
+    return None if means is None else means.row_units
 
 
 def channel_digest(channel: Releasable) -> str:

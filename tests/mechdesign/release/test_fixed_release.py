@@ -1,0 +1,40 @@
+"""Counts are fixed only where it is proven that the whole file keeps the promise."""
+
+from __future__ import annotations
+
+import pytest
+
+import mechdesign as md
+from mechdesign.channel.output_cells import own_rows
+from mechdesign.release.drawing import fixed_records
+
+
+def channel_of(rows, totals):
+    joint = md.Joint.from_counts([[3, 1], [1, 3]], useful_labels=["a", "b"])
+    return md.Channel(
+        joint.useful,
+        ("a", "b"),
+        rows,
+        denominator=16,
+        joint=joint,
+        totals=totals,
+        published=own_rows(joint.useful, [0, 1]),
+    )
+
+
+def test_whole_counts_of_outputs_are_fixed():
+    channel = channel_of(((6, 2), (4, 12)), (8, 16))
+    assert fixed_records(channel).tolist() == [4, 4]
+    column = ["a"] * 4 + ["b"] * 4
+    for seed in range(9):
+        drawn = channel.apply(column, insecure_seed=seed, draws="fixed")
+        assert drawn.count("a") == 4
+
+
+def test_counts_that_are_not_whole_are_not_fixed():
+    """Each output has 3.75 and 4.25 records in the mean: for these nothing is proven."""
+    channel = channel_of(((6, 2), (3, 13)), (8, 16))
+    assert fixed_records(channel) is None
+    column = ["a"] * 4 + ["b"] * 4
+    with pytest.raises(md.InputError, match="their counts cannot be fixed"):
+        channel.apply(column, insecure_seed=1, draws="fixed")
