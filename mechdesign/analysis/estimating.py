@@ -19,11 +19,7 @@ from mechdesign.analysis.column_frequencies import ColumnFrequencies
 from mechdesign.analysis.file_frequencies import estimate_file
 from mechdesign.analysis.frequencies import Frequencies, estimate_frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
-from mechdesign.analysis.law_estimates import (
-    POPULATION,
-    estimate_frame_shares,
-    estimate_shares,
-)
+from mechdesign.analysis.law_estimates import POPULATION, estimate_shares
 from mechdesign.analysis.release_facts import has_fixed_counts
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
@@ -89,15 +85,11 @@ def estimate(
                 f"{next(iter(options))} is for a channel that changes frequencies; this one keeps "
                 "the law of its table: leave it out"
             )
+        if fixed is None:
+            fixed = is_path and has_fixed_counts(released)
         columns = None if of is None else names_of_columns(of)
-        if is_path:
-            if fixed is None:
-                fixed = has_fixed_counts(released)
-            return estimate_shares(
-                channel, released, columns, level=level, target=target, fixed=fixed
-            )
-        return estimate_frame_shares(
-            channel, released, columns, level=level, target=target, fixed=bool(fixed)
+        return estimate_shares(
+            channel, released, columns, level=level, target=target, fixed=fixed
         )
     if of is not None or fixed is not None:
         raise InputError(

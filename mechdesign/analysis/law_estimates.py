@@ -23,6 +23,7 @@ which the variance of a mean grows.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from statistics import NormalDist
 from typing import Any
@@ -54,7 +55,7 @@ NOT_KEPT = (
 
 def estimate_shares(
     channel: Channel,
-    released: PathLike,
+    released: Any,
     columns: Sequence[str] | None = None,
     *,
     level: float = 0.95,
@@ -69,8 +70,8 @@ def estimate_shares(
     ----------
     channel : Channel
         With its table, whose law it keeps.
-    released : path
-        CSV or Parquet, read batch by batch.
+    released : path, data frame or sequence of tuples
+        A CSV or Parquet file is read batch by batch.
     columns : sequence of str, optional
         Columns whose values are crossed; by default every released column by itself.
     level : float
@@ -82,63 +83,16 @@ def estimate_shares(
     text : TextOptions, optional
         How a CSV is written.
     advance : callable, optional
-        Called with the number of further records, for progress.
+        Called with the number of further records of a file, for progress.
 
     Raises
     ------
     InputError
-        If the channel does not keep the law, a column is not released, or the file has a row that
-        the channel never releases.
+        If the channel does not keep the law, a column is not released, or there is a row that the
+        channel never releases.
     """
-    _check_law(channel)
-    file = released_file(
-        channel, released, None, None, "label", text=text, advance=advance
-    )
-    counted = count_release(file)
-    for finding in counted.findings:
-        if finding.kind == "label":
-            raise InputError(finding.text)
-    return shares_of_counts(
-        channel, counted.counts[0], columns, level=level, target=target, fixed=fixed
-    )
-
-
-def estimate_frame_shares(
-    channel: Channel,
-    released: Any,
-    columns: Sequence[str] | None = None,
-    *,
-    level: float = 0.95,
-    target: str = POPULATION,
-    fixed: bool = False,
-) -> list[ColumnFrequencies]:
-    """As `estimate_shares`, of a released data frame, or a sequence of tuples."""
-    _check_law(channel)
-    outputs = Variable(channel.output_columns, channel.output_cells)
-    places = positions_of(values_of(released, outputs), outputs)
-    unknown = np.flatnonzero(places < 0)
-    if len(unknown):
-        raise InputError(
-            f"record {int(unknown[0]) + 1} of the released frame is a row that the channel never "
-            "releases: give the frame as it was released"
-        )
-    counts = np.bincount(places, minlength=len(outputs)).astype(np.int64)
-    return shares_of_counts(
-        channel, counts, columns, level=level, target=target, fixed=fixed
-    )
-
-
-def shares_of_counts(
-    channel: Channel,
-    counts: Integers,
-    columns: Sequence[str] | None = None,
-    *,
-    level: float = 0.95,
-    target: str = POPULATION,
-    fixed: bool = False,
-) -> list[ColumnFrequencies]:
-    """As `estimate_shares`, from how often each output was released: an (m,) array."""
-    _check_law(channel)
+    if not channel.keeps_law:
+        raise InputError(NOT_KEPT)
     confidence = check_level(level)
     if target not in (POPULATION, RECORDS):
         raise InputError(f"the target ({target!r}) must be population or records")
@@ -152,6 +106,10 @@ def shares_of_counts(
                 f"{listed(names)})"
             )
         groups = [tuple(columns)]
+    if isinstance(released, str | os.PathLike):
+        counts = _counts_of_file(channel, released, text, advance)
+    else:
+        counts = _counts_of_frame(channel, released)
     estimates: list[ColumnFrequencies] = []
     for group in groups:
         estimates.append(
@@ -160,10 +118,34 @@ def shares_of_counts(
     return estimates
 
 
-def _check_law(channel: Channel) -> None:
-    """Raise InputError for a channel that changes the frequencies of its table."""
-    if not channel.keeps_law:
-        raise InputError(NOT_KEPT)
+def _counts_of_file(
+    channel: Channel,
+    released: PathLike,
+    text: TextOptions | None,
+    advance: Advance | None,
+) -> Integers:
+    """How often a file has each output."""
+    file = released_file(
+        channel, released, None, None, "label", text=text, advance=advance
+    )
+    counted = count_release(file)
+    for finding in counted.findings:
+        if finding.kind == "label":
+            raise InputError(finding.text)
+    return counted.counts[0]
+
+
+def _counts_of_frame(channel: Channel, released: Any) -> Integers:
+    """How often a frame or a sequence of tuples has each output."""
+    outputs = Variable(channel.output_columns, channel.output_cells)
+    places = positions_of(values_of(released, outputs), outputs)
+    unknown = np.flatnonzero(places < 0)
+    if len(unknown):
+        raise InputError(
+            f"record {int(unknown[0]) + 1} of the released frame is a row that the channel never "
+            "releases: give the frame as it was released"
+        )
+    return np.bincount(places, minlength=len(outputs)).astype(np.int64)
 
 
 def _shares_of(
