@@ -116,7 +116,6 @@ def _record(exported: md.Export, asked: ExportOptions) -> dict[str, object]:
     record: dict[str, object] = {
         "to": asked.to,
         "dialect": None,
-        "levels": len(exported.lookup.levels),
         "intervals": exported.lookup.size,
         "columns": list(exported.lookup.columns),
         "output": asked.output,

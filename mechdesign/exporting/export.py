@@ -69,7 +69,7 @@ class Export(Described):
     lookup : Lookup
         The intervals of integers from which it draws.
     statements : tuple of str
-        With `sql`: the statements that make the temporary tables of intervals, one for each level.
+        With `sql`: the statements before the query, which make the temporary table of intervals.
     query : str or None
         With `sql`: the query that draws. Its one parameter is the key: ``$key`` in DuckDB, ``$1``
         in PostgreSQL, ``:key`` in Spark.
@@ -85,11 +85,8 @@ class Export(Described):
 
     def summary(self) -> str:
         """The size of the lookup table, and the columns that it needs of a record."""
-        levels = ""
-        if len(self.lookup.levels) > 1:
-            levels = f" in {len(self.lookup.levels)} levels"
         columns = listed(self.lookup.columns)
-        return f"{self.lookup.size:,} intervals{levels}, for records with {columns}"
+        return f"{self.lookup.size:,} intervals, for records with {columns}"
 
     def save(self, path: PathLike, overwrite: bool = False) -> None:
         """Write the file.
@@ -114,9 +111,9 @@ def export(
 ) -> Export:
     """Write a channel as SQL, as an R script, or as CSV, for tools that cannot run Python.
 
-    A draw is the first 53 bits of SHA-256 over the key, the channel, the level and the record's
-    identifier, compared with the cumulative integers of the channel. The key is 64 secret
-    hexadecimal digits; it is a parameter of the query and in no file.
+    A draw is the first 53 bits of SHA-256 over the key, the channel and the record's identifier,
+    compared with the cumulative integers of the channel. The key is 64 secret hexadecimal digits;
+    it is a parameter of the query and in no file.
 
     As with `apply`, the probabilities are exact, the same key and identifier give the same draw
     again, and unknown symbols are refused. There is no ledger, no inspection of other columns, and
@@ -168,7 +165,7 @@ def _sql(lookup: Lookup, dialect_name: str, table: str, identity: str) -> Export
     """The script of one dialect: comments, tables of intervals, and the stored query."""
     dialect = dialect_named(dialect_name)
     statements = Statements(lookup, dialect, table, identity)
-    tables = statements.tables()
+    table_statement = statements.table_statement()
     query = statements.query()
     # Whoever finds the file must learn from it what it does, and what it does not guard against.
     head = [
@@ -179,9 +176,9 @@ def _sql(lookup: Lookup, dialect_name: str, table: str, identity: str) -> Export
         "It is secret, and belongs into no file.",
         dialect.usage,
     ]
-    parts = [*tables, dialect.prepared(PREPARED, query)]
+    parts = [table_statement, dialect.prepared(PREPARED, query)]
     text = commented(head) + "".join(f"\n{part};\n" for part in parts)
-    return Export(text, lookup, tables, query)
+    return Export(text, lookup, (table_statement,), query)
 
 
 def _properties(lookup: Lookup) -> tuple[str, ...]:
@@ -192,10 +189,9 @@ def _properties(lookup: Lookup) -> tuple[str, ...]:
 
 def _refuse_bins(lookup: Lookup) -> None:
     """Raise InputError for bins: the script compares texts, and computes no labels of numbers."""
-    for level in lookup.levels:
-        for part, column in enumerate(level.inputs.columns):
-            if level.inputs.bins_of(part) is not None:
-                raise InputError(
-                    f"{quoted(column)} is released in bins, which the R script does not compute; "
-                    "export to SQL, or release it with apply"
-                )
+    for part, column in enumerate(lookup.columns):
+        if lookup.inputs.bins_of(part) is not None:
+            raise InputError(
+                f"{quoted(column)} is released in bins, which the R script does not compute; "
+                "export to SQL, or release it with apply"
+            )

@@ -5,9 +5,6 @@ channel file. The intervals of an input are disjoint and cover [0, 2^53), so a u
 2^53 falls into that of y with the probability W(y|x), exactly. An x with W(a|x) = 3/4 and
 W(b|x) = 1/4 has the intervals [0, 3 * 2^51) for a and [3 * 2^51, 2^53) for b. Rows with sums of
 their own are rounded to the sum 2^53 first, and judged again (`rounding`).
-
-The table is in levels and nodes, for tools that were written for channels of several steps: this
-one has the level 1 and the node 0.
 """
 
 from __future__ import annotations
@@ -24,16 +21,10 @@ from mechdesign.exporting.rounding import with_one_sum
 from mechdesign.release.drawing import channel_digest
 from mechdesign.tables.variable import Symbol, Variable
 
-END = -1
-"""The child of an entry of the last level."""
-
 BITS = DENOMINATOR.bit_length() - 1
 """Bits of a draw: the denominator of every designed channel is 2^53."""
 
-GIVEN = 0
-"""Number of the level of the given columns, which takes no draw: each input has one output."""
-
-CSV_HEAD = ("level", "node", "low", "high", "child")
+CSV_HEAD = ("low", "high")
 """The first columns of the CSV; those of the channel follow, with a word before each name."""
 
 INPUT = "input"
@@ -43,100 +34,58 @@ OUTPUT = "output"
 
 @dataclass(frozen=True)
 class Entry:
-    """One output of one input at one node: the result of draws in [low, high), which lead to
-    `child`.
-    """
+    """One output of one input: the result of draws in [low, high)."""
 
-    node: int
     inputs: Symbol
     low: int
     high: int
     outputs: Symbol
-    child: int
-
-
-@dataclass(frozen=True)
-class Level:
-    """One step of a release.
-
-    Attributes
-    ----------
-    number : int
-        Its place from 1; `GIVEN` for the columns that are released as they are.
-    inputs : Variable
-        The columns of its inputs.
-    outputs : tuple of str
-        The names of the columns of its outputs.
-    entries : tuple of Entry
-        Ascending by node, input and interval.
-    """
-
-    number: int
-    inputs: Variable
-    outputs: tuple[str, ...]
-    entries: tuple[Entry, ...]
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """All levels of a channel, in the order in which they are drawn.
+    """The intervals of a channel.
 
     Attributes
     ----------
     digest : str
         SHA-256 of the channel, as in manifests and ledgers.
-    start : int
-        The node of a record before anything is released.
-    levels : tuple of Level
+    inputs : Variable
+        The columns that a record must have.
+    outputs : tuple of str
+        The names of the released columns.
+    entries : tuple of Entry
+        Ascending by input and interval.
     is_rounded : bool
         Whether the integers are those of the channel file next to the sum 2^53, and not those
         themselves.
     """
 
     digest: str
-    start: int
-    levels: tuple[Level, ...]
+    inputs: Variable
+    outputs: tuple[str, ...]
+    entries: tuple[Entry, ...]
     is_rounded: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns that a record must have."""
-        names: list[str] = []
-        for level in self.levels:
-            names.extend(level.inputs.columns)
-        return tuple(names)
+        return self.inputs.columns
 
     @property
     def size(self) -> int:
         """Number of intervals."""
-        return sum(len(level.entries) for level in self.levels)
+        return len(self.entries)
 
     def csv_text(self) -> str:
-        """The table as CSV; cells of columns that a level does not have are empty."""
-        released: list[str] = []
-        for level in self.levels:
-            released.extend(level.outputs)
+        """The table as CSV."""
         inputs = [f"{INPUT} {name}" for name in self.columns]
-        outputs = [f"{OUTPUT} {name}" for name in released]
+        outputs = [f"{OUTPUT} {name}" for name in self.outputs]
         text = io.StringIO()
-        writer = csv.DictWriter(
-            text, [*CSV_HEAD, *inputs, *outputs], restval="", lineterminator="\n"
-        )
-        writer.writeheader()
-        for level in self.levels:
-            for entry in level.entries:
-                cells: dict[str, str | int] = {
-                    "level": level.number,
-                    "node": entry.node,
-                    "low": entry.low,
-                    "high": entry.high,
-                    "child": entry.child,
-                }
-                for name, cell in zip(level.inputs.columns, entry.inputs, strict=True):
-                    cells[f"{INPUT} {name}"] = cell
-                for name, cell in zip(level.outputs, entry.outputs, strict=True):
-                    cells[f"{OUTPUT} {name}"] = cell
-                writer.writerow(cells)
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow([*CSV_HEAD, *inputs, *outputs])
+        for entry in self.entries:
+            writer.writerow([entry.low, entry.high, *entry.inputs, *entry.outputs])
         return text.getvalue()
 
 
@@ -163,27 +112,20 @@ def lookup_of(channel: Channel) -> Lookup:
             "export needs a channel with the denominator 2^53, as `design` makes them; this one "
             f"has {rounded.denominator}"
         )
-    level = Level(
-        number=1,
-        inputs=channel.useful,
-        outputs=channel.output_columns,
-        entries=tuple(_entries_of_matrix(rounded)),
-    )
     return Lookup(
         digest=channel_digest(channel),
-        start=0,
-        levels=(level,),
+        inputs=channel.useful,
+        outputs=channel.output_columns,
+        entries=tuple(_entries(rounded)),
         is_rounded=rounded is not channel,
     )
 
 
-def _entries_of_matrix(channel: Channel) -> Iterator[Entry]:
-    """The entries of a channel of one variable, at its single node 0."""
+def _entries(channel: Channel) -> Iterator[Entry]:
+    """The intervals of every input, one after the other."""
     rows = IntegerRows.of(channel.rows)
     for symbol, row in zip(channel.useful.symbols, rows.entries(), strict=True):
         low = 0
         for output, weight in row:
-            released = channel.output_cells[output]
-            # END: after the only level nothing is drawn.
-            yield Entry(0, symbol, low, low + weight, released, END)
+            yield Entry(symbol, low, low + weight, channel.output_cells[output])
             low += weight

@@ -1,13 +1,13 @@
 """The R script that draws from a lookup table; its text is ``draw.r.jinja``.
 
 The script reads the table from a CSV of its own (`lookup.Lookup.csv_text`). It holds nothing of it
-but the names of columns, the first node (`start`), and for each level its *purpose*: the text that
-is hashed between key and identifier, ``"<digest of the channel> level 1 "``. `script` fills these
-into the template, each as a constant of R (`r_text`).
+but the names of columns and the *purposes*: the texts that are hashed between key and identifier,
+``"<digest of the channel> draw "``. `script` fills these into the template, each as a constant of R
+(`r_text`).
 
-It draws as the SQL does. Level after level it takes the first 53 bits of SHA-256 over key, purpose
-and identifier, finds the interval [low, high) that has this integer at the record's node and
-symbols, and goes on to the interval's child. Last it sorts the released records by another hash.
+It draws as the SQL does. It takes the first 53 bits of SHA-256 over key, purpose and identifier,
+and finds the interval [low, high) that has this integer among those of the record's symbols. Last
+it sorts the released records by another hash.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from mechdesign.exporting.lookup import GIVEN, Lookup
-from mechdesign.exporting.statements import KEY_DIGITS, ORDER, purpose_of
+from mechdesign.exporting.lookup import Lookup
+from mechdesign.exporting.statements import DRAW, KEY_DIGITS, ORDER, purpose_of
 
 
 def r_text(text: str) -> str:
@@ -46,20 +46,12 @@ def script(lookup: Lookup, identity: str, notes: Sequence[str]) -> str:
         keep_trailing_newline=True,
     )
     environment.filters["text"] = r_text
-    purposes: list[str] = []
-    for level in lookup.levels:
-        # Given columns are released as they are, without a draw and so without a hash.
-        purpose = ""
-        if level.number != GIVEN:
-            purpose = purpose_of(lookup.digest, f"level {level.number}")
-        purposes.append(purpose)
     return environment.get_template("draw.r.jinja").render(
         identity=identity,
         key_digits=KEY_DIGITS,
-        levels=lookup.levels,
+        lookup=lookup,
         notes=notes,
+        draw=purpose_of(lookup.digest, DRAW),
         order=purpose_of(lookup.digest, ORDER),
-        purposes=purposes,
-        start=lookup.start,
         text=r_text,
     )

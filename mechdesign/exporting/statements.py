@@ -1,13 +1,13 @@
 """SQL that draws from a lookup table, in the database that has the records.
 
-The statements create one temporary table of intervals for each level. The query numbers every
-record by a hash of the key and its identifier, joins level after level, and refuses records without
-a draw. The key is a parameter, so that it is in no file and in no text of a query. In short: ::
+One statement creates a temporary table of intervals. The query numbers every record by a hash of
+the key and its identifier, looks up the interval that has the number, and refuses records without
+one. The key is a parameter, so that it is in no file and in no text of a query. In short: ::
 
     WITH mechdesign_key AS (..),      -- the key, and whether it is one
       mechdesign_records AS (..),     -- the columns as text, and whether an identifier is unique
-      mechdesign_draws AS (..),       -- a number below 2^53 for each record and level
-      mechdesign_step_1 AS (..),      -- the interval that has the number: an output, the next node
+      mechdesign_draws AS (..),       -- a number below 2^53 for each record
+      mechdesign_matched AS (..),     -- the interval that has the number: an output
       mechdesign_checked AS (..)      -- the problem of each record, or NULL
     SELECT .. FROM mechdesign_checked ORDER BY place
 """
@@ -20,7 +20,7 @@ from fractions import Fraction
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 from mechdesign.exporting.dialects import Dialect
-from mechdesign.exporting.lookup import GIVEN, Entry, Level, Lookup
+from mechdesign.exporting.lookup import Entry, Lookup
 from mechdesign.release.draws import KEY_BYTES
 from mechdesign.tables.bins import Bins
 
@@ -30,8 +30,14 @@ KEY_DIGITS = 2 * KEY_BYTES
 HEXADECIMAL = "0123456789abcdef"
 """Characters of a key."""
 
+DRAW = "draw"
+"""Purpose of the hash whose first bits are the number of a record."""
+
 ORDER = "order"
 """Purpose of the hash by which released records are sorted."""
+
+INTERVALS = "mechdesign_intervals"
+"""Name of the temporary table."""
 
 PREPARED = "mechdesign_release"
 """Name of the stored query."""
@@ -47,7 +53,7 @@ def purpose_of(digest: str, purpose: str) -> str:
 
 
 class Statements:
-    """The statements of one lookup table in one dialect: first run `tables`, then `query`.
+    """The statements of one lookup table in one dialect: first run `table_statement`, then `query`.
 
     Parameters
     ----------
@@ -66,10 +72,14 @@ class Statements:
         self.dialect = dialect
         self.table = table
         self.identity = identity
+        self._inputs = _numbered("input", len(lookup.columns))
+        self._outputs = _numbered("output", len(lookup.outputs))
 
-    def tables(self) -> tuple[str, ...]:
-        """Statements that create the tables of intervals, one for each level."""
-        return tuple(self._table(level) for level in self.lookup.levels)
+    def table_statement(self) -> str:
+        """The statement that creates the table of intervals."""
+        columns = ["low", "high", *self._inputs, *self._outputs]
+        rows = [self._row(entry) for entry in self.lookup.entries]
+        return self.dialect.values(INTERVALS, columns, rows)
 
     def query(self) -> str:
         """The query that draws; its only parameter is the key."""
@@ -77,30 +87,15 @@ class Statements:
             ("mechdesign_key", self._key()),
             ("mechdesign_records", self._records()),
             ("mechdesign_draws", self._draws()),
+            ("mechdesign_matched", self._matched()),
+            ("mechdesign_checked", self._checked()),
         ]
-        # Every level reads the result of the one before, at the node that this led to.
-        previous = "mechdesign_draws"
-        node = str(self.lookup.start)
-        for level in self.lookup.levels:
-            name = f"mechdesign_step_{level.number}"
-            steps.append((name, self._step(level, previous, node)))
-            previous = name
-            node = f"r.node_{level.number}"
-        steps.append(("mechdesign_checked", self._checked(previous)))
         parts = [f"{name} AS (\n{_indented(body)}\n)" for name, body in steps]
         return "WITH\n" + ",\n".join(parts) + "\n" + self._released()
 
-    def _table(self, level: Level) -> str:
-        """The statement that creates the table of intervals of one level."""
-        columns = ["node", "low", "high", "child"]
-        columns += _numbered("input", level, len(level.inputs.columns))
-        columns += _numbered("output", level, len(level.outputs))
-        rows = [self._row(entry) for entry in level.entries]
-        return self.dialect.values(_table_name(level), columns, rows)
-
     def _row(self, entry: Entry) -> str:
-        """One interval as a row of constants, in the order of the columns of `_table`."""
-        numbers = [entry.node, entry.low, entry.high, entry.child]
+        """One interval as a row of constants, in the order of the columns of the table."""
+        numbers = [entry.low, entry.high]
         texts = [self.dialect.literal(text) for text in entry.inputs + entry.outputs]
         return "(" + ", ".join([*map(str, numbers), *texts]) + ")"
 
@@ -120,14 +115,10 @@ class Statements:
             f"{identity} AS id",
             f"count(*) OVER (PARTITION BY {identity}) AS times",
         ]
-        for level in self.lookup.levels:
-            variable = level.inputs
-            names = _numbered("input", level, len(variable.columns))
-            for part, (column, name) in enumerate(
-                zip(variable.columns, names, strict=True)
-            ):
-                cell = self._cell(column, variable.bins_of(part))
-                lines.append(f"{cell} AS {name}")
+        names = zip(self.lookup.columns, self._inputs, strict=True)
+        for part, (column, name) in enumerate(names):
+            cell = self._cell(column, self.lookup.inputs.bins_of(part))
+            lines.append(f"{cell} AS {name}")
         columns = ",\n  ".join(lines)
         return f"SELECT\n  {columns}\nFROM {self.dialect.table(self.table)}"
 
@@ -175,12 +166,9 @@ class Statements:
         return f"CAST('{sign}Infinity' AS {self.dialect.double})"
 
     def _draws(self) -> str:
-        """A number below 2^53 for every level, and the place in the released order."""
+        """A number below 2^53 for every record, and the place in the released order."""
         lines = ["r.*", "k.is_key"]
-        for level in self.lookup.levels:
-            if level.number != GIVEN:
-                text = self._hashed(f"level {level.number}")
-                lines.append(f"{self.dialect.draw(text)} AS draw_{level.number}")
+        lines.append(f"{self.dialect.draw(self._hashed(DRAW))} AS draw")
         # The order of the table may tell of the records, so they leave in that of another hash.
         lines.append(f"{self.dialect.sha256(self._hashed(ORDER))} AS place")
         columns = ",\n  ".join(lines)
@@ -194,65 +182,51 @@ class Statements:
         between = self.dialect.literal(purpose_of(self.lookup.digest, purpose))
         return f"k.digits || {between} || r.id"
 
-    def _step(self, level: Level, previous: str, node: str) -> str:
-        """One level: the interval of each record's number at its node; NULL where there is none."""
-        outputs = [
-            f"t.{name}" for name in _numbered("output", level, len(level.outputs))
-        ]
-        columns = ", ".join(["r.*", f"t.child AS node_{level.number}", *outputs])
-        conditions = [f"t.node = {node}"]
-        for name in _numbered("input", level, len(level.inputs.columns)):
-            conditions.append(f"t.{name} = r.{name}")
-        if level.number != GIVEN:
-            conditions.append(f"t.low <= r.draw_{level.number}")
-            conditions.append(f"r.draw_{level.number} < t.high")
+    def _matched(self) -> str:
+        """The interval of each record's number; NULL where there is none."""
+        columns = ["r.*", "t.low", *(f"t.{name}" for name in self._outputs)]
+        conditions = [f"t.{name} = r.{name}" for name in self._inputs]
+        conditions += ["t.low <= r.draw", "r.draw < t.high"]
         condition = "\n  AND ".join(conditions)
         # LEFT: an inner join would drop records without an interval silently, instead of refusing
         # them in `_checked`.
         return (
-            f"SELECT {columns}\nFROM {previous} AS r\n"
-            f"LEFT JOIN {_table_name(level)} AS t\n  ON {condition}"
+            f"SELECT {', '.join(columns)}\nFROM mechdesign_draws AS r\n"
+            f"LEFT JOIN {INTERVALS} AS t\n  ON {condition}"
         )
 
-    def _checked(self, previous: str) -> str:
+    def _checked(self) -> str:
         """The problem of each record, or NULL, in words without any of its cells."""
         # The first that applies is named. A missing key comes first, for then all draws are wrong.
         literal = self.dialect.literal
         no_key = f"the key must be {KEY_DIGITS} lower-case hexadecimal digits"
+        names = ",".join(self.lookup.columns)
+        unknown = f"the channel does not know a symbol of {names}"
         lines = [
             f"WHEN NOT coalesce(is_key, FALSE) THEN {literal(no_key)}",
             f"WHEN coalesce(id, '') = '' THEN {literal('a record has no identifier')}",
             f"WHEN times > 1 THEN {literal('two records have the same identifier')}",
+            f"WHEN low IS NULL THEN {literal(unknown)}",
         ]
-        for level in self.lookup.levels:
-            names = ",".join(level.inputs.columns)
-            text = f"the channel does not know a symbol of {names} in its place"
-            lines.append(f"WHEN node_{level.number} IS NULL THEN {literal(text)}")
         cases = "\n  ".join(lines)
-        return f"SELECT *, CASE\n  {cases}\nEND AS problem\nFROM {previous}"
+        return f"SELECT *, CASE\n  {cases}\nEND AS problem\nFROM mechdesign_matched"
 
     def _released(self) -> str:
         """The released columns; one record with a problem fails the whole query."""
         refusal = self.dialect.refusal("problem")
         lines: list[str] = []
-        for level in self.lookup.levels:
-            names = _numbered("output", level, len(level.outputs))
-            for name, column in zip(names, level.outputs, strict=True):
-                lines.append(
-                    f"CASE WHEN problem IS NULL THEN {name} ELSE {refusal} END "
-                    f"AS {self.dialect.identifier(column)}"
-                )
+        for name, column in zip(self._outputs, self.lookup.outputs, strict=True):
+            lines.append(
+                f"CASE WHEN problem IS NULL THEN {name} ELSE {refusal} END "
+                f"AS {self.dialect.identifier(column)}"
+            )
         columns = ",\n  ".join(lines)
         return f"SELECT\n  {columns}\nFROM mechdesign_checked\nORDER BY place"
 
 
-def _table_name(level: Level) -> str:
-    return f"mechdesign_level_{level.number}"
-
-
-def _numbered(word: str, level: Level, count: int) -> list[str]:
-    """Names of columns that need no quotes in any database: ``input_2_1``, ``input_2_2``, .."""
-    return [f"{word}_{level.number}_{k + 1}" for k in range(count)]
+def _numbered(word: str, count: int) -> list[str]:
+    """Names of columns that need no quotes in any database: ``input_1``, ``input_2``, .."""
+    return [f"{word}_{k + 1}" for k in range(count)]
 
 
 def _indented(body: str) -> str:

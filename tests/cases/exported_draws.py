@@ -118,7 +118,7 @@ def drawn(channel: Channel, records: pd.DataFrame, identity: str, key: str) -> l
     for name, cell in zip(records[identity], records[column], strict=True):
         text = "" if pd.isna(cell) else str(cell)
         weights = [int(weight) for weight in channel.rows[place[text]]]
-        number = number_of(key, digest, "level 1", str(name))
+        number = number_of(key, digest, "draw", str(name))
         released.append((channel.outputs[output_of(weights, number)],))
     return sorted_by_hash(released, records[identity], digest, key)
 
@@ -141,7 +141,7 @@ def drawn_rows(
     rows = list(channel.rows)
     for record in records.to_dict("records"):
         weights = list(rows[symbols.index(texts_of(file["useful"], record))])
-        number = number_of(key, digest, "level 1", str(record[identity]))
+        number = number_of(key, digest, "draw", str(record[identity]))
         output = output_of(over_common_denominator(weights), number)
         released.append(channel.output_cells[output])
     return sorted_by_hash(released, records[identity], digest, key)

@@ -24,7 +24,7 @@ from tests.cases.meters import BASIC
             "-- Draws releases through a channel of mechdesign, in Spark SQL.",
         ),
         (("--to", "r"), "# Draws releases from a lookup table of mechdesign."),
-        (("--to", "csv"), "level,node,low,high,child,input job,output job\n"),
+        (("--to", "csv"), "low,high,input job,output job\n"),
     ],
     ids=str,
 )
@@ -51,7 +51,6 @@ def test_json_has_the_size_and_the_text(run, channel, folder):
     assert record == {
         "to": "sql",
         "dialect": "duckdb",
-        "levels": 1,
         "intervals": exported.lookup.size,
         "columns": ["job"],
         "output": None,

@@ -23,15 +23,15 @@ from tests.cases.exported_draws import (
 )
 
 
-def intervals_of(level):
+def intervals_of(lookup):
     rows = defaultdict(list)
-    for entry in level.entries:
-        rows[entry.node, entry.inputs].append((entry.low, entry.high))
+    for entry in lookup.entries:
+        rows[entry.inputs].append((entry.low, entry.high))
     return rows
 
 
-def assert_covered(level):
-    for intervals in intervals_of(level).values():
+def assert_covered(lookup):
+    for intervals in intervals_of(lookup).values():
         assert intervals[0][0] == 0
         assert intervals[-1][1] == D
         for (_, end), (begin, _) in pairwise(intervals):
@@ -41,10 +41,10 @@ def assert_covered(level):
 
 def test_intervals_are_the_integers_of_the_channel():
     channel = odd_channel()
-    (level,) = lookup_of(channel).levels
-    assert_covered(level)
+    lookup = lookup_of(channel)
+    assert_covered(lookup)
     lengths = {}
-    for entry in level.entries:
+    for entry in lookup.entries:
         lengths[entry.inputs, entry.outputs] = entry.high - entry.low
     for symbol, row in zip(channel.useful.symbols, channel.rows, strict=True):
         for output, weight in zip(channel.outputs, row, strict=True):
@@ -54,13 +54,13 @@ def test_intervals_are_the_integers_of_the_channel():
 @pytest.mark.parametrize("kind", ROW_OPTIONS)
 def test_intervals_have_the_law_of_the_row(kind):
     channel = row_channel(kind)
-    (level,) = lookup_of(channel).levels
-    assert_covered(level)
+    lookup = lookup_of(channel)
+    assert_covered(lookup)
     for symbol in channel.useful.symbols:
         row = dict(zip(channel.useful.columns, symbol, strict=True))
         exact = channel.distribution(row)
         lengths = {}
-        for entry in level.entries:
+        for entry in lookup.entries:
             if entry.inputs == symbol:
                 lengths[entry.outputs] = entry.high - entry.low
         assert set(lengths) == set(exact)
@@ -80,7 +80,7 @@ def test_the_csv_has_a_line_for_every_interval():
     assert heads == ["input k", "input c", "input d", "input b"]
     heads = [name for name in lines[0] if name.startswith("output")]
     assert heads == ["output k", "output c,d,b"]
-    last = lookup.levels[-1].entries[-1]
+    last = lookup.entries[-1]
     assert lines[-1]["output c,d,b"] == last.outputs[1]
     assert int(lines[-1]["high"]) == last.high == D
 
@@ -91,8 +91,7 @@ def test_a_public_channel_has_the_same_lookup():
     assert lookup_of(channel.public()) == lookup_of(channel)
     rows = row_channel("free")
     public = lookup_of(rows.public())
-    for level, same in zip(lookup_of(rows).levels, public.levels, strict=True):
-        assert level.entries == same.entries
+    assert lookup_of(rows).entries == public.entries
 
 
 def test_the_law_of_a_table_is_exported_with_the_table_alone():

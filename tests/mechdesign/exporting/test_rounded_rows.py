@@ -31,9 +31,9 @@ def channel(monkeypatch: pytest.MonkeyPatch) -> md.Channel:
 
 
 def lengths_of(channel: md.Channel) -> dict[tuple[str, str], int]:
-    (level,) = lookup_of(channel).levels
+    lookup = lookup_of(channel)
     lengths: dict[tuple[str, str], int] = defaultdict(int)
-    for entry in level.entries:
+    for entry in lookup.entries:
         lengths[entry.inputs[0], entry.outputs[0]] += entry.high - entry.low
     return lengths
 
