@@ -518,8 +518,20 @@ def _design(
         law=law,
         truth=truth,
         smallest_group=1 if groups is None else groups.k,
+        known=() if groups is None else request.known,
+        single_rows=_single_rows(channel, joint, groups),
         messages=tuple(messages),
     )
+
+
+def _single_rows(channel: Channel, joint: Joint, groups: GroupLaw | None) -> int:
+    """The released rows that stand for a single record; 0 without whole numbers of records."""
+    if groups is not None:
+        return groups.unique
+    if not joint.is_counts:
+        return 0
+    records = dict(zip(joint.useful.symbols, joint.useful_counts, strict=True))
+    return sum(1 for cells in channel.output_cells if records[cells] == 1)
 
 
 def _stay_record(request: PlanRequest) -> dict[str, str]:

@@ -191,7 +191,11 @@ class Design(Displayed):
         Column to expected share of unchanged cells, rounded down; None where outputs are free
         labels.
     smallest_group : int
-        Least number of records that share a released row.
+        Least number of records that share a released row, or its `known` columns.
+    known : tuple of str
+        The columns that count for the smallest group; empty for all released ones.
+    single_rows : int
+        Released rows that stand for a single record of the table.
     time_left : float or None
         Processor seconds that the time limit leaves for the figure for the population; None without
         a limit.
@@ -222,6 +226,8 @@ class Design(Displayed):
     law: Law | None = field(default=None, repr=False)
     truth: dict[str, float] | None = None
     smallest_group: int = 1
+    known: tuple[str, ...] = ()
+    single_rows: int = 0
     time_left: float | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:

@@ -35,6 +35,7 @@ from mechdesign.report.first_lines import (
     promise_lines,
     uncovered_lines,
 )
+from mechdesign.report.groups_section import group_lines
 from mechdesign.report.law_section import law_lines
 from mechdesign.report.record import Belief, Report
 from mechdesign.tables.joint import Joint
@@ -67,7 +68,14 @@ def row_first_screen(
     before += layout.lines_of(rule_sentence(design, report))
     before += [*promise_lines(design, report), ""]
     law = [line for text in law_lines(design.law) for line in layout.lines_of(text)]
-    groups = layout.lines_of(group_sentence(design, joint))
+    sentences = group_lines(
+        design.smallest_group,
+        known=design.known,
+        rows=len(joint.useful),
+        released=design.outputs,
+        single=design.single_rows,
+    )
+    groups = [line for text in sentences for line in layout.lines_of(text)]
     remarks = layout.all_lines(layout.remark_sentences(design.messages))
     after = ["", *uncovered_lines(design, report), "", FULL, *last]
     fixed = len(before) + len(law) + len(groups) + len(remarks) + len(after)
@@ -158,23 +166,3 @@ def constant_truth(joint: Joint) -> dict[str, float]:
         masses = np.bincount(cells.codes[:, k], joint.p_x)
         shares[name] = float(masses.max())
     return shares
-
-
-def group_sentence(design: Design, joint: Joint) -> str:
-    """How small the groups of equal released rows are, and how to ask for larger ones."""
-    size = design.smallest_group
-    if size > 1:
-        return (
-            f"Every released row is that of at least {size} records (--smallest-group {size}; "
-            "1 releases all rows)."
-        )
-    if not joint.is_counts:
-        return ""
-    unique = sum(1 for count in joint.useful_counts if count == 1)
-    if not unique:
-        return ""
-    rows = wording.count(unique, "row")
-    return (
-        f"{rows} of the table {'belongs' if unique == 1 else 'belong'} to a single record and can "
-        "occur in the release; --smallest-group 5 releases common rows alone."
-    )

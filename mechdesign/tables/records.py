@@ -32,7 +32,7 @@ from mechdesign.tables.bins import Bins
 from mechdesign.tables.counting import counted_columns
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.tally import Missing, Roles, Tally
-from mechdesign.tables.variable import Symbol, Variable, column_names
+from mechdesign.tables.variable import Variable
 
 Groups: TypeAlias = Sequence[str | Sequence[str]]
 """Columns in their order; several names in one entry are crossed."""
@@ -134,34 +134,6 @@ class Records:
         for secret, column, row in zip(secrets, columns, rows.tolist(), strict=True):
             table[secret][column] += self.counts[row]
         return table
-
-    @cached_property
-    def crossed_joint(self) -> Joint:
-        """The table of the sensitive column by all groups crossed, in the order of their codes."""
-        distinct, place = np.unique(self.codes, axis=0, return_inverse=True)
-        # The symbol of a row of codes: the texts of all its groups, one group after the other.
-        symbols: list[Symbol] = []
-        rows: list[list[int]] = distinct.tolist()
-        for row in rows:
-            symbol: Symbol = ()
-            for variable, code in zip(self.groups, row, strict=True):
-                symbol += variable.symbols[code]
-            symbols.append(symbol)
-        useful = Variable(
-            column_names(self.groups), tuple(symbols), bins=_bins_of(self.groups)
-        )
-        # In Python's integers, because counts may exceed those of machines.
-        table = [[0] * len(symbols) for _ in self.sensitive.symbols]
-        secrets: list[int] = self.secrets.tolist()
-        columns: list[int] = place.ravel().tolist()
-        for secret, column, count in zip(secrets, columns, self.counts, strict=True):
-            table[secret][column] += count
-        return Joint(
-            self.sensitive,
-            useful,
-            tuple(map(tuple, table)),
-            is_counts=self.is_counts,
-        )
 
     @classmethod
     def from_table(

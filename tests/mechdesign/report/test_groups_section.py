@@ -4,41 +4,28 @@ from mechdesign.report.groups_section import group_lines
 
 
 def lines_of(k, **changes):
-    parts = {
-        "is_default": True,
-        "known": None,
-        "rows": 8717,
-        "released": 1464,
-        "unique": 0,
-    }
+    parts = {"known": (), "rows": 8717, "released": 1464, "single": 0}
     return group_lines(k, **{**parts, **changes})
 
 
-def test_default_groups():
+def test_groups():
     (line,) = lines_of(5)
     assert line == (
-        "Every released row occurs at least 5 times where the counts are fixed (the default here; "
-        "--smallest-group K asks for another number). 1,464 of the 8,717 rows of the table are "
-        "released."
+        "Every released row occurs at least 5 times where the counts are fixed (--smallest-group K "
+        "asks for another number). 1,464 of the 8,717 rows of the table are released."
     )
 
 
-def test_groups_that_were_asked_for():
-    (line,) = lines_of(10, is_default=False)
-    assert "at least 10 times" in line
-    assert "default" not in line
-
-
 def test_known_columns_and_single_rows():
-    first, second = lines_of(5, known=["age", "sex"], unique=300)
+    first, second = lines_of(5, known=["age", "sex"], single=300)
     assert first.startswith("Every released combination of age, sex occurs at least 5")
     assert second.startswith("300 released rows occur once: whoever knows other")
-    assert lines_of(5, known=["age"], unique=1)[1].startswith("1 released row occurs")
+    assert lines_of(5, known=["age"], single=1)[1].startswith("1 released row occurs")
 
 
 def test_single_rows_are_named_without_groups():
-    (line,) = lines_of(1, released=8717, unique=4000)
-    assert "of 8,717 released rows, 4,000 occur once" in line
-    assert "--smallest-group K" in line
-    (line,) = lines_of(1, released=10)
-    assert "none occur once" in line
+    (line,) = lines_of(1, released=8717, single=4000)
+    assert line.startswith("4,000 rows of the table belong to a single record and can")
+    assert line.endswith("--smallest-group K releases only rows that K records have.")
+    assert lines_of(1, single=1)[0].startswith("1 row of the table belongs to a single")
+    assert lines_of(1) == []
