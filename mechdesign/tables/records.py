@@ -298,18 +298,6 @@ def check_size(cells: int) -> None:
         )
 
 
-def _bins_of(variables: Sequence[Variable]) -> tuple[Bins | None, ...]:
-    """The bins of all columns of several variables, as those of one variable."""
-    bins: list[Bins | None] = []
-    for variable in variables:
-        for part in range(len(variable.columns)):
-            bins.append(variable.bins_of(part))
-    # Without any bins a variable has an empty tuple.
-    if not any(bins):
-        return ()
-    return tuple(bins)
-
-
 def _positions(old: Variable, new: Variable, what: str) -> Integers:
     """The position in `new` of each symbol of `old`."""
     columns = ",".join(new.columns)
