@@ -41,6 +41,14 @@ def strata_of(given: Sequence[str], joint: Joint) -> list[int]:
     return strata
 
 
+def members_of(strata: Sequence[int]) -> list[list[int]]:
+    """The useful symbols of each stratum, ascending."""
+    members: list[list[int]] = [[] for _ in range(max(strata) + 1)]
+    for x, stratum in enumerate(strata):
+        members[stratum].append(x)
+    return members
+
+
 def stratum_demands(
     demands: Sequence[Demand], joint: Joint, notion: Notion, strata: Sequence[int]
 ) -> list[list[Demand]]:
@@ -58,8 +66,7 @@ def stratum_demands(
     """
     secrets = stacked(joint.counts, joint, notion)
     by_stratum: list[list[Demand]] = []
-    for k in range(max(strata) + 1):
-        members = [x for x, stratum in enumerate(strata) if stratum == k]
+    for members in members_of(strata):
         sums = [
             [sum(row[x] for x in members) for row in secret.counts]
             for secret in secrets
@@ -85,10 +92,7 @@ def given_achieved(joint: Joint, given: Sequence[str]) -> Achieved:
             upper=free,
             ratio=math.inf,
         )
-        members: dict[int, list[int]] = {}
-        for x, stratum in enumerate(strata):
-            members.setdefault(stratum, []).append(x)
-        for stratum, inputs in members.items():
+        for stratum, inputs in enumerate(members_of(strata)):
             largest.add(
                 output_masses(demand, inputs, [1] * len(inputs)), demand, stratum
             )

@@ -31,7 +31,7 @@ from mechdesign.auditing.demands import Demand, demands_of
 from mechdesign.auditing.extremes import LargestQuotients, output_masses
 from mechdesign.auditing.law import channel_law
 from mechdesign.auditing.measures import beyond_given, utility
-from mechdesign.auditing.strata import strata_of, stratum_demands
+from mechdesign.auditing.strata import members_of, strata_of, stratum_demands
 from mechdesign.auditing.verdict import Audit, audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import own_rows
@@ -287,8 +287,10 @@ def check_given(
 ) -> None:
     """Raise NotPrivate where the given columns alone break a total promise, decided exactly."""
     useful = joint.useful
-    for k, demands in enumerate(by_stratum):
-        members = [x for x, stratum in enumerate(strata) if stratum == k]
+    strata_members = members_of(strata)
+    for k, (demands, members) in enumerate(
+        zip(by_stratum, strata_members, strict=True)
+    ):
         largest = LargestQuotients()
         for demand in demands:
             masses = output_masses(demand, members, [1] * len(members))

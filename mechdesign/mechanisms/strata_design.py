@@ -25,7 +25,7 @@ import numpy as np
 
 from mechdesign.auditing.demands import demands_of
 from mechdesign.auditing.measures import Utility, beyond_given, utility
-from mechdesign.auditing.strata import strata_of
+from mechdesign.auditing.strata import members_of, strata_of
 from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import OutputCells
@@ -95,8 +95,7 @@ def by_strata(
         check_given(joint, request.given, by_stratum, strata)
     released = [name for name in joint.useful.columns if name not in request.given]
     parts: list[_Part] = []
-    for k in range(max(strata) + 1):
-        members = [x for x, stratum in enumerate(strata) if stratum == k]
+    for members in members_of(strata):
         share = len(members) / len(strata)
         parts.append(_part(request, joint, notion, members, released, share, design))
     channel = _whole(request, joint, parts, released)
