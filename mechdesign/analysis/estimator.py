@@ -28,7 +28,7 @@ from mechdesign.channel.channel import Array
 from mechdesign.core.errors import InputError
 
 MOST_ENTRIES = 2**23
-"""Entries of W whose singular values are computed, which takes 8 s for 2,896 symbols and outputs."""
+"""Entries of W whose singular values are computed: 8 s for 2,896 symbols and as many outputs."""
 
 
 @dataclass(frozen=True)
