@@ -37,6 +37,7 @@ from mechdesign.release.policies import Policy
 from mechdesign.release.row_frames import frame_of_columns
 from mechdesign.tables.columns import is_frame, values_of
 from mechdesign.tables.joint import Array, Joint
+from mechdesign.tables.people import People
 from mechdesign.tables.rebuilding import rebuild
 from mechdesign.tables.variable import Variable
 
@@ -450,34 +451,64 @@ class Channel(Displayed):
         return objective.distance
 
     def distribution(
-        self, row: Mapping[str, str] | Sequence[str] | str
-    ) -> dict[tuple[str, ...], Fraction]:
-        """The exact law of what is released for a record.
+        self,
+        row: Mapping[str, str] | Sequence[str] | Sequence[Mapping[str, str]] | str,
+    ) -> dict[tuple[Any, ...], Fraction]:
+        """The exact law of what is released for a record, or for all records of a person.
 
         Parameters
         ----------
         row : mapping of column to text, or sequence of texts
             The true texts of the useful columns, given ones included, in the order of
-            ``useful.columns``; one text for a single column.
+            ``useful.columns``; one text for a single column. Where a person has several records, a
+            list of them in their order, each with the columns of ``useful.people.columns``.
 
         Returns
         -------
         dict from tuples of released texts to probabilities, which sum to 1
-            One text for each of `output_columns`.
+            One text for each of `output_columns`; of a person a tuple of such tuples, one for each
+            record.
 
         Raises
         ------
         InputError
             If a column is missing, or the channel does not know the row.
         """
+        if self.useful.people is not None:
+            return self._distribution_of_person(self.useful.people, row)
         symbol = self._symbol_of(row)
+        return self._law_of(symbol)
+
+    def _distribution_of_person(
+        self, people: People, records: Any
+    ) -> dict[tuple[Any, ...], Fraction]:
+        """The exact law of what is released for all records of a person."""
+        if not isinstance(records, (list, tuple)):
+            raise InputError(
+                "a person has several records: give a list of them, in the order of the waves"
+            )
+        cells: list[Sequence[str]] = []
+        for record in cast("Sequence[Any]", records):
+            if isinstance(record, Mapping):
+                named = cast("Mapping[str, str]", record)
+                missing = [name for name in people.columns if name not in named]
+                if missing:
+                    raise InputError(f"a record has no column {listed(missing)}")
+                cells.append([named[name] for name in people.columns])
+            else:
+                cells.append(record)
+        law = self._law_of(people.symbol(cells))
+        return {people.records(symbol): share for symbol, share in law.items()}
+
+    def _law_of(self, symbol: tuple[str, ...]) -> dict[tuple[Any, ...], Fraction]:
+        """The exact law of what is released for a symbol."""
         if symbol not in self.useful.index:
             raise InputError(
                 "the channel does not know this row: no record of its table has it"
             )
         x = self.useful.index[symbol]
         span = slice(int(self.integers.indptr[x]), int(self.integers.indptr[x + 1]))
-        law: dict[tuple[str, ...], Fraction] = {}
+        law: dict[tuple[Any, ...], Fraction] = {}
         for y, value in zip(
             cast("list[int]", self.integers.indices[span].tolist()),
             cast("list[int]", self.integers.values[span].tolist()),

@@ -126,7 +126,10 @@ def _design_table(
     table = arguments.table
     with reporter.work("reading the table"):
         columns = _columns(arguments)
-        joint, bins = table.read_before_auto(columns)
+        if arguments.rows.person is not None and columns is not None:
+            joint, bins = arguments.rows.people(table, columns), None
+        else:
+            joint, bins = table.read_before_auto(columns)
         # This notion is provisional: some budgets depend on the table, so `DesignBudget.designed`
         # replaces it.
         request = DesignRequest(

@@ -115,6 +115,18 @@ class TableOptions:
         names="--bin",
     )
 
+    def cell_form(self) -> CellForm | None:
+        """The form in which cells are compared; None where no option says it."""
+        from mechdesign.formats.cell_forms import CellForm
+
+        if self.normalise is None and not self.trim and self.missing_codes is None:
+            return None
+        return CellForm(
+            normalise=self.normalise or "none",
+            trim=self.trim,
+            missing_codes=parsing.codes(self.missing_codes),
+        )
+
     def joint(
         self,
         path: str,
@@ -137,16 +149,9 @@ class TableOptions:
         form : CellForm, optional
             The form in which cells are compared, where no option says it.
         """
-        from mechdesign.formats.cell_forms import CellForm
         from mechdesign.tables.reading import read_joint
 
-        if self.normalise is not None or self.trim or self.missing_codes is not None:
-            form = CellForm(
-                normalise=self.normalise or "none",
-                trim=self.trim,
-                missing_codes=parsing.codes(self.missing_codes),
-            )
-
+        form = self.cell_form() or form
         sensitive_columns = parsing.columns("--sensitive", self.sensitive)
         useful_columns = parsing.columns("--useful", self.useful)
         # A wide table is read by its layout, not by names of columns.

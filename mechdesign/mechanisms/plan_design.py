@@ -42,6 +42,7 @@ from mechdesign.core.progress import Step, Steps
 from mechdesign.core.wording import at_least, at_most, listed, quoted
 from mechdesign.mechanisms.least_cost_limits import stays_of_symbols
 from mechdesign.mechanisms.least_cost_matrix import exact_costs
+from mechdesign.mechanisms.people_truth import truth_of_records
 from mechdesign.mechanisms.plan_costs import (
     RANKS,
     CodedCells,
@@ -471,6 +472,8 @@ def _design(
     # Labels alone have none, and rows are released as rows.
     assert law is not None
     truth = column_truth(channel, cells, request.given)
+    if joint.useful.people is not None:
+        truth = truth_of_records(joint, truth)
     # A plain share of cells, whatever they weigh in the cost.
     unchanged = sum(truth.values()) / max(len(truth), 1)
     name = request.objective if isinstance(request.objective, str) else COSTS

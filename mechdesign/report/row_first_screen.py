@@ -24,6 +24,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mechdesign.channel.record import RELATIVE
+from mechdesign.mechanisms.people_truth import constant_truth_of_records
 from mechdesign.mechanisms.plan_costs import CodedCells
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import layout, wording
@@ -39,6 +40,7 @@ from mechdesign.report.groups_section import group_lines
 from mechdesign.report.law_section import law_lines
 from mechdesign.report.record import Belief, Report
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.people import RECORDS, People
 
 MOST_NAMED = 6
 """Released columns that the first sentence names; `--full` has all."""
@@ -98,6 +100,9 @@ def _useless(design: Design) -> list[str]:
 def _lead(design: Design, joint: Joint, report: Report) -> str:
     """What is released, and what is protected."""
     channel = design.channel
+    people = channel.useful.people
+    if people is not None:
+        return _lead_of_people(people, joint, report)
     released = [name for name in channel.useful.columns if name not in channel.given]
     names = wording.title(tuple(released[:MOST_NAMED]))
     left = len(released) - MOST_NAMED
@@ -114,6 +119,23 @@ def _lead(design: Design, joint: Joint, report: Report) -> str:
     )
 
 
+def _lead_of_people(people: People, joint: Joint, report: Report) -> str:
+    """What is released of people with several records."""
+    names = wording.title(people.released[:MOST_NAMED])
+    left = len(people.released) - MOST_NAMED
+    if left > 0:
+        names += f" and {wording.count(left, 'other column')}"
+    beside = wording.title((*people.given, RECORDS))
+    sequences = wording.count(len(joint.useful), "sequence")
+    size = wording.count(people.longest, "record")
+    number = "people" if joint.records is None else f"{joint.records:,} people"
+    return (
+        f"{names} of all records of a person are released together as those of a person of the "
+        f"table ({number} with at most {size}, {sequences}), beside {beside} as it is; "
+        f"{names_of(report.asked)[0]} is protected."
+    )
+
+
 def rule_sentence(design: Design, report: Report) -> str:
     """What no rule that picks people by their released rows exceeds, of the value that can change
     most (docs/explanation/rows-theory.md, proposition 6).
@@ -125,8 +147,9 @@ def rule_sentence(design: Design, report: Report) -> str:
     most = wording.percent_at_most(belief.highest, step=wording.TENTH)
     share = wording.percent(belief.before, step=wording.TENTH)
     value = wording.label(belief.symbol)
+    rows = "rows" if design.channel.useful.people is None else "records"
     return (
-        f"Of the people whom any rule picks by their released rows, at most {most} have "
+        f"Of the people whom any rule picks by their released {rows}, at most {most} have "
         f"{sensitive} {value} ({share} of all do)."
     )
 
@@ -160,6 +183,8 @@ def _column_lines(design: Design, joint: Joint, room: int) -> list[str]:
 
 def constant_truth(joint: Joint) -> dict[str, float]:
     """For each column the share of the records that have its most frequent value."""
+    if joint.useful.people is not None:
+        return constant_truth_of_records(joint)
     cells = CodedCells.of(joint.useful)
     shares: dict[str, float] = {}
     for k, name in enumerate(cells.columns):
