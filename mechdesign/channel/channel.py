@@ -29,12 +29,13 @@ from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.cells import Encoded
 from mechdesign.notions import from_record
-from mechdesign.release.drawing import Release, fixed_records, key_of
+from mechdesign.release.drawing import Release, key_of
 from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
+from mechdesign.release.people_frames import apply_to_people
 from mechdesign.release.policies import Policy
 from mechdesign.release.row_frames import frame_of_columns
+from mechdesign.release.whole_tables import fix_where_whole
 from mechdesign.tables.columns import is_frame, values_of
 from mechdesign.tables.joint import Array, Joint
 from mechdesign.tables.people import People
@@ -476,7 +477,7 @@ class Channel(Displayed):
         """
         if self.useful.people is not None:
             return self._distribution_of_person(self.useful.people, row)
-        symbol = self._symbol_of(row)
+        symbol = self._symbol_of(cast("Sequence[str]", row))
         return self._law_of(symbol)
 
     def _distribution_of_person(
@@ -574,7 +575,8 @@ class Channel(Displayed):
         ----------
         column : pandas, polars or pyarrow column, or sequence of text
             Symbols of X as text; for one column or more a frame that has them, and for crossed ones
-            also a sequence of tuples.
+            also a sequence of tuples. Where the channel is for people with several records, a frame
+            with their records: as many come out as before, and each person gets a new number.
         key : draws.Key, optional
         identity : sequence of str, optional
             What identifies each record; its row number otherwise.
@@ -595,6 +597,22 @@ class Channel(Displayed):
             On a symbol that the channel does not know or a null, unless the policy has a rule for
             it.
         """
+        if self.useful.people is not None:
+            if first_row:
+                raise InputError(
+                    "people are drawn as a whole table: leave first_row out"
+                )
+            if policy is None:
+                policy = Policy.recorded(self.record.rules)
+            return apply_to_people(
+                self,
+                self.useful.people,
+                column,
+                key=key_of(key, insecure_seed),
+                identity=identity,
+                policy=policy,
+                draws=draws,
+            )
         cells = values_of(column, self.useful)
         count = len(cells[0])
         records: Records
@@ -610,7 +628,7 @@ class Channel(Displayed):
             policy = Policy.recorded(self.record.rules)
         release = Release(self, key_of(key, insecure_seed), policy=policy)
         if draws != "independent":
-            _fix_where_whole(release, cells, records, is_asked=draws is not None)
+            fix_where_whole(release, cells, records, is_asked=draws is not None)
         drawn = release.draw(cells, records)
         if is_frame(column):
             columns = self.useful.columns
@@ -687,25 +705,6 @@ class Channel(Displayed):
         from mechdesign.channel import loading
 
         return loading.load(path)
-
-
-def _fix_where_whole(
-    release: Release, cells: Sequence[Encoded], records: Records, *, is_asked: bool
-) -> None:
-    """Fix the counts of the draws where the records are those of the table of the design."""
-    is_whole = isinstance(records, RowNumbers) and records.first == 0
-    counts = fixed_records(release.channel)
-    if is_whole and counts is not None:
-        codes = release.symbols_of(cells)
-        found = np.bincount(codes, minlength=len(counts) + 2)
-        if np.array_equal(found[: len(counts)], counts) and len(codes) == counts.sum():
-            release.fix(codes)
-            return
-    if is_asked:
-        raise InputError(
-            "the entries are not the whole table of the design, so their counts cannot be fixed: "
-            "leave draws out"
-        )
 
 
 def _tuples(drawn: Sequence[Any], release: Release) -> list[tuple[str, ...]]:

@@ -116,6 +116,11 @@ def estimate(
     if isinstance(loaded, md.BoxChannel):
         # Frequencies of boxes; `show` says which rows each of them has.
         loaded = loaded.single()
+    if loaded.useful.people is not None and (asked.by is not None or as_csv):
+        raise InputError(
+            "--by and --csv are not built for people with several records: name columns of a "
+            "record (--of COL,..), or take --json"
+        )
     has_shares = loaded.keeps_law or can_correct(loaded)
     if has_shares and asked.by is None and not as_csv:
         has_others = _has_other_cells(released, loaded, others)

@@ -8,7 +8,7 @@ the column D as it is. ``--release all`` releases every column but the sensitive
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from mechdesign.cli import parsing, table_options
 from mechdesign.cli.line import flag, option
@@ -240,7 +240,8 @@ class RowOptions(RowColumns):
             sensitive=columns_named(sensitive, header),
             released=columns_named(columns[len(given) :], header),
             given=columns_named(given, header),
-            sensitive_of=self.sensitive_of,
+            # `People` refuses any other word.
+            sensitive_of=cast("Any", self.sensitive_of),
         )
         joint = read_people(
             table.table, roles, table.missing, table.text(), table.cell_form()

@@ -18,6 +18,7 @@ from mechdesign.frames.eager import arrow_columns, header_of
 from mechdesign.frames.engine_errors import engine_errors
 from mechdesign.frames.frame_jobs import release_checked, released_table
 from mechdesign.frames.lazy_tables import find_lazy_table, release_lazy_table
+from mechdesign.frames.people_frames import sanitise_people
 from mechdesign.frames.second_draws import warnings_of_draws
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
 from mechdesign.jobs.options import ReleaseKeywords, options_of
@@ -96,8 +97,16 @@ Spark or Dask
         raise InputError("a mechanism draws nothing: leave out first_row")
     lazy = find_lazy_table(frame)
     if lazy is not None:
+        if recipe.people is not None:
+            raise InputError(
+                "the records of people are folded in memory: give a pandas, polars or pyarrow "
+                "table (collect the lazy one)"
+            )
         return release_lazy_table(lazy, recipe, first_row)
-    released, notices = _sanitise_eager(frame, recipe, first_row)
+    if recipe.people is not None:
+        released, notices = sanitise_people(frame, recipe, recipe.people, first_row)
+    else:
+        released, notices = _sanitise_eager(frame, recipe, first_row)
     for notice in notices:
         warnings.warn(notice, stacklevel=2)
     return released

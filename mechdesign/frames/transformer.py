@@ -423,7 +423,13 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         options = self._options()
         if self._own_key is not None:
             options = replace(options, key=self._own_key)
-        return ChannelRecipe.of(self.channel_, options)
+        recipe = ChannelRecipe.of(self.channel_, options)
+        if recipe.people is not None:
+            raise InputError(
+                "a transformer releases record by record, and this channel is for people with "
+                "several records: use sanitise or channel.apply"
+            )
+        return recipe
 
     def _digest(self, table: LearningTable) -> str:
         """A hash of the useful symbols in order, by which the data of `fit` are recognised."""

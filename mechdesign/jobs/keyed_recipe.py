@@ -52,7 +52,14 @@ from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE, change_notices
 from mechdesign.jobs.manifest import Manifest
 from mechdesign.jobs.manifest_columns import ReleasedColumn
-from mechdesign.jobs.recipe import ContentOf, Drawer, Frame, Recipe, TablePart
+from mechdesign.jobs.recipe import (
+    BadRecord,
+    ContentOf,
+    Drawer,
+    Frame,
+    Recipe,
+    TablePart,
+)
 from mechdesign.jobs.released_columns import ColumnRecords
 from mechdesign.jobs.results import Applied
 from mechdesign.jobs.target import Target
@@ -127,7 +134,11 @@ class KeyedRecipe(GroupedRecipe):
 
     def write_file(self, run: FileRun, ledger: Ledger | None) -> Applied:
         """Release a file, entered in the ledger if there is one."""
-        settled = self.settled(run.table.header, run.parts(self))
+        try:
+            settled = self.settled(run.table.header, run.parts(self))
+        except BadRecord as error:
+            where = run.table.where(error.position)
+            raise InputError(f"{where}: {error.what}") from None
         if settled is not self:
             run.settle(settled)
             return settled.write_file_as_settled(run, ledger)

@@ -63,6 +63,8 @@ class Applied:
         The sensitive columns, by the names that they have in the table if it has them.
     draws : {"fixed", "independent"} or None
         How the records were drawn; None where the recipe does not say.
+    people : int or None
+        The number of people whose records these are; None where each record is one of its own.
     """
 
     records: int
@@ -74,3 +76,4 @@ class Applied:
     kept: tuple[str, ...] = ()
     sensitive: tuple[str, ...] = ()
     draws: str | None = None
+    people: int | None = None

@@ -27,6 +27,7 @@ from mechdesign.auditing.population import NOT_STACKED, lift_limits
 from mechdesign.auditing.verdict import is_stacked
 from mechdesign.channel.record import RELATIVE, TOTAL
 from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.formats.cell_forms import CellForm
 from mechdesign.mechanisms.averages import NO_PROMISE, for_average
 from mechdesign.mechanisms.binning import binned_for
 from mechdesign.mechanisms.box_request import BoxRequest
@@ -48,7 +49,6 @@ from mechdesign.mechanisms.strata_design import by_strata
 from mechdesign.mechanisms.task_design import for_task
 from mechdesign.mechanisms.unsuited_columns import refuse_identifier
 from mechdesign.mechanisms.watchdog import HEURISTICS, subset_merging
-from mechdesign.formats.cell_forms import CellForm
 from mechdesign.notions import Notion
 from mechdesign.tables.cell_rules import REFUSE
 from mechdesign.tables.confidence import confidence_set

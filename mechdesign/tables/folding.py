@@ -126,7 +126,6 @@ class FoldedRecords:
                 folded[at_place(name, place)] = cells
         return folded
 
-
     def unfolded(
         self, people: People, columns: Mapping[str, Encoded]
     ) -> dict[str, Encoded]:
@@ -147,9 +146,9 @@ class FoldedRecords:
                 column = columns[at_place(name, place)]
                 cells = column.codes[self.person_of[here]]
                 # Only texts that a record has: a place holds `ABSENT` for people without one.
-                used = np.unique(cells[cells >= 0])
+                used: list[int] = np.unique(cells[cells >= 0]).tolist()
                 translated = np.full(len(column.texts) + 1, -1, dtype=np.int64)
-                for code in used.tolist():
+                for code in used:
                     text = column.texts[code]
                     translated[code] = code_of.setdefault(text, len(code_of))
                 codes[here] = translated[cells]
@@ -220,7 +219,9 @@ def fold(
     if not count:
         raise InputError("there are no records")
     texts = {name: _canonical_codes(column) for name, column in person.items()}
-    keys = [column.recoded(texts[name][column.codes]) for name, column in person.items()]
+    keys = [
+        column.recoded(texts[name][column.codes]) for name, column in person.items()
+    ]
     _, numbers = distinct_records(keys)
     _, first, of_record = np.unique(numbers, return_index=True, return_inverse=True)
     # By first appearance, so that the people stand in the order of the table.

@@ -20,7 +20,7 @@ import numpy as np
 from mechdesign.core.errors import FileError, InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.arrow_arrays import arrow_integers, arrow_texts
+from mechdesign.formats.arrow_arrays import arrow_texts
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.cells import Encoded, encoded_columns
 from mechdesign.formats.opening import Source, open_source
@@ -209,28 +209,32 @@ def open_people(
     return PeopleSource(source, people, **more)
 
 
-def fold_frame(people: People, frame: Any, form: CellForm | None = None) -> FoldedTable:
-    """The people of a pandas, polars or pyarrow table; a record at fault is named by its place."""
+def fold_frame(
+    people: People,
+    frame: Any,
+    form: CellForm | None = None,
+    names: Mapping[str, str] | None = None,
+) -> FoldedTable:
+    """The people of a pandas, polars or pyarrow table; a record at fault is named by its place.
+
+    `names` has the frame's name of a column that the channel calls otherwise.
+    """
     import narwhals as nw
 
+    in_frame = names or {}
+    channel_name = {name: own for own, name in in_frame.items()}
     try:
         header = nw.from_native(frame, eager_only=True).columns
     except (TypeError, nw.exceptions.DuplicateError):
         # The reader of columns says what is wrong with it.
-        header = [*people.person, *people.columns]
-    needed = columns_of_people(people, header)
-    cells = dict(zip(needed, encoded_columns(frame, needed), strict=True))
+        header = [
+            in_frame.get(name, name) for name in (*people.person, *people.columns)
+        ]
+    own = [channel_name.get(name, name) for name in header]
+    needed = columns_of_people(people, own)
+    columns = encoded_columns(frame, [in_frame.get(name, name) for name in needed])
+    cells = dict(zip(needed, columns, strict=True))
     return FoldedTable.of(people, cells, form)
-
-
-def arrow_column(column: Encoded) -> Any:
-    """A column of records as an arrow dictionary array, null where a cell is missing."""
-    import pyarrow as pa
-
-    codes = arrow_integers(column.codes.astype(np.int32))
-    if len(column) and column.codes.min() < 0:
-        codes = pa.array(column.codes.astype(np.int32), mask=column.codes < 0)
-    return pa.DictionaryArray.from_arrays(codes, arrow_texts(column.texts))
 
 
 def refuse_kept(people: People, kept: Sequence[str], header: Sequence[str]) -> None:
@@ -242,5 +246,3 @@ def refuse_kept(people: People, kept: Sequence[str], header: Sequence[str]) -> N
             raise InputError(
                 f"the sensitive column {quoted(name)} must not stay (--keep)"
             )
-
-

@@ -31,11 +31,9 @@ from mechdesign.tables.cell_rules import REFUSE, SYMBOL
 from mechdesign.tables.columns import RecordFault
 from mechdesign.tables.folding import FoldedRecords, fold
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.people import PERSON, RECORDS, People
-from mechdesign.tables.reading import coded_columns, columns_named
+from mechdesign.tables.people import PERSON, RECORDS, People, SensitiveOf
+from mechdesign.tables.reading import coded_columns
 from mechdesign.tables.tally import Missing, Roles, Tally
-
-ColumnNames = str | Sequence[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +57,19 @@ class PeopleRoles:
     sensitive: tuple[str, ...]
     released: tuple[str, ...]
     given: tuple[str, ...] = ()
-    sensitive_of: str = PERSON
+    sensitive_of: SensitiveOf = PERSON
+
+    @classmethod
+    def of(cls, people: People) -> PeopleRoles:
+        """The roles with which the table of a channel was folded."""
+        return cls(
+            person=people.person,
+            wave=people.wave,
+            sensitive=people.sensitive,
+            released=people.released,
+            given=people.given,
+            sensitive_of=people.sensitive_of,
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -86,6 +96,8 @@ def joint_of_people(
     roles: PeopleRoles,
     missing: Missing = REFUSE,
     form: CellForm | None = None,
+    *,
+    longest: int = 1,
 ) -> Joint:
     """The joint table of secrets and sequences, which counts people.
 
@@ -98,6 +110,8 @@ def joint_of_people(
         The effect of an empty cell.
     form : CellForm, optional
         The form in which cells are compared.
+    longest : int
+        The fewest places of the sequences, where another table had longer ones.
 
     Raises
     ------
@@ -116,16 +130,14 @@ def joint_of_people(
     form = form or CellForm()
     cells = {name: _whole(form.cells(columns[name])) for name in roles.columns}
     folded_records = fold_by(cells, roles.person, roles.wave)
-    people = roles.people(folded_records.longest)
+    people = roles.people(max(longest, folded_records.longest))
     if missing == REFUSE:
         _refuse_gaps(cells, (*roles.sensitive, *people.columns))
     named = {name: cells[name] for name in (*roles.sensitive, *people.columns)}
     folded = folded_records.folded(people, named)
     if RECORDS in people.sensitive_columns:
         raise InputError(f"rename the sensitive column {quoted(RECORDS)}")
-    tally = Tally(
-        Roles(people.sensitive_columns, people.folded_columns), missing, form
-    )
+    tally = Tally(Roles(people.sensitive_columns, people.folded_columns), missing, form)
     tally.add_columns([folded[name] for name in tally.roles.columns])
     joint = Joint.from_tally(tally)
     return replace(joint, useful=replace(joint.useful, people=people))
@@ -167,11 +179,13 @@ def people_of_frame(
     roles: PeopleRoles,
     missing: Missing = REFUSE,
     form: CellForm | None = None,
+    *,
+    longest: int = 1,
 ) -> Joint:
     """The joint table of the people of a pandas, polars or pyarrow table; as `joint_of_people`."""
     names = roles.columns
     columns = dict(zip(names, encoded_columns(frame, names), strict=True))
-    return joint_of_people(columns, roles, missing, form)
+    return joint_of_people(columns, roles, missing, form, longest=longest)
 
 
 def read_people(
@@ -180,11 +194,13 @@ def read_people(
     missing: Missing = REFUSE,
     text: TextOptions | None = None,
     form: CellForm | None = None,
+    *,
+    longest: int = 1,
 ) -> Joint:
     """The joint table of the people of a file, folder or glob; as `joint_of_people`."""
     records = read_records(path, roles.columns, text)
     try:
-        return joint_of_people(records.columns, roles, missing, form)
+        return joint_of_people(records.columns, roles, missing, form, longest=longest)
     except RecordFault as error:
         raise FileError(records.name, records.fault(error)) from None
     except InputError as error:
@@ -226,9 +242,7 @@ def records_of_source(source: Source, names: Sequence[str]) -> dict[str, Encoded
     """Columns of an open file, read whole."""
     collected = [_Collected() for _ in names]
     collect(source, names, collected)
-    return {
-        name: column.whole() for name, column in zip(names, collected, strict=True)
-    }
+    return {name: column.whole() for name, column in zip(names, collected, strict=True)}
 
 
 def collect(
@@ -254,7 +268,9 @@ class _Collected:
     def add(self, part: Encoded) -> None:
         """Add the next records."""
         # The code -1 of a missing cell leads to the last place.
-        codes = [self._code_of.setdefault(text, len(self._code_of)) for text in part.texts]
+        codes = [
+            self._code_of.setdefault(text, len(self._code_of)) for text in part.texts
+        ]
         translated = np.array([*codes, -1], dtype=np.int64)
         self._parts.append(translated[part.codes])
         if part.texts and not part.is_float:
@@ -265,26 +281,3 @@ class _Collected:
         codes = np.concatenate([np.zeros(0, dtype=np.int64), *self._parts])
         is_float = self._is_float and bool(self._code_of)
         return Encoded(codes, tuple(self._code_of), is_float)
-
-
-def roles_in(
-    header: Sequence[str],
-    *,
-    person: ColumnNames,
-    wave: str | None,
-    sensitive: ColumnNames,
-    released: Sequence[str],
-    given: Sequence[str] = (),
-    sensitive_of: str = PERSON,
-) -> PeopleRoles:
-    """The roles, whose names may be texts with commas, in a table with this header."""
-    if wave is not None:
-        require_column(wave, header)
-    return PeopleRoles(
-        person=columns_named(person, header),
-        wave=wave,
-        sensitive=columns_named(sensitive, header),
-        released=columns_named(released, header),
-        given=columns_named(given, header) if given else (),
-        sensitive_of=sensitive_of,
-    )

@@ -157,6 +157,9 @@ class Variable:
     @property
     def brief(self) -> str:
         """The columns and the number of symbols: ``occupation (15)``."""
+        if self.people is not None:
+            records = " x ".join(self.people.columns)
+            return f"sequences of {records} ({len(self):,})"
         return f"{' x '.join(self.columns)} ({len(self):,})"
 
     @cached_property
