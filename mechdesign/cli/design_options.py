@@ -301,6 +301,11 @@ class OutputOptions:
         "Leave the table out of the channel file: with it, whatever else discloses the table.",
         public="",
     )
+    unit: str | None = option(
+        "record",
+        "The promise is knowingly about each record alone, although the table has people with "
+        "several records (else --person).",
+    )
     full: bool = flag(
         "Print all sections: causes and remedies, and bounds on other measures.",
         again=False,
@@ -312,6 +317,11 @@ class OutputOptions:
 
     def check(self, sources: tuple[str, ...], *, force: bool) -> None:
         """Find out before the work what cannot be written."""
+        if self.unit not in (None, "record"):
+            raise InputError(
+                f"--unit ({self.unit!r}) must be record; people with several records are named "
+                "with --person"
+            )
         if self.public and self.output is None:
             raise InputError(
                 "--public says how the channel file is written: give --output FILE too"

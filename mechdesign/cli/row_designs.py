@@ -51,8 +51,8 @@ def design_boxed(
         raise InputError(NOT_PUBLIC)
     if rows.person is not None:
         raise InputError(
-            "a confidence level is not built for people with several records (--person): leave "
-            "one of them out"
+            "a confidence level is not built for people with several records: leave it or "
+            "--person, --wave and --sensitive-of out"
         )
     rows.check_table(table)
     released = rows.released_columns(table)

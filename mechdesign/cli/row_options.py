@@ -283,9 +283,9 @@ class RowOptions(RowColumns):
             only_of_rows = replace(self, merge_rare=None, rare=None, slice_seed=None)
         if only_of_rows != type(self)() and not self.asked:
             raise InputError(
-                "--given, --leave-out, --promise, --person, --wave, --never, --column-weight, "
-                "--smallest-group, --known, --cells, --rare, --slice-seed and --fill belong to a "
-                "release of rows: give --release COL,.. too"
+                "--given, --leave-out, --promise, --person, --wave, --sensitive-of, --never, "
+                "--column-weight, --smallest-group, --known, --cells, --rare, --slice-seed and "
+                "--fill belong to a release of rows: give --release COL,.. too"
             )
         if self.person is None and (self.wave or self.sensitive_of != "person"):
             raise InputError(
