@@ -110,6 +110,7 @@ def design(
     rows.refuse_alone()
     guard = PeopleGuard.of(
         table,
+        rows.released_columns(table) if rows.asked else (),
         decided=rows.person is not None or output.unit is not None,
         writes=output.output is not None or reports.asked,
     )

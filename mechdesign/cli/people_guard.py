@@ -7,6 +7,7 @@ reach together through it, and refuses to write files, unless --person or --unit
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,13 +30,20 @@ class PeopleGuard:
 
     @classmethod
     def of(
-        cls, table: table_options.InputTable, *, decided: bool, writes: bool
+        cls,
+        table: table_options.InputTable,
+        released: Sequence[str],
+        *,
+        decided: bool,
+        writes: bool,
     ) -> PeopleGuard:
         """Look for people in a table of records.
 
         Parameters
         ----------
         table : InputTable
+        released : sequence of str
+            The columns of --release.
         decided : bool
             Whether the user has said what the unit is, with --person or --unit.
         writes : bool
@@ -55,8 +63,14 @@ class PeopleGuard:
         if is_url(source) or is_folder(source):
             return cls(None, (), writes)
         try:
-            names = columns_named(sensitive, table.header())
-            found = people_in(source, names, table.text())
+            header = table.header()
+            names = columns_named(sensitive, header)
+            useful = parsing.columns("--useful", table.useful)
+            own = [*released, *(columns_named(useful, header) if useful else ())]
+            # One column released alone has a promise for each of its values, whatever it names;
+            # beside others it tells whose they are.
+            alone = own if len(own) == 1 else ()
+            found = people_in(source, names, table.text(), but=alone)
         except InputError:
             # Whoever reads the table for the design says what is wrong with it.
             return cls(None, (), writes)

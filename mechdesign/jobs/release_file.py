@@ -14,11 +14,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack, cast
 
 from mechdesign.channel.channel import Channel
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.formats.compression import Compression
@@ -31,6 +32,7 @@ from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.file_run import FileRun
 from mechdesign.jobs.ledger import Ledger, Rehearsed
 from mechdesign.jobs.options import FileKeywords, FileOptions, options_of
+from mechdesign.jobs.people_guard import refuse_people
 from mechdesign.jobs.people_run import PeopleRun, for_people
 from mechdesign.jobs.results import Released
 from mechdesign.jobs.side_files import Sides
@@ -38,6 +40,7 @@ from mechdesign.jobs.vital_files import keep_off_ledger
 from mechdesign.jobs.writing import FileFormat
 from mechdesign.tables.people import People
 from mechdesign.tables.people_source import PeopleSource
+from mechdesign.tables.people_tables import records_of_source
 
 
 def sanitise_file(
@@ -102,7 +105,7 @@ def sanitise_file(
         Called with the bytes read; the input is read twice.
     **options : fields of `ReleaseOptions`
         columns, identity, form, into, policy, keep_sensitive, correlated, drop, keep, shuffle,
-        keep_order, changed, fresh_draw, draws, insecure_seed; explained in
+        keep_order, changed, fresh_draw, draws, unit, insecure_seed; explained in
         ``help(mechdesign.jobs.options.ReleaseOptions)``.
 
     Returns
@@ -180,6 +183,8 @@ def release_file(
         }
         if recipe.people is None:
             run = FileRun(recipe=recipe, table=table, **fields)
+            with errors_naming(table.name):
+                refuse_people(recipe, table.header, partial(records_of_source, table))
         else:
             run = _run_of_people(recipe, recipe.people, table, fields)
             recipe = cast("FileRecipe", run.recipe)

@@ -8,7 +8,7 @@ that the unit is the record.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from mechdesign.core.wording import at_least, at_most, quoted
 from mechdesign.formats.cells import Encoded, empty_as_missing
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.leaks.coded_table import CodedColumn, CodedTable, coded_table
+from mechdesign.leaks.crossing import TextNumbers
 from mechdesign.leaks.person_columns import PersonColumn, find_person_columns
 from mechdesign.leaks.person_reach import SURE, PersonReach, reach_of_people
 from mechdesign.release.policies import normalised, normalised_cells
@@ -29,7 +30,7 @@ RECORD = "record"
 """The unit of a promise that is knowingly about each record alone."""
 
 REMEDY = (
-    "promise it for all records of a person together (--release COL,.. --person {name}), or say "
+    "promise it for all records of a person together (design with --person, here {name}), or say "
     "that the promise is about each record alone (--unit record)"
 )
 
@@ -41,9 +42,9 @@ class PeopleFound:
     column: PersonColumn
     table: CodedTable
 
-    def sentence(self, sensitive: Sequence[str]) -> str:
-        """What the column is."""
-        names = ",".join(sensitive)
+    def sentence(self, alike: Sequence[str]) -> str:
+        """What the column is, and which columns are alike in its records."""
+        names = ",".join(alike)
         return (
             f"the column {quoted(self.column.name)} names {self.column.people:,} people with up to "
             f"{self.column.most:,} records each, whose {quoted(names)} is alike: the promise is "
@@ -57,6 +58,7 @@ def people_in(
     text: TextOptions | None = None,
     *,
     among: Sequence[str] | None = None,
+    but: Sequence[str] = (),
 ) -> PeopleFound | None:
     """The people of a table of records; None where no column names any.
 
@@ -69,8 +71,12 @@ def people_in(
         How a CSV is written.
     among : sequence of str, optional
         The columns to look at; by default all others.
+    but : sequence of str
+        Columns that are not looked at: a released one has a promise of its own.
     """
     table = coded_table(source, text)
+    if among is None:
+        among = [name for name in table.columns if name not in but]
     return people_of(table, sensitive, among)
 
 
@@ -80,18 +86,72 @@ def people_of(
     """As `people_in`, of a table that was read."""
     if not table.records or any(name not in table.columns for name in sensitive):
         return None
-    secret = np.zeros(table.records, dtype=np.int64)
-    for name in sensitive:
-        column = table.columns[name]
-        # Renumbered at every step, so that the product of the sizes stays small.
-        secret = secret * len(column.values) + column.codes
-        secret = np.unique(secret, return_inverse=True)[1].reshape(-1)
+    secret = _crossed([table.columns[name] for name in sensitive], table.records)
     candidates: dict[str, Integers] = {}
     for name, column in table.columns.items():
         if name not in sensitive and (among is None or name in among):
             candidates[name] = column.codes.astype(np.int64)
     found = find_person_columns(candidates, secret)
     return PeopleFound(found[0], table) if found else None
+
+
+def _crossed(columns: Sequence[CodedColumn], records: int) -> Integers:
+    """A number for each distinct combination of cells."""
+    codes = np.zeros(records, dtype=np.int64)
+    for column in columns:
+        # Renumbered at every step, so that the product of the sizes stays small.
+        codes = codes * len(column.values) + column.codes
+        codes = np.unique(codes, return_inverse=True)[1].reshape(-1)
+    return codes
+
+
+def people_named(
+    columns: Mapping[str, Encoded], named: Sequence[str], sensitive: Sequence[str]
+) -> tuple[PeopleFound, tuple[str, ...]] | None:
+    """The people that one of the named columns of a release names; None where there are none.
+
+    Parameters
+    ----------
+    columns : mapping of name to (n,) column
+        The named, useful and sensitive columns, as far as the table has them.
+    named : sequence of str
+        What identifies a record, or stays.
+    sensitive : sequence of str
+        The sensitive columns. Where the table lacks them, what is released must be alike within the
+        records of a person.
+
+    Returns
+    -------
+    PeopleFound, and the columns that are alike
+    """
+    table = _table_of(columns)
+    is_there = bool(sensitive) and all(name in columns for name in sensitive)
+    if is_there:
+        found = people_of(table, sensitive, named)
+        return None if found is None else (found, tuple(sensitive))
+    alike = tuple(name for name in columns if name not in named)
+    if not table.records or not alike:
+        return None
+    candidates = {
+        name: table.columns[name].codes.astype(np.int64)
+        for name in named
+        if name in table.columns
+    }
+    symbols = _crossed([table.columns[name] for name in alike], table.records)
+    people = find_person_columns(candidates, symbols, may_change=True)
+    return (PeopleFound(people[0], table), alike) if people else None
+
+
+def _table_of(columns: Mapping[str, Encoded]) -> CodedTable:
+    """Encoded columns as a coded table, whose missing cells are the empty text."""
+    coded: dict[str, CodedColumn] = {}
+    records = 0
+    for name, column in columns.items():
+        texts = TextNumbers()
+        codes = texts.of(column).astype(np.int32)
+        records = len(codes)
+        coded[name] = CodedColumn(name, codes, tuple(texts.number_of))
+    return CodedTable(records, coded, ())
 
 
 def reach_in(found: PeopleFound, channel: Channel) -> PersonReach | None:
@@ -118,10 +178,16 @@ def _encoded(column: CodedColumn) -> Encoded:
 
 
 def people_notice(
-    found: PeopleFound, sensitive: Sequence[str], reach: PersonReach | None
+    found: PeopleFound,
+    sensitive: Sequence[str],
+    reach: PersonReach | None,
+    alike: Sequence[str] | None = None,
 ) -> str:
-    """What the records of a person reach together, and what to do."""
-    text = found.sentence(sensitive)
+    """What the records of a person reach together, and what to do.
+
+    `alike` are the columns that are alike in the records of a person; by default the secret ones.
+    """
+    text = found.sentence(sensitive if alike is None else alike)
     if reach is not None:
         names = quoted(",".join(sensitive))
         text += (

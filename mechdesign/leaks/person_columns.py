@@ -52,7 +52,8 @@ class PersonColumn:
     most : int
         Most records of one value.
     alike : float
-        Share of the values with several records that have one secret alone.
+        Share of the values with several records that have one secret alone; of what may change the
+        share of the pairs of records of one value that have the same.
     """
 
     name: str
@@ -63,7 +64,7 @@ class PersonColumn:
 
 
 def find_person_columns(
-    columns: Mapping[str, Integers], secret: Integers
+    columns: Mapping[str, Integers], secret: Integers, *, may_change: bool = False
 ) -> list[PersonColumn]:
     """The columns that name people, the one with most records of a person first.
 
@@ -71,16 +72,21 @@ def find_person_columns(
     ----------
     columns : mapping of name to (n,) codes of at least 0
     secret : (n,) codes of the sensitive column, of at least 0
+    may_change : bool
+        Whether these are codes of what may differ between the records of a person: then two records
+        of a value need only have the same far more often than two of the table.
     """
     found: list[PersonColumn] = []
     for name, codes in columns.items():
-        column = _person_column(name, codes, secret)
+        column = _person_column(name, codes, secret, may_change=may_change)
         if column is not None:
             found.append(column)
     return sorted(found, key=lambda column: column.people)
 
 
-def _person_column(name: str, codes: Integers, secret: Integers) -> PersonColumn | None:
+def _person_column(
+    name: str, codes: Integers, secret: Integers, *, may_change: bool
+) -> PersonColumn | None:
     """What a column says of people; None where it names none."""
     if not len(codes):
         return None
@@ -91,8 +97,17 @@ def _person_column(name: str, codes: Integers, secret: Integers) -> PersonColumn
         return None
     if sizes[repeated].sum() < REPEATED * len(codes):
         return None
+    people = int(np.count_nonzero(sizes))
     width = int(secret.max()) + 1
-    pairs = np.unique(codes.astype(np.int64) * width + secret)
+    pairs, times = np.unique(
+        codes.astype(np.int64) * width + secret, return_counts=True
+    )
+    if may_change:
+        share = _agreement(times, sizes)
+        chance = _agreement(np.bincount(secret), np.array([len(secret)]))
+        if share - chance < BEYOND_CHANCE * (1.0 - chance):
+            return None
+        return PersonColumn(name, people, len(codes), most, share)
     secrets = np.bincount(pairs // width, minlength=len(sizes))
     alike = secrets[repeated] == 1
     # P(n records have one secret) in random order, and the variance of the share of such values.
@@ -107,5 +122,14 @@ def _person_column(name: str, codes: Integers, secret: Integers) -> PersonColumn
     beyond = share - expected
     if share < ALIKE or beyond < BEYOND_CHANCE or beyond < DEVIATIONS * deviation:
         return None
-    people = int(np.count_nonzero(sizes))
     return PersonColumn(name, people, len(codes), most, share)
+
+
+def _agreement(times: Integers, sizes: Integers) -> float:
+    """The share of the pairs of records within groups of these sizes that have the same symbol.
+
+    `times` is how many records of a group have a symbol, over all groups and symbols.
+    """
+    pairs = float((sizes.astype(np.float64) * (sizes - 1)).sum())
+    same = float((times.astype(np.float64) * (times - 1)).sum())
+    return same / max(pairs, 1.0)

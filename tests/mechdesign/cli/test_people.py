@@ -397,3 +397,76 @@ def test_exports_refuse_people(table, run):
     refused = run("export", "channel.json", "--output", "channel.sql")
     assert refused.code == 2
     assert "release it with apply" in refused.err
+
+
+def by_record(run, *more):
+    """A channel about records, knowingly."""
+    asked = (*DESIGN, *PROMISE, "--unit", "record", "--output", "records.json", *more)
+    return run(*asked, "--json")
+
+
+def test_a_design_about_records_names_the_people_and_writes_nothing(table, run):
+    """The sentence has the very figures of the channel, and --unit record lets it pass."""
+    said = run(*DESIGN, *PROMISE, "--json")
+    assert said.code == 0
+    assert "the column 'id' names 120 people with up to 4 records each" in said.err
+    assert "all records of a person together, each drawn by itself, reach" in said.err
+    refused = run(*DESIGN, *PROMISE, "--output", "records.json")
+    assert refused.code == 2
+    assert "nothing was written: the column 'id' names 120 people" in refused.err
+    assert "--person, here id" in refused.err
+    assert "--unit record" in refused.err
+    assert by_record(run).code == 0
+    assert md.load("records.json").useful.people is None
+    wrong = run(*DESIGN, *PROMISE, "--unit", "person")
+    assert wrong.code == 2
+    assert "--unit ('person') must be record" in wrong.err
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        ("--useful", "health"),
+        ("--release", "health,job", "--confidence", "0.9", "--slice-seed", "1"),
+        ("--release", "all", "--leave-out", "year"),
+    ],
+)
+def test_designs_of_every_shape_name_the_people(table, run, shape):
+    asked = ("design", "panel.csv", "--sensitive", "ill", *shape, *PROMISE)
+    refused = run(*asked, "--output", "records.json")
+    assert refused.code == 2
+    assert "names 120 people" in refused.err
+
+
+@pytest.mark.parametrize("kept", [("--keep", "id"), ("--identity", "id,year")])
+@pytest.mark.parametrize("left_out", [(), ("ill",)])
+def test_a_release_of_records_whose_columns_name_people_is_refused(
+    folder, run, kept, left_out
+):
+    """With the secret in the file, and without it."""
+    frame = panel(people=300)
+    frame.to_csv("panel.csv", index=False)
+    by_record(run)
+    frame.drop(columns=list(left_out)).to_csv("in.csv", index=False)
+    apply = ("apply", "records.json", "in.csv", "out.csv", *kept)
+    refused = run(*apply)
+    assert refused.code == 2
+    assert "nothing was released: the column 'id' names 300 people" in refused.err
+    assert "reach" in refused.err
+    assert run(*apply, "--unit", "record").code == 0
+    # Neither kept nor an identity, the column stays inside.
+    plain = ("apply", "records.json", "in.csv", "other.csv", "--insecure-seed", "1")
+    assert run(*plain).code == 0
+    wrong = run(*apply, "--unit", "person")
+    assert "must be record" in wrong.err
+
+
+def test_a_frame_of_records_whose_columns_name_people_is_refused(folder, run):
+    frame = panel(people=300)
+    frame.to_csv("panel.csv", index=False)
+    by_record(run)
+    channel = md.load("records.json")
+    with pytest.raises(md.InputError, match="'id' names 300 people"):
+        md.sanitise(frame, channel, keep="id", insecure_seed=1)
+    released = md.sanitise(frame, channel, keep="id", unit="record", insecure_seed=1)
+    assert len(released) == len(frame)
