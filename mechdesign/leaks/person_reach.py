@@ -15,6 +15,7 @@ at most: .75. Four such records of one person have the odds 3^4 to 1: .988, so 1
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -30,6 +31,10 @@ SURE = 0.9
 ROUNDING = 1e-9
 """By how much a lift must exceed what one record reaches to be counted: sums of logarithms are not
 exact, and most people reach exactly as much."""
+
+
+IMPOSSIBLE = -1e6
+"""The logarithm of a likelihood of zero: far below that of any record, and still a number."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +85,6 @@ def reach_of_people(
     joint = channel.joint
     if joint is None or joint.sensitive.protects_columns:
         return None
-    masses = _masses(channel)
-    total = masses.sum()
-    prior = masses.sum(axis=1) / total
-    with np.errstate(divide="ignore"):
-        likelihood = np.log(masses / masses.sum(axis=0) / prior[:, None])
     # The most likely output of each symbol: with ties the first one.
     integers = channel.integers
     likely = np.zeros(len(channel.useful), dtype=np.int64)
@@ -92,25 +92,107 @@ def reach_of_people(
     for x in range(len(likely)):
         span = slice(int(integers.indptr[x]), int(integers.indptr[x + 1]))
         likely[x] = integers.indices[span][int(np.argmax(shares[span]))]
-    outputs = likely[symbols]
+
+    def exact(y: int) -> list[int]:
+        inputs, values = channel.columns[y]
+        return [
+            sum(counts[x] * w for x, w in zip(inputs, values, strict=True))
+            for counts in joint.counts
+        ]
+
+    achieved = achieved_by(channel, joint)
+    single = (math.exp(-achieved.eps_l), math.exp(achieved.eps_u))
+    masses = _masses(channel)
+    prior = joint.sensitive_counts
+    return _reach(masses, prior, exact, likely[symbols], person_of, single)
+
+
+def reach_of_values(
+    values: Integers, secret: Integers, person_of: Integers
+) -> PersonReach:
+    """What the people of a table reach by one column as it is, before any release.
+
+    Parameters
+    ----------
+    values, secret, person_of : (n,) arrays
+        For every record its value, the secret and the person, each numbered from 0.
+    """
+    width = int(secret.max()) + 1
+    table = np.bincount(
+        values * width + secret, minlength=(int(values.max()) + 1) * width
+    )
+    counts = table.reshape(-1, width).T
+    total = len(values)
+    with np.errstate(invalid="ignore"):
+        lifts = counts / counts.sum(axis=0) * total / counts.sum(axis=1)[:, None]
+    single = (float(np.nanmin(lifts)), float(np.nanmax(lifts)))
+
+    def exact(y: int) -> list[int]:
+        return [int(count) for count in counts[:, y]]
+
+    prior: list[int] = counts.sum(axis=1).tolist()
+    return _reach(counts / total, prior, exact, values, person_of, single)
+
+
+def _reach(
+    masses: np.ndarray,
+    prior_counts: Sequence[int],
+    exact: Callable[[int], list[int]],
+    outputs: Integers,
+    person_of: Integers,
+    single: tuple[float, float],
+) -> PersonReach:
+    """What people reach whose records have these outputs.
+
+    Parameters
+    ----------
+    masses : (|S|, outputs) array of P(s, y)
+    prior_counts : sequence of int
+        P(s) in integers of a common unit.
+    exact : function
+        Gives P(s, y) of an output in integers of a common unit.
+    outputs, person_of : (n,) arrays
+        The output and the person of every record.
+    single : (float, float)
+        The smallest and largest factor of one record.
+    """
+    prior = masses.sum(axis=1) / masses.sum()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        likelihood = np.log(masses / masses.sum(axis=0) / prior[:, None])
     people = int(person_of.max()) + 1
     posterior = np.empty((len(prior), people))
     for s, row in enumerate(likelihood):
-        weights = np.bincount(person_of, np.maximum(row[outputs], -1e6), people)
+        weights = np.bincount(person_of, np.maximum(row[outputs], IMPOSSIBLE), people)
         posterior[s] = math.log(prior[s]) + weights
+    # Where the records of a person have different secrets, they may exclude every value.
+    excluded = posterior.max(axis=0) < IMPOSSIBLE / 2
+    posterior[:, excluded] = np.log(prior)[:, None]
     posterior -= posterior.max(axis=0)
     posterior = np.exp(posterior)
     posterior /= posterior.sum(axis=0)
     lifts = posterior / prior[:, None]
-    achieved = achieved_by(channel, joint)
-    single = (math.exp(-achieved.eps_l), math.exp(achieved.eps_u))
     low, high = single[0] * (1.0 - ROUNDING), single[1] * (1.0 + ROUNDING)
     outside = ((lifts < low) | (lifts > high)).any(axis=0)
-    exact = _Exact(channel, outputs, person_of)
-    s, person = np.unravel_index(int(np.argmin(lifts)), lifts.shape)
-    lowest = exact.lift(int(s), int(person))
-    s, person = np.unravel_index(int(np.argmax(lifts)), lifts.shape)
-    highest = exact.lift(int(s), int(person))
+
+    def extreme(place: int) -> Fraction:
+        s, person = map(int, np.unravel_index(place, lifts.shape))
+        of_person = outputs[person_of == person].tolist()
+        weights = [Fraction(count) for count in prior_counts]
+        for y in of_person:
+            weights = [
+                weight * mass / count
+                for weight, mass, count in zip(
+                    weights, exact(y), prior_counts, strict=True
+                )
+            ]
+        whole = sum(weights)
+        if not whole:
+            return Fraction(1)
+        share = Fraction(prior_counts[s], sum(prior_counts))
+        return weights[s] / whole / share
+
+    lowest = extreme(int(np.argmin(lifts)))
+    highest = extreme(int(np.argmax(lifts)))
     return PersonReach(
         people=people,
         single=single,
@@ -128,34 +210,3 @@ def _masses(channel: Channel) -> np.ndarray:
         raise TypeError("the channel has no table")
     # The sparse array stands on the left: (Y, X) times (X, S).
     return np.asarray(channel.probabilities.T @ joint.p.T).T
-
-
-class _Exact:
-    """Lifts of all records of a person in fractions."""
-
-    def __init__(
-        self, channel: Channel, outputs: Integers, person_of: Integers
-    ) -> None:
-        self._channel = channel
-        self._outputs = outputs
-        self._person_of = person_of
-
-    def lift(self, s: int, person: int) -> Fraction:
-        """P(s | the outputs of the person) / P(s)."""
-        joint = self._channel.joint
-        if joint is None:
-            raise TypeError("the channel has no table")
-        prior = [Fraction(count, joint.total) for count in joint.sensitive_counts]
-        weights = list(prior)
-        for y in self._outputs[self._person_of == person].tolist():
-            inputs, values = self._channel.columns[y]
-            masses = [
-                sum(counts[x] * w for x, w in zip(inputs, values, strict=True))
-                for counts in joint.counts
-            ]
-            whole = sum(masses)
-            weights = [
-                weight * Fraction(mass, whole) / share
-                for weight, mass, share in zip(weights, masses, prior, strict=True)
-            ]
-        return weights[s] / sum(weights) / prior[s]

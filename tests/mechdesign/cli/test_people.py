@@ -470,3 +470,30 @@ def test_a_frame_of_records_whose_columns_name_people_is_refused(folder, run):
         md.sanitise(frame, channel, keep="id", insecure_seed=1)
     released = md.sanitise(frame, channel, keep="id", unit="record", insecure_seed=1)
     assert len(released) == len(frame)
+
+
+def test_assess_finds_the_people_and_measures_them(folder, run):
+    frame = panel(people=300)
+    frame.to_csv("panel.csv", index=False)
+    record = run("assess", "panel.csv", "--sensitive", "ill", "--json").record
+    (symptom,) = [s for s in record["symptoms"] if s["kind"] == "people"]
+    assert symptom["column"] == "id"
+    assert symptom["option"] == "--person id"
+    assert "By 'health' alone, as it is, one record makes" in symptom["text"]
+    assert record["unit"] == "record"
+    asked = ("assess", "panel.csv", "--sensitive", "ill", *PEOPLE)
+    of_people = run(*asked, "--json").record
+    assert of_people["unit"] == "person"
+    assert of_people["records"] == 300
+    assert not [s for s in of_people["symptoms"] if s["kind"] == "people"]
+    columns = {
+        c["disclosure"]["columns"][0]: c["disclosure"] for c in of_people["columns"]
+    }
+    assert set(columns) == {"health", "job"}
+    ordered = frame.sort_values("year").groupby("id")
+    assert columns["job"]["values"] == ordered["job"].agg(",".join).nunique()
+    assert "300 people. Sensitive: ill" in run(*asked).out
+    page = run(*asked, "--report", "page.html")
+    assert page.code == 0
+    refused = run("assess", "panel.csv", "--sensitive", "ill", "--wave", "year")
+    assert "give person" in refused.err or "give --person" in refused.err
