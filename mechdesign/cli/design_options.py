@@ -301,6 +301,13 @@ class OutputOptions:
         "Leave the table out of the channel file: with it, whatever else discloses the table.",
         public="",
     )
+    unknown: str = option(
+        "WHAT",
+        "What `apply` releases for a symbol that the table does not have, unless it is told "
+        "otherwise: refuse, marginal, output:LABEL; with --release also nearest (a draw of the "
+        "nearest known row).",
+        "refuse",
+    )
     full: bool = flag(
         "Print all sections: causes and remedies, and bounds on other measures.",
         again=False,
