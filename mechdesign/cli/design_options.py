@@ -33,8 +33,9 @@ class DesignBudget(options.BudgetOptions):
     )
     keep: str | None = option(
         "SHARE",
-        "Find the smallest epsilon that keeps this share of the information: four digits, with "
-        "--release three, and no other budget. With --average KIND: find the least average.",
+        "Find the smallest epsilon that keeps this share of the information, in four digits; with "
+        "--release this share of the cells, in three; and no other budget. With --average KIND: "
+        "find the least average.",
     )
 
     average: list[str] | None = option(

@@ -189,8 +189,12 @@ class _Rows:
 
     def _drawn_in(self, lower: float, upper: float) -> tuple[float, float]:
         """Ends that are drawn in by the margin, but not beyond half of the way to 1."""
+        drawn_lower = lower * (1.0 + self._margin)
+        if lower > 0.0:
+            # A share of next to nothing is no margin: programs keep their rows to 1e-9.
+            drawn_lower = max(drawn_lower, self._margin)
         # The mean 1 of a blind draw must stay inside, or nothing is left.
-        drawn_lower = min(lower * (1.0 + self._margin), (lower + 1.0) / 2.0)
+        drawn_lower = min(drawn_lower, (lower + 1.0) / 2.0)
         if math.isinf(upper):
             return drawn_lower, upper
         return drawn_lower, max(upper * (1.0 - self._margin), (upper + 1.0) / 2.0)
@@ -199,7 +203,11 @@ class _Rows:
         """A ratio that is drawn in by the margin, but not beyond half of the way to the spread of
         the whole stratum.
         """
-        return max(ratio * (1.0 - self._margin), math.sqrt(ratio * spread))
+        drawn = ratio * (1.0 - self._margin)
+        if self._margin > 0.0:
+            # The smaller mean of two is to be more than nothing.
+            drawn = min(drawn, 1.0 / self._margin)
+        return max(drawn, min(math.sqrt(ratio * spread), 2.0 * spread))
 
     def compare(self, values: Array, ratio: float) -> None:
         """Compare the means of these values with each other."""

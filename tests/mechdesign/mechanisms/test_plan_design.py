@@ -749,6 +749,19 @@ def test_a_budget_that_the_lifts_of_the_table_just_break(notion):
     assert 0.0 < made.least.cost < 1e-6
 
 
+@pytest.mark.parametrize("notion", [md.LIP, md.LDP, md.MinLift])
+@pytest.mark.parametrize("epsilon", [20.0, 32.0, 700.0])
+def test_budgets_that_only_exclude_lifts_of_nothing(notion, epsilon):
+    """Two rows must change, and the cheapest way, to swap them, leaves lifts of 0."""
+    rows = [("p", "x", 4), ("q", "y", 4), ("p", "z", 1), ("q", "z", 1)]
+    frame = pd.DataFrame(rows, columns=["s", "a", "count"])
+    forbid = [("x", "x"), ("y", "y")]
+    made = designed(frame, notion(epsilon), release=["a"], forbid=forbid)
+    law = oracle.joint_law(made.channel)
+    assert min(oracle.lifts(law).values()) > 0
+    assert made.least.cost == pytest.approx(0.8, abs=1e-5)
+
+
 def test_weights_have_no_smallest_group():
     frame = pd.DataFrame({"s": list("pq") * 4, "a": list("xxyy") * 2, "w": 0.5})
     joint = md.Joint.from_table(frame, sensitive="s", useful="a", weight="w")
