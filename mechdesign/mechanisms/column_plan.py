@@ -31,7 +31,7 @@ from mechdesign.mechanisms.plan_integers import (
 )
 from mechdesign.mechanisms.plan_limits import limits_of_demands
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search
+from mechdesign.mechanisms.search import Search, cost_steps
 from solvers.plans import CellCosts, MatrixCosts, PlanProblem, solve_plan
 
 MANY_SYMBOLS = 150
@@ -83,7 +83,13 @@ def planned(
         left = search.time_limit
         if left is not None:
             left = max(left - (time.process_time() - started), LEAST_TIME)
-        plan = solve_plan(problem, time_limit=left, gap=search.gap, margin=margin)
+        plan = solve_plan(
+            problem,
+            time_limit=left,
+            gap=search.gap,
+            margin=margin,
+            progress=cost_steps(search.progress),
+        )
         # Bounds are for the limits as they are asked, whatever the margin.
         bound = max(bound, plan.lower_bound)
         rows = plan_rows(

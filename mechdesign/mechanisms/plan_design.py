@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, cast
@@ -40,7 +40,7 @@ from mechdesign.channel.output_cells import own_rows
 from mechdesign.channel.record import RELATIVE, TOTAL, ChannelRecord, Objective
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.core.integers import Integers
-from mechdesign.core.progress import Step, Steps
+from mechdesign.core.progress import Steps
 from mechdesign.core.wording import at_least, at_most, listed, quoted
 from mechdesign.mechanisms.least_cost_limits import stays_of_symbols
 from mechdesign.mechanisms.least_cost_matrix import exact_costs
@@ -55,6 +55,7 @@ from mechdesign.mechanisms.plan_limits import limits_of_demands
 from mechdesign.mechanisms.result import Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.mechanisms.rules import check_sensitive
+from mechdesign.mechanisms.search import cost_steps
 from mechdesign.mechanisms.smallest_groups import (
     GroupLaw,
     default_smallest_group,
@@ -199,7 +200,7 @@ def plan_design(request: PlanRequest) -> Design:
                 time_limit=left,
                 gap=request.gap,
                 margin=margin,
-                progress=_shown(request.progress),
+                progress=cost_steps(request.progress),
             )
         except PlanError as error:
             raise _refusal(request, error) from None
@@ -227,18 +228,6 @@ def plan_design(request: PlanRequest) -> Design:
     raise SolverFailure(
         "no plan passed the exact audit: give a larger budget, or release fewer columns"
     )
-
-
-def _shown(progress: Steps | None) -> Callable[[float, float], None] | None:
-    """The caller's progress in the form of the solver."""
-    if progress is None:
-        return None
-
-    def show(cost: float, bound: float) -> None:
-        text = f"cost {cost:.5g}, at least {bound:.5g}"
-        progress(Step(text, {"cost": cost, "cost_lower_bound": bound}))
-
-    return show
 
 
 def _costs(request: PlanRequest, cells: CodedCells) -> CellCosts | MatrixCosts:
