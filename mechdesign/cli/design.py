@@ -139,6 +139,7 @@ def _design_table(
         request = arguments.objective.on(request, table, table.text(), columns)
         request = population.on(request, arguments.confidence.unseen(joint))
         request = _after(request, table, arguments.after.channels())
+        request = replace(request, unknown=arguments.output.unknown)
     result, proposals = _searched(reporter, arguments, request, population)
     # Bins that the search chose have made another table.
     if bins is not None and result.channel.joint is not None:

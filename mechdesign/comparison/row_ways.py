@@ -26,7 +26,7 @@ from mechdesign.core.errors import InputError, MechdesignError
 from mechdesign.core.integers import IntegerRows
 from mechdesign.mechanisms.designing import design_requested
 from mechdesign.mechanisms.plan_costs import CodedCells
-from mechdesign.mechanisms.plan_design import column_truth
+from mechdesign.mechanisms.plan_design import column_truth, mean_truth
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
@@ -149,7 +149,7 @@ def _way(name: str, channel: Channel, joint: Joint, request: DesignRequest) -> R
         name=name,
         satisfied=verdict.satisfied,
         achieved=verdict.achieved,
-        unchanged=sum(truth.values()) / len(truth),
+        unchanged=mean_truth(truth),
         nmi=worth.nmi,
         total_variation=law.total_variation,
     )

@@ -49,6 +49,7 @@ from mechdesign.mechanisms.task_design import for_task
 from mechdesign.mechanisms.unsuited_columns import refuse_identifier
 from mechdesign.mechanisms.watchdog import HEURISTICS, subset_merging
 from mechdesign.notions import Notion
+from mechdesign.release.policies import REFUSE
 from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint, Missing
 from mechdesign.tables.records import Records
@@ -214,6 +215,7 @@ def _boxes(request: DesignRequest, notion: Notion) -> BoxRequest:
         "constraints": request.constraints is not None,
         f"mechanism {request.mechanism}": request.mechanism != OPTIMAL,
         "unseen symbols": bool(request.unseen),
+        f"unknown={request.unknown}": request.unknown != REFUSE,
     }
     for name, is_given in refused.items():
         if is_given:

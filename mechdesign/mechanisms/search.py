@@ -155,3 +155,15 @@ def utility_entropy(joint: Joint) -> float:
     """H(X) in nats."""
     p = joint.p_x
     return -math.fsum((p * np.log(p)).tolist())
+
+
+def cost_steps(progress: Steps | None) -> Callable[[float, float], None] | None:
+    """The caller's progress in the form of the solver of plans: cost and bound so far."""
+    if progress is None:
+        return None
+
+    def show(cost: float, bound: float) -> None:
+        text = f"cost {cost:.5g}, at least {bound:.5g}"
+        progress(Step(text, {"cost": cost, "cost_lower_bound": bound}))
+
+    return show

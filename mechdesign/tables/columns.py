@@ -128,7 +128,7 @@ def positions_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
     is looked up as it is shown (``1.0``) and then as an integer (``1``): pandas turns integers with
     gaps into floats.
     """
-    columns = _in_bins(columns, variable)
+    columns = in_bins(columns, variable)
     # Symbols are looked up once for each combination of codes, not for each record.
     keys: list[tuple[int, ...]]
     if len(columns) == 1:
@@ -142,7 +142,7 @@ def positions_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
     return np.array(positions, dtype=np.int64)[key_of_record]
 
 
-def _in_bins(columns: Sequence[Encoded], variable: Variable) -> Sequence[Encoded]:
+def in_bins(columns: Sequence[Encoded], variable: Variable) -> Sequence[Encoded]:
     """The columns with the labels of bins in place of numbers."""
     if not variable.bins:
         return columns
@@ -154,7 +154,7 @@ def _in_bins(columns: Sequence[Encoded], variable: Variable) -> Sequence[Encoded
     return in_bins
 
 
-def _texts_of(columns: Sequence[Encoded], key: tuple[int, ...]) -> tuple[str, ...]:
+def texts_of(columns: Sequence[Encoded], key: tuple[int, ...]) -> tuple[str, ...]:
     """The cells of a record by their codes; a missing one is the empty text."""
     texts: list[str] = []
     for column, code in zip(columns, key, strict=True):
@@ -166,7 +166,7 @@ def _position(
     columns: Sequence[Encoded], key: tuple[int, ...], variable: Variable
 ) -> int:
     """The position of a combination of cells, or `UNKNOWN`, or `MISSING`."""
-    texts = _texts_of(columns, key)
+    texts = texts_of(columns, key)
     position = variable.index.get(texts)
     if position is None:
         # pandas turns integers with gaps into floats, and the channel knows the integers.
@@ -192,9 +192,9 @@ def unknown_at(
     position: int, columns: Sequence[Encoded], variable: Variable
 ) -> UnknownSymbol:
     """The error about the record at `position`, which has no symbol of the variable."""
-    columns = _in_bins(columns, variable)
+    columns = in_bins(columns, variable)
     key = tuple(int(column.codes[position]) for column in columns)
-    cells = _texts_of(columns, key)
+    cells = texts_of(columns, key)
     return UnknownSymbol(position, describe_unknown(cells, variable))
 
 
