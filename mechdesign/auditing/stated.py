@@ -36,6 +36,7 @@ from mechdesign.channel.record import Objective
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.core.rationals import fraction_of
+from mechdesign.core.wording import listed
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import numbers_of
@@ -268,6 +269,13 @@ def _least_figures(
     channel: Channel, joint: Joint, objective: Objective
 ) -> dict[str, float]:
     """Figures of a channel of least cost, whose outputs are its own symbols: rounded against it."""
+    own = {*channel.useful.names}
+    foreign = [label for label in channel.outputs if label not in own]
+    if foreign:
+        raise InputError(
+            "a channel of least cost releases its own symbols, and "
+            f"{listed(foreign)} is none: the file was edited or damaged"
+        )
     counts = joint.useful_counts
     whole = joint.total * channel.denominator
     unchanged = sum(map(mul, counts, channel.own_entries))
@@ -303,6 +311,11 @@ def _largest_change(channel: Channel, counts: tuple[int, ...]) -> int:
 def _expected_distance(channel: Channel, joint: Joint, *, squared: bool) -> Fraction:
     """The expected distance between a number and the one that is released for it."""
     useful = channel.useful
+    if len(useful.columns) > 1:
+        raise InputError(
+            "a channel of least distance releases the numbers of one column, and this one has "
+            f"{listed(useful.columns)}: the file was edited or damaged"
+        )
     if any(useful.bins):
         numbers = list(numbers_of(useful))
     else:

@@ -35,15 +35,22 @@ from mechdesign.jobs.box_recipe import BoxRecipe
 from mechdesign.jobs.channel_drawer import ChannelDrawer
 from mechdesign.jobs.codebook import codebook_text
 from mechdesign.jobs.column_groups import ColumnGroup
+from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.entries import Use
 from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.manifest_columns import ReleasedColumn, released_column
 from mechdesign.jobs.option_keys import key_for_columns, key_in_options
-from mechdesign.jobs.options import FIXED, INDEPENDENT, ReleaseOptions
+from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import Codes, Drawer, TablePart
 from mechdesign.jobs.side_files import Sides
-from mechdesign.release.drawing import Release, channel_digest, fixed_records
+from mechdesign.release.drawing import (
+    FIXED,
+    INDEPENDENT,
+    Release,
+    channel_digest,
+    fixed_records,
+)
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import MARGINAL, Policy, recorded_rules
 from mechdesign.release.released_values import LABEL, POSTERIOR_DRAW
@@ -195,6 +202,22 @@ class ChannelRecipe(KeyedRecipe):
                 "independent)"
             )
         return replace(self, options=replace(self.options, draws=INDEPENDENT))
+
+    def covers_whole_file(self, plan: Plan) -> bool:
+        """Whether the promise is proven for a reader of the whole file, too.
+
+        The proof is about fixed counts, and nothing else in the file may tell whose record is
+        where: no other columns, no order. A guessed seed undoes the draws
+        (docs/explanation/whole-file.md).
+        """
+        options = self.options
+        return (
+            options.draws == FIXED
+            and options.shuffle
+            and options.insecure_seed is None
+            and not plan.others
+            and all(channel.record.notion is not None for channel in self.channels)
+        )
 
     def _unfixed(self, is_whole: bool) -> str | None:
         """Why counts cannot be fixed, whatever the records are; None where they can."""

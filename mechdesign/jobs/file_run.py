@@ -288,6 +288,7 @@ class FileRun:
             kept=self.plan.others,
             sensitive=self.plan.sensitive,
             draws=self.recipe.options.draws,
+            whole_file=self.recipe.covers_whole_file(self.plan),
         )
 
 

@@ -284,6 +284,7 @@ class KeyedRecipe(GroupedRecipe):
             other_channels=bool(earlier.beside),
             insecure_seed=self.options.insecure_seed is not None,
             shuffled=self.options.shuffle,
+            whole_file=self.covers_whole_file(drawer.plan),
             notes=public_notes,
             inner_notes=changes,
         )

@@ -99,6 +99,28 @@ def test_a_bound_that_the_channel_passes_is_wrong(files, tmp_path):
         refuse_wrong_figures(statement)
 
 
+@pytest.mark.parametrize(
+    ("columns", "outputs", "message"),
+    [
+        (["age"], ["y0", "y1", "y2", "y3"], "releases its own symbols, and 'y0'"),
+        (["age", "job"], None, "releases the numbers of one column, and this one"),
+    ],
+)
+def test_a_cost_of_what_has_no_numbers_is_refused(
+    files, tmp_path, columns, outputs, message
+):
+    def forge(document):
+        document["useful"]["columns"] = columns
+        more = ["x"] * (len(columns) - 1)
+        symbols = [[*symbol, *more] for symbol in document["useful"]["symbols"]]
+        document["useful"]["symbols"] = symbols
+        document["outputs"] = outputs or [", ".join(symbol) for symbol in symbols]
+
+    rewrite(files / "distance.json", forge, tmp_path / "forged.json")
+    with pytest.raises(md.InputError, match=message):
+        statement_of(md.load(tmp_path / "forged.json"))
+
+
 def to_identity(document):
     """The rows of a channel that publishes the column itself."""
     symbols = len(document["useful"]["symbols"])

@@ -339,3 +339,32 @@ def test_renewed_identifiers_are_refused(frame, channel, tmp_path):
     renewed = frame.assign(id=[f"q{k}" for k in range(SIZE)])
     with pytest.raises(md.InputError, match="under other identifiers"):
         sanitise(renewed, channel, **options)
+
+
+def test_the_whole_file_is_covered_only_where_nothing_else_is_in_it(
+    channel, frame, tmp_path
+):
+    """Neither other columns nor an order may tell whose record is where, nor a seed the draws."""
+    source = tmp_path / "in.csv"
+    frame.to_csv(source, index=False)
+    unpromised = channel.with_record(replace(channel.record, notion=None))
+    cases = [
+        (True, channel, {"shuffle": True}),
+        (False, channel, {"shuffle": False}),
+        (False, channel, {"shuffle": True, "keep": ["other"]}),
+        (False, channel, {"shuffle": True, "insecure_seed": 1}),
+        (False, channel, {"shuffle": True, "draws": "independent"}),
+        (False, unpromised, {"shuffle": True}),
+    ]
+    for case, (covered, released, options) in enumerate(cases):
+        done = sanitise_file(
+            released,
+            source,
+            tmp_path / f"out{case}.csv",
+            manifest=tmp_path / f"{case}.json",
+            **options,
+        )
+        assert done.whole_file is covered
+        manifest = json.loads((tmp_path / f"{case}.json").read_text())
+        told = " ".join(manifest["covers"])
+        assert ("and sees the whole file, too" in told) is covered
