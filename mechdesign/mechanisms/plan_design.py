@@ -32,6 +32,7 @@ from mechdesign.auditing.extremes import LargestQuotients, output_masses
 from mechdesign.auditing.law import channel_law
 from mechdesign.auditing.measures import beyond_given, utility
 from mechdesign.auditing.strata import members_of, strata_of, stratum_demands
+from mechdesign.auditing.unchanged import share_of_cells, unchanged_cells
 from mechdesign.auditing.verdict import Audit, audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import own_rows
@@ -194,7 +195,7 @@ def plan_design(request: PlanRequest) -> Design:
             channel, request.whole or joint, request.notion, after=request.after
         )
         if verdict.satisfied:
-            return _design(request, cells, channel, verdict, plan, groups, started)
+            return _design(request, channel, verdict, plan, groups, started)
         failure = SolverFailure(
             "no plan passed the exact audit: give a larger budget, or release fewer columns"
         )
@@ -458,7 +459,6 @@ def _channel(request: PlanRequest, plan: Plan, groups: GroupLaw | None) -> Chann
 
 def _design(
     request: PlanRequest,
-    cells: CodedCells,
     channel: Channel,
     verdict: Audit,
     plan: Plan,
@@ -470,9 +470,8 @@ def _design(
     law = channel_law(channel, joint)
     # Labels alone have none, and rows are released as rows.
     assert law is not None
-    truth = column_truth(channel, cells, request.given)
-    # A plain share of cells, whatever they weigh in the cost.
-    unchanged = sum(truth.values()) / max(len(truth), 1)
+    truth = unchanged_cells(channel, joint)
+    unchanged = share_of_cells(truth)
     name = request.objective if isinstance(request.objective, str) else COSTS
     distance = None
     if name == DISTANCE:
@@ -550,27 +549,3 @@ def _stay_record(request: PlanRequest) -> dict[str, str]:
 def _cost(channel: Channel, plan: Plan) -> float:
     """The cost of the integers: that of the plan, which they round by less than 1e-9 of it."""
     return math.nextafter(plan.cost * (1.0 + 1e-9), math.inf)
-
-
-def column_truth(
-    channel: Channel, cells: CodedCells, given: Sequence[str]
-) -> dict[str, float]:
-    """The expected share of unchanged cells of each released column, rounded down."""
-    joint = channel.joint
-    if joint is None:
-        raise TypeError("a designed channel has its table")
-    index = joint.useful.index
-    outputs = np.array([index[symbol] for symbol in channel.output_cells])
-    integers = channel.integers
-    masses = joint.p_x[integers.row_of] * channel.shares
-    # A sum of n doubles errs by at most n units of rounding.
-    reserve = 1.0 - len(masses) * 2.0**-52
-    truth: dict[str, float] = {}
-    before = cells.codes[integers.row_of]
-    after = cells.codes[outputs[integers.indices]]
-    for k, name in enumerate(cells.columns):
-        if name in given:
-            continue
-        same = before[:, k] == after[:, k]
-        truth[name] = max(0.0, float(masses[same].sum()) * reserve)
-    return truth
