@@ -34,6 +34,7 @@ from mechdesign.auditing.extremes import LargestQuotients, output_masses
 from mechdesign.auditing.law import channel_law
 from mechdesign.auditing.measures import beyond_given, utility
 from mechdesign.auditing.strata import members_of, strata_of, stratum_demands
+from mechdesign.auditing.unchanged import share_of_cells, unchanged_cells
 from mechdesign.auditing.verdict import Audit, audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import own_rows
@@ -214,7 +215,6 @@ def plan_design(request: PlanRequest) -> Design:
         if verdict.satisfied and keeps_stays(channel, stays):
             return _design(
                 request,
-                cells,
                 costs,
                 stays,
                 channel,
@@ -491,7 +491,6 @@ def _channel(request: PlanRequest, plan: Plan, groups: GroupLaw | None) -> Chann
 
 def _design(
     request: PlanRequest,
-    cells: CodedCells,
     costs: CellCosts | MatrixCosts,
     stays: Sequence[Fraction],
     channel: Channel,
@@ -506,9 +505,8 @@ def _design(
     law = channel_law(channel, joint)
     # Labels alone have none, and rows are released as rows.
     assert law is not None
-    truth = column_truth(channel, cells, request.given)
-    # A plain share of cells, whatever they weigh in the cost.
-    unchanged = mean_truth(truth)
+    truth = unchanged_cells(channel, joint)
+    unchanged = share_of_cells(truth)
     names = joint.useful.names
     name = request.objective if isinstance(request.objective, str) else COSTS
     distance = None
@@ -594,23 +592,3 @@ def _cost(channel: Channel, costs: CellCosts | MatrixCosts) -> float:
     before, after, masses = _moves(channel)
     cost = math.fsum((costs.pairs(before, after) * masses).tolist())
     return cost * (1.0 + FLOAT_ERROR)
-
-
-def column_truth(
-    channel: Channel, cells: CodedCells, given: Sequence[str]
-) -> dict[str, float]:
-    """The expected share of unchanged cells of each released column, rounded down."""
-    before, after, masses = _moves(channel)
-    truth: dict[str, float] = {}
-    for k, name in enumerate(cells.columns):
-        if name in given:
-            continue
-        differs = cells.codes[before, k] != cells.codes[after, k]
-        changed = math.fsum(masses[differs].tolist())
-        truth[name] = max(0.0, 1.0 - changed * (1.0 + FLOAT_ERROR))
-    return truth
-
-
-def mean_truth(truth: Mapping[str, float]) -> float:
-    """The share of unchanged cells of all columns, whatever they weigh in the cost."""
-    return math.fsum(truth.values()) / max(len(truth), 1)

@@ -36,5 +36,24 @@ def test_counts_that_are_not_whole_are_not_fixed():
     channel = channel_of(((6, 2), (3, 13)), (8, 16))
     assert fixed_records(channel) is None
     column = ["a"] * 4 + ["b"] * 4
-    with pytest.raises(md.InputError, match="their counts cannot be fixed"):
+    with pytest.raises(md.InputError, match="need a channel that keeps the law"):
         channel.apply(column, insecure_seed=1, draws="fixed")
+
+
+def test_draws_of_a_column_are_fixed_independent_or_refused():
+    channel = channel_of(((6, 2), (4, 12)), (8, 16))
+    with pytest.raises(md.InputError, match=r"draws \('fix'\) must be one of"):
+        channel.apply(["a"] * 4 + ["b"] * 4, insecure_seed=1, draws="fix")
+    with pytest.raises(md.InputError, match="their counts cannot be fixed"):
+        channel.apply(["a"] * 4 + ["b"] * 3, insecure_seed=1, draws="fixed")
+
+
+def test_counts_are_fixed_where_every_row_has_as_many_records():
+    """Then all rows have one sum, and the channel has a denominator in place of totals."""
+    channel = channel_of(((3, 1), (1, 3)), (4, 4))
+    assert channel.totals is None
+    assert channel.keeps_law
+    assert fixed_records(channel).tolist() == [4, 4]
+    for seed in range(9):
+        drawn = channel.apply(["a"] * 4 + ["b"] * 4, insecure_seed=seed)
+        assert drawn.count("a") == 4
