@@ -389,9 +389,12 @@ def impossible_notice(before: Array, after: Array) -> tuple[str, ...]:
 
 
 def _kept_frequencies_notice(channel: Channel, records: int) -> tuple[str, ...]:
-    """A notice that released shares are estimates themselves, if the channel keeps the table's."""
-    objective = channel.record.objective
-    if objective is None or not objective.keep_frequencies:
+    """A notice that released shares are estimates themselves, if the channel keeps the table's.
+
+    What was asked for does not say so: smallest groups move the frequencies of a design that was
+    to keep them.
+    """
+    if not channel.keeps_law:
         return ()
     # The number of records with a label is a sum of independent draws: each has the variance of an
     # indicator.

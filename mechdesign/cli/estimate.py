@@ -127,11 +127,22 @@ def estimate(
             _estimate_shares(reporter, file, loaded, asked, common)
             return
     if asked.of is not None:
-        raise InputError(
-            "--of names columns of released rows; a channel of one column estimates its own"
-        )
+        raise InputError(_of_refusal(loaded, asked))
     file = _ReleasedFile(released, columns, published, others, reading, text)
     _estimate_column(reporter, file, loaded, asked, common, as_csv=as_csv)
+
+
+def _of_refusal(channel: md.Channel, asked: EstimateOptions) -> str:
+    """Why columns of released rows (--of) cannot be estimated here, and what to do."""
+    if len(channel.useful.columns) == 1:
+        return "--of names columns of released rows; a channel of one column estimates its own"
+    if channel.keeps_law:
+        beside = "--by" if asked.by is not None else "--csv"
+        return f"--of is not for {beside}: leave one of them out"
+    return (
+        "--of is for a release that keeps the frequencies of its table, and this channel changes "
+        "them: leave it out, and whole rows are estimated"
+    )
 
 
 class _ReleasedFile(NamedTuple):

@@ -398,6 +398,22 @@ def test_frequencies_of_released_rows(table, run):
     assert text.code == 0, text.err
 
 
+def test_groups_that_move_the_law_are_not_said_to_keep_it(table, run):
+    """The design was to keep the frequencies, and the channel does not: the channel counts."""
+    asked = ("--release", "a,b", "--smallest-group", "60", "--epsilon", "2")
+    record = run(*DESIGN, *asked, "--output", "row.json", "--json").record
+    assert record["law"]["kept"] is False
+    assert record["asked"]["keep_frequencies"] is True
+    run("apply", "row.json", "people.csv", "out.csv", "--shuffle")
+    estimate = ("estimate", "out.csv", "--channel", "row.json")
+    done = run(*estimate)
+    assert done.code == 0, done.err
+    assert "keeps expected frequencies" not in done.out
+    refused = run(*estimate, "--of", "a")
+    assert refused.code == 2
+    assert "this channel changes them: leave it out" in refused.err
+
+
 def test_releases_of_rows_are_in_the_ledger(table, run):
     run(*DESIGN, "--release", "a,b", "--epsilon", "0.8", "--output", "row.json")
     ledger = ("--ledger", "ledger.db")
