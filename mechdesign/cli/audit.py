@@ -264,11 +264,13 @@ def _audit_channel(
     from mechdesign.auditing.population import set_behind
     from mechdesign.auditing.population_promise import population_promise
     from mechdesign.auditing.stated import statement_of
+    from mechdesign.report.promises import POPULATION_TOTAL, relative_sentences
     from mechdesign.report.sentences import population_sentences
 
     notion = _notion(channel, path, budget)
     earlier = after.channels()
-    sentences = _earlier_sentences(channel, earlier)
+    relative = relative_sentences(channel)
+    sentences = [*relative, *_earlier_sentences(channel, earlier)]
     with reporter.work("auditing"):
         if earlier:
             # All releases are judged on one table that has the useful columns of each.
@@ -289,6 +291,8 @@ def _audit_channel(
             return Verdict(joint, result, None, sentences, statement=statement)
         promise = population_promise(channel, joint, notion, chosen=confidence)
     sentences += population_sentences(promise, confidence, joint.total)
+    if relative:
+        sentences.append(POPULATION_TOTAL)
     return Verdict(joint, result, promise, sentences, statement=statement)
 
 

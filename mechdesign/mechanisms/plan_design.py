@@ -37,7 +37,7 @@ from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import own_rows
 from mechdesign.channel.record import RELATIVE, TOTAL, ChannelRecord, Objective
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
-from mechdesign.core.integers import Integers
+from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.progress import Step, Steps
 from mechdesign.core.wording import at_least, at_most, listed, quoted
 from mechdesign.mechanisms.least_cost_limits import stays_of_symbols
@@ -59,6 +59,7 @@ from mechdesign.mechanisms.smallest_groups import (
     group_law,
 )
 from mechdesign.notions import Notion
+from mechdesign.release.mean_counts import mean_counts
 from mechdesign.tables.joint import Joint
 from solvers import Array
 from solvers.plans import (
@@ -534,6 +535,25 @@ def _single_rows(channel: Channel, joint: Joint, groups: GroupLaw | None) -> int
         return 0
     records = dict(zip(joint.useful.symbols, joint.useful_counts, strict=True))
     return sum(1 for cells in channel.output_cells if records[cells] == 1)
+
+
+def groups_of(channel: Channel, joint: Joint) -> tuple[int, int]:
+    """How often every released row occurs at least, and how many rows stand for a single record.
+
+    The former is 1 where counts cannot be fixed: then any row may occur once.
+    """
+    single = _single_rows(channel, joint, None)
+    if not joint.is_counts:
+        return 1, single
+    records = np.array(joint.useful_counts, dtype=np.int64)
+    try:
+        counts = mean_counts(IntegerRows.of(channel.rows), records).column_units
+    except InputError:
+        # Integers of other tools may be no fractions of a power of two.
+        counts = None
+    if counts is None:
+        return 1, single
+    return int(counts[counts > 0].min()), single
 
 
 def _stay_record(request: PlanRequest) -> dict[str, str]:

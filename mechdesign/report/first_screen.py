@@ -117,7 +117,11 @@ def _utility_lines(design: Design, report: Report) -> list[str]:
     kept = report.kept
     if kept is None:
         raise TypeError("the summary of a design has its utility")
-    text = f"Kept: {wording.tenths_at_least(kept.nmi)} of the information in {useful}"
+    beyond = ""
+    if design.channel.given:
+        beyond = f" beyond {wording.title(design.channel.given)}"
+    share = wording.tenths_at_least(kept.nmi)
+    text = f"Kept: {share} of the information in {useful}{beyond}"
     if kept.gap_nmi is not None:
         gap = wording.percent_at_most(max(kept.gap_nmi, 0.0))
         proof = wording.proof_text(kept.scope)

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from mechdesign.core.wording import at_most
 from mechdesign.report import blocks, wording
-from mechdesign.report.record import Promise
+from mechdesign.report.record import Promise, Request
 
 
-def promise_blocks(promise: Promise, notion: str, sensitive: str) -> list[blocks.Block]:
+def promise_blocks(
+    promise: Promise, request: Request, sensitive: str
+) -> list[blocks.Block]:
     """The promise in a sentence, the beliefs that it leaves possible, and the verdict on it."""
     rows: list[tuple[blocks.Cell, ...]] = []
     for belief in promise.beliefs:
@@ -29,7 +31,7 @@ def promise_blocks(promise: Promise, notion: str, sensitive: str) -> list[blocks
         )
     caption = (
         f"Probability of every value of {sensitive}, before and after a released "
-        "value is seen"
+        f"{request.unit} is seen"
     )
     header = (sensitive, "before", "lowest after", "highest after")
     # Statements are parts of sentences elsewhere, and begin with a small letter.
@@ -37,7 +39,7 @@ def promise_blocks(promise: Promise, notion: str, sensitive: str) -> list[blocks
     return [
         blocks.Text(statement),
         *blocks.grid(caption, header, rows, sensitive),
-        blocks.Text(f"This is {notion}. {promise.verdict}"),
+        blocks.Text(f"This is {request.notion_text}. {promise.verdict}"),
     ]
 
 

@@ -5,8 +5,8 @@ table and for the population behind it; what do analysts read; which cells chang
 covered; what comes next. ::
 
     education x hours of every record is released as a row of the table; income is protected.
-    Of the people whom any rule picks by their released rows, at most 39.7 % have the income >50K
-    (24.1 % of all do).                                                         (`_rule_lines`)
+    Of the people whom any rule picks by their released rows, at most 39.7 % are expected to have
+    income >50K (24.1 % of all do).                                        (`rule_sentences`)
     Table: a released row makes any value of income 0.6 to 1.65 times as probable (verified).
 
     column     unchanged  if constant
@@ -21,13 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from mechdesign.channel.record import RELATIVE
-from mechdesign.mechanisms.plan_costs import CodedCells
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import layout, wording
-from mechdesign.report.asked import names_of
+from mechdesign.report.asked import names_of, protected
+from mechdesign.report.column_shares import HEADER, column_rows
 from mechdesign.report.first_lines import (
     FULL,
     MOST_LINES,
@@ -65,7 +63,8 @@ def row_first_screen(
         Lines on the files that were written and the next command.
     """
     before = [*_useless(design), *layout.lines_of(_lead(design, joint, report))]
-    before += layout.lines_of(rule_sentence(design, report))
+    for rule in rule_sentences(design, report):
+        before += layout.lines_of(rule)
     before += [*promise_lines(design, report), ""]
     law = [line for text in law_lines(design.law) for line in layout.lines_of(text)]
     sentences = group_lines(
@@ -103,7 +102,7 @@ def _lead(design: Design, joint: Joint, report: Report) -> str:
     left = len(released) - MOST_NAMED
     if left > 0:
         names += f" and {wording.count(left, 'other column')}"
-    sensitive = names_of(report.asked)[0]
+    sensitive = protected(report.asked)
     given = ""
     if channel.given:
         given = f", beside {wording.title(channel.given)} as it is"
@@ -114,21 +113,32 @@ def _lead(design: Design, joint: Joint, report: Report) -> str:
     )
 
 
-def rule_sentence(design: Design, report: Report) -> str:
+def rule_sentences(design: Design, report: Report) -> list[str]:
     """What no rule that picks people by their released rows exceeds, of the value that can change
-    most (docs/explanation/rows-theory.md, proposition 6).
+    most (docs/explanation/rows-theory.md, proposition 6). It bounds expected numbers of people.
+
+    Nothing is said of a relative promise, where other people have other shares before.
     """
     belief = _most_raised(report.promise.beliefs)
-    sensitive = names_of(report.asked)[0]
     if belief is None or design.channel.record.promise_kind == RELATIVE:
-        return ""
+        return []
     most = wording.percent_at_most(belief.highest, step=wording.TENTH)
     share = wording.percent(belief.before, step=wording.TENTH)
     value = wording.label(belief.symbol)
-    return (
-        f"Of the people whom any rule picks by their released rows, at most {most} have "
-        f"{sensitive} {value} ({share} of all do)."
-    )
+    column = _column_of(report, belief)
+    return [
+        f"Of the people whom any rule picks by their released rows, at most {most} are expected to "
+        f"have {column} {value} ({share} of all do)."
+    ]
+
+
+def _column_of(report: Report, belief: Belief) -> str:
+    """The sensitive column of a value, where each of several is protected; else all together."""
+    if not report.asked.each:
+        return names_of(report.asked)[0]
+    place = report.promise.beliefs.index(belief)
+    columns = report.asked.symbol_columns
+    return wording.label(columns[place])
 
 
 def _most_raised(beliefs: Sequence[Belief]) -> Belief | None:
@@ -139,30 +149,6 @@ def _most_raised(beliefs: Sequence[Belief]) -> Belief | None:
 
 
 def _column_lines(design: Design, joint: Joint, room: int) -> list[str]:
-    """A line for each column, as many as there is room for.
-
-    `if constant` is what the most frequent value alone would leave unchanged: without it nobody can
-    judge the unchanged cells of a column of two values.
-    """
-    truth = design.truth or {}
-    constant = constant_truth(joint)
-    rows: list[Sequence[str]] = [("column", "unchanged", "if constant")]
-    for name, share in truth.items():
-        rows.append(
-            (
-                wording.label(name),
-                wording.tenths_at_least(share),
-                wording.percent(constant[name], step=wording.TENTH),
-            )
-        )
+    """A line for each column, as many as there is room for."""
+    rows = [HEADER, *column_rows(design.truth or {}, joint)]
     return [*lines_within(rows, max(4, room - 1), "more column"), ""]
-
-
-def constant_truth(joint: Joint) -> dict[str, float]:
-    """For each column the share of the records that have its most frequent value."""
-    cells = CodedCells.of(joint.useful)
-    shares: dict[str, float] = {}
-    for k, name in enumerate(cells.columns):
-        masses = np.bincount(cells.codes[:, k], joint.p_x)
-        shares[name] = float(masses.max())
-    return shares
