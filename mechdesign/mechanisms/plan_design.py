@@ -486,6 +486,8 @@ def _design(
             keep_frequencies=request.keep_law,
             stay=_stay_record(request),
             forbid=tuple((str(a), str(b)) for a, b in request.forbid),
+            # Weights of columns are no constraints, yet without them it would be another objective.
+            constraints=len(request.never) + len(request.column_weights or {}),
         ),
         cost=_cost(channel, plan),
         cost_lower_bound=max(0.0, plan.lower_bound),

@@ -81,6 +81,7 @@ NO_AXIS = (
 )
 NO_EARLIER = "No curve: it would belong to channels that ignore the earlier releases."
 NO_AVERAGE = "No curve: it would belong to channels that ignore the average budget."
+NO_GIVEN = "No curve: it would belong to channels that change the given columns."
 NO_SAMPLE = "No curve: `mechdesign compare --confidence` draws it from the same shares and symbols."
 
 BOUNDS = {
@@ -350,6 +351,8 @@ def _curve_axis(design: Design) -> tuple[Any, str]:
         return None, NO_EARLIER
     if design.channel.record.averages:
         return None, NO_AVERAGE
+    if design.channel.given:
+        return None, NO_GIVEN
     sample = design.confidence
     if sample is not None and (sample.unseen or sample.shares_are_known):
         return None, NO_SAMPLE

@@ -69,7 +69,9 @@ COMPARED = "compared with records of the same given columns"
 RELATIVE_TO = "The promise compares with somebody who knows {} of the record already."
 """What the lifts of a relative promise are measured against."""
 
-POPULATION_TOTAL = "The figures for the population compare with somebody who knows nothing of the record."
+POPULATION_TOTAL = (
+    "Figures for the population compare with somebody who knows nothing of the record."
+)
 """They are no relative ones, whatever the promise for the table is."""
 
 VERDICTS = {
