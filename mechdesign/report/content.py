@@ -162,7 +162,8 @@ def full_report(
                 output=output.output,
                 probability=output.probability,
                 posterior=tuple(largest_first),
-                lowest_lift=output.min_lift,
+                # Rounded down, a lift of zero is a negative one.
+                lowest_lift=max(0.0, output.min_lift),
                 highest_lift=output.max_lift,
             )
         )

@@ -5,8 +5,8 @@ table and for the population behind it; what do analysts read; which cells chang
 covered; what comes next. ::
 
     education x hours of every record is released as a row of the table; income is protected.
-    Of the people whom any rule picks by their released rows, at most 39.7 % are expected to have
-    income >50K (24.1 % of all do).                                        (`rule_sentences`)
+    Of the people whom any rule picks by their released rows, at most about 4 in 10 (39.7 %) are
+    expected to have income >50K; about 1 in 4 of all people do (24.1 %).   (`rule_sentences`)
     Table: a released row makes any value of income 0.6 to 1.65 times as probable (verified).
 
     column     unchanged  if constant
@@ -21,10 +21,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mechdesign.channel.record import RELATIVE
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import layout, wording
-from mechdesign.report.asked import names_of, protected
+from mechdesign.report.asked import protected
 from mechdesign.report.column_shares import HEADER, column_rows
 from mechdesign.report.first_lines import (
     FULL,
@@ -35,7 +34,8 @@ from mechdesign.report.first_lines import (
 )
 from mechdesign.report.groups_section import group_lines
 from mechdesign.report.law_section import law_lines
-from mechdesign.report.record import Belief, Report
+from mechdesign.report.record import Report
+from mechdesign.report.rule_sentences import rule_sentences
 from mechdesign.tables.joint import Joint
 
 MOST_NAMED = 6
@@ -63,7 +63,7 @@ def row_first_screen(
         Lines on the files that were written and the next command.
     """
     before = [*_useless(design), *layout.lines_of(_lead(design, joint, report))]
-    for rule in rule_sentences(design, report):
+    for rule in rule_sentences(report.promise, report.asked):
         before += layout.lines_of(rule)
     before += [*promise_lines(design, report), ""]
     law = [line for text in law_lines(design.law) for line in layout.lines_of(text)]
@@ -111,41 +111,6 @@ def _lead(design: Design, joint: Joint, report: Report) -> str:
         f"{names} of every record is released as a row of the table ({rows}){given}; {sensitive} "
         "is protected."
     )
-
-
-def rule_sentences(design: Design, report: Report) -> list[str]:
-    """What no rule that picks people by their released rows exceeds, of the value that can change
-    most (docs/explanation/rows-theory.md, proposition 6). It bounds expected numbers of people.
-
-    Nothing is said of a relative promise, where other people have other shares before.
-    """
-    belief = _most_raised(report.promise.beliefs)
-    if belief is None or design.channel.record.promise_kind == RELATIVE:
-        return []
-    most = wording.percent_at_most(belief.highest, step=wording.TENTH)
-    share = wording.percent(belief.before, step=wording.TENTH)
-    value = wording.label(belief.symbol)
-    column = _column_of(report, belief)
-    return [
-        f"Of the people whom any rule picks by their released rows, at most {most} are expected to "
-        f"have {column} {value} ({share} of all do)."
-    ]
-
-
-def _column_of(report: Report, belief: Belief) -> str:
-    """The sensitive column of a value, where each of several is protected; else all together."""
-    if not report.asked.each:
-        return names_of(report.asked)[0]
-    place = report.promise.beliefs.index(belief)
-    columns = report.asked.symbol_columns
-    return wording.label(columns[place])
-
-
-def _most_raised(beliefs: Sequence[Belief]) -> Belief | None:
-    """The belief that a released row can raise most."""
-    if not beliefs:
-        return None
-    return max(beliefs, key=lambda belief: belief.highest - belief.before)
 
 
 def _column_lines(design: Design, joint: Joint, room: int) -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -98,7 +100,9 @@ def test_probabilities_before_are_those_of_the_whole_table(relative, tmp_path):
     assert "Times as likely as by b alone" in page
     # The maps have lifts against the whole table, which the promise does not limit.
     assert "outside what is allowed" not in page
-    assert "I(X;Y|K)" in page
+    assert "I(X;Y\\|K)" in page
+    # Lifts of zero are no negative ones.
+    assert "-0 |" not in page
     assert "beyond b is kept" in page
 
 
@@ -137,10 +141,10 @@ def test_rows_are_called_rows(total, tmp_path):
 
 
 def test_a_report_has_what_each_column_keeps(total, tmp_path):
-    rows = dict(
-        (row[0], row[1:])
+    rows = {
+        row[0]: row[1:]
         for row in record_of(total, tmp_path, curve=0)["least"]["by_column"]
-    )
+    }
     frame = people()
     for name, share in total.truth.items():
         unchanged, constant = rows[name]
@@ -186,3 +190,23 @@ def test_a_public_report_says_that_its_rows_are_those_of_the_table(total, tmp_pa
     assert PUBLIC_ROWS in public["holds_for"]
     column = md.design(people(), md.LIP(0.4), sensitive="secret", useful="a")
     assert PUBLIC_ROWS not in record_of(column, tmp_path, public=True)["holds_for"]
+
+
+def test_the_rule_stands_in_reports_and_on_the_first_screen(total, relative, tmp_path):
+    """Prop. 6: a mean of P(s | y) over released rows is at most the largest of them."""
+    md.report(total, tmp_path / "report.md", curve=0)
+    page = (tmp_path / "report.md").read_text(encoding="utf-8")
+    rule = "Of the people whom any rule picks by their released rows"
+    assert page.count(rule) == 1
+    shares = re.search(
+        r"\(([0-9.]+) %\) are expected to .* of all people do \(([0-9.]+) %\)", page
+    )
+    assert shares is not None
+    most, before = (float(share) / 100 for share in shares.groups())
+    joint = total.channel.joint
+    p_s = [sum(counts) / joint.total for counts in joint.counts]
+    # The largest lift that was promised is e^0.4.
+    assert before == pytest.approx(min(p_s, key=lambda p: abs(p - before)), abs=0.0006)
+    assert before < most <= before * math.exp(0.4) + 0.002
+    md.report(relative, tmp_path / "relative.md", curve=0)
+    assert rule not in (tmp_path / "relative.md").read_text(encoding="utf-8")
