@@ -520,7 +520,6 @@ def _design(
         design,
         channel=channel.with_record(record),
         least=least,
-        law=law,
         truth=truth,
         smallest_group=1 if groups is None else groups.k,
         known=() if groups is None else request.known,

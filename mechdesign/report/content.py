@@ -21,7 +21,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from mechdesign.auditing.law import channel_law
 from mechdesign.auditing.measures import ChannelMeasures
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
@@ -36,7 +35,7 @@ from mechdesign.report.average_section import average_texts
 from mechdesign.report.cell_sentences import cell_sentences
 from mechdesign.report.column_shares import column_rows
 from mechdesign.report.groups_section import group_lines
-from mechdesign.report.law_section import law_lines
+from mechdesign.report.law_section import channel_law_lines
 from mechdesign.report.plain_values import picked
 from mechdesign.report.promises import (
     VERDICTS,
@@ -134,7 +133,7 @@ def summary_report(
         least=_least(channel, _column_texts(design, joint)),
         purpose=purpose,
         numbers=moved(channel),
-        law=tuple(law_lines(channel_law(channel, joint))),
+        law=tuple(channel_law_lines(channel, joint)),
         channel=_channel_table(channel),
     )
 

@@ -40,6 +40,7 @@ from mechdesign.report.first_lines import (
     promise_lines,
     uncovered_lines,
 )
+from mechdesign.report.law_section import brief_law
 from mechdesign.report.least_section import least_blocks, moved_text
 from mechdesign.report.record import Belief, Report
 from mechdesign.report.row_first_screen import row_first_screen
@@ -141,6 +142,7 @@ def _utility_lines(design: Design, report: Report) -> list[str]:
                 f"Unchanged: {share} of the records are released with their own {useful} "
                 "(expected)."
             )
+    lines += layout.lines_of(brief_law(design))
     for moved in report.numbers:
         lines += layout.lines_of(moved_text(moved))
     for remark in kept.remarks:

@@ -55,7 +55,6 @@ def least_blocks(least: LeastKept, useful: str) -> list[blocks.Block]:
     asked = least.asked
     texts: list[str] = []
     if least.of_rows:
-        # How often rows are released is in the section on what an analyst reads.
         texts += _row_texts(least)
     else:
         texts += _cost_texts(least, useful)
@@ -154,22 +153,16 @@ def _cost_texts(least: LeastKept, useful: str) -> list[str]:
 
 
 def _frequency_texts(least: LeastKept, useful: str) -> list[str]:
-    """How far the expected shares of the symbols change."""
-    deviation = least.frequency_deviation
-    if least.asked["keep_frequencies"]:
-        size = "up to the rounding to integers"
-        if deviation == 0.0:
-            # It was rounded up, so this 0 is exact.
-            size = "exactly"
-        elif deviation is not None:
-            size = f"to within {at_most(deviation)}"
-        return [
-            f"The expected share of every value of {useful} is that of the table, {size}."
-        ]
-    if deviation is not None:
-        largest = wording.percent_at_most(deviation)
-        return [f"Expected shares of {useful} change by at most {largest} of all."]
-    return []
+    """What is asked of the frequencies, in a public report alone.
+
+    Where the table may be shown, the section on what an analyst reads says what became of them.
+    """
+    if least.frequency_deviation is not None or not least.asked["keep_frequencies"]:
+        return []
+    return [
+        f"The expected share of every value of {useful} is that of the table, up to the rounding "
+        "to integers."
+    ]
 
 
 def _histogram(moved: Moved) -> blocks.Block:

@@ -12,7 +12,7 @@ covered; what comes next. ::
     column     unchanged  if constant
     education     88.1 %       32.3 %                                          (`_column_lines`)
 
-    What an analyst reads: ..                                                  (`law_lines`)
+    What an analyst reads: ..                                                  (`Report.law`)
 
 Numbers are short, and never more favourable than the proven ones.
 """
@@ -33,7 +33,6 @@ from mechdesign.report.first_lines import (
     uncovered_lines,
 )
 from mechdesign.report.groups_section import group_lines
-from mechdesign.report.law_section import law_lines
 from mechdesign.report.record import Report
 from mechdesign.report.rule_sentences import rule_sentences
 from mechdesign.tables.joint import Joint
@@ -66,7 +65,7 @@ def row_first_screen(
     for rule in rule_sentences(report.promise, report.asked):
         before += layout.lines_of(rule)
     before += [*promise_lines(design, report), ""]
-    law = [line for text in law_lines(design.law) for line in layout.lines_of(text)]
+    law = layout.all_lines(report.law)
     sentences = group_lines(
         design.smallest_group,
         known=design.known,
