@@ -113,11 +113,7 @@ def summary_sections(report: Report) -> list[blocks.Section]:
 
 def _law_blocks(report: Report) -> list[blocks.Block]:
     """The sentences on what an analyst reads, whose first words are the title here."""
-    texts: list[str] = []
-    for text in report.law:
-        sentence = text.removeprefix(f"{law_section.TITLE}: ")
-        texts.append(sentence[:1].upper() + sentence[1:])
-    return [*blocks.paragraphs(texts)]
+    return [*blocks.paragraphs(law_section.untitled(report.law))]
 
 
 def lead_of(request: Request) -> str:

@@ -15,6 +15,8 @@ are rounded to nearest.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mechdesign.analysis.label_errors import error_factor
 from mechdesign.auditing.law import Law, absent_law, channel_law, label_of
 from mechdesign.channel.channel import Channel
@@ -70,6 +72,15 @@ def brief_law(design: Design) -> str:
     if law.total_variation <= NEARLY_KEPT:
         return f"{TITLE}: the frequencies and means of {column} (expected, within {distance})."
     return " ".join(law_lines(law))
+
+
+def untitled(sentences: Sequence[str]) -> list[str]:
+    """Sentences below a heading of their own, which the first one need not begin with."""
+    texts: list[str] = []
+    for text in sentences:
+        sentence = text.removeprefix(f"{TITLE}: ")
+        texts.append(sentence[:1].upper() + sentence[1:])
+    return texts
 
 
 def law_lines(law: Law) -> list[str]:
