@@ -40,7 +40,7 @@ from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import own_rows
 from mechdesign.channel.record import RELATIVE, TOTAL, ChannelRecord, Objective
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
-from mechdesign.core.integers import Integers
+from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.progress import Steps
 from mechdesign.core.wording import at_least, at_most, listed, quoted
 from mechdesign.mechanisms.least_cost_limits import stays_of_symbols
@@ -63,6 +63,7 @@ from mechdesign.mechanisms.smallest_groups import (
     group_law,
 )
 from mechdesign.notions import Notion
+from mechdesign.release.mean_counts import mean_counts
 from mechdesign.tables.joint import Joint
 from solvers import Array, SolverError
 from solvers.plans import (
@@ -524,6 +525,8 @@ def _design(
                 if share
             },
             forbid=tuple((str(a), str(b)) for a, b in request.forbid),
+            # Weights of columns are no constraints, yet without them it would be another objective.
+            constraints=len(request.never) + len(request.column_weights or {}),
         ),
         cost=_cost(channel, costs),
         cost_lower_bound=bound,
@@ -556,7 +559,6 @@ def _design(
         design,
         channel=channel.with_record(record),
         least=least,
-        law=law,
         truth=truth,
         smallest_group=1 if groups is None else groups.k,
         known=() if groups is None else request.known,
@@ -573,6 +575,25 @@ def _single_rows(channel: Channel, joint: Joint, groups: GroupLaw | None) -> int
         return 0
     records = dict(zip(joint.useful.symbols, joint.useful_counts, strict=True))
     return sum(1 for cells in channel.output_cells if records[cells] == 1)
+
+
+def groups_of(channel: Channel, joint: Joint) -> tuple[int, int]:
+    """How often every released row occurs at least, and how many rows stand for a single record.
+
+    The former is 1 where counts cannot be fixed: then any row may occur once.
+    """
+    single = _single_rows(channel, joint, None)
+    if not joint.is_counts:
+        return 1, single
+    records = np.array(joint.useful_counts, dtype=np.int64)
+    try:
+        counts = mean_counts(IntegerRows.of(channel.rows), records).column_units
+    except InputError:
+        # Integers of other tools may be no fractions of a power of two.
+        counts = None
+    if counts is None:
+        return 1, single
+    return int(counts[counts > 0].min()), single
 
 
 def _moves(channel: Channel) -> tuple[Integers, Integers, Array]:
