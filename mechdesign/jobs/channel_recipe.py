@@ -197,14 +197,8 @@ class ChannelRecipe(KeyedRecipe):
             return self
         reason = self._unfixed(is_whole)
         if reason is None:
-            drawer = ChannelDrawer(self, self.channels, header)
-            codes: list[Codes] = [np.zeros(0, dtype=np.int32)]
-            first_row = 0
-            for column, count in parts:
-                codes.append(drawer.symbols_of(column, first_row))
-                first_row += count
-            whole = np.concatenate(codes)
-            if self._has_records_of_design(whole):
+            whole = self._codes_of_design(header, parts)
+            if whole is not None:
                 options = replace(self.options, draws=FIXED)
                 return replace(self, options=options, fixed_codes=whole)
             reason = "the records are not those of the table of the design"
@@ -241,16 +235,30 @@ class ChannelRecipe(KeyedRecipe):
             return "the channel does not keep the law of its table, or comes without that table"
         return None
 
-    def _has_records_of_design(self, codes: Codes) -> bool:
-        """True if every symbol has as many records as in the table of the design."""
-        counts = fixed_records(self.channels[0])
-        if counts is None:
-            return False
-        # Two places more are for missing cells and unknown symbols.
-        found = np.bincount(codes, minlength=len(counts) + 2)
-        return bool(
-            (found[: len(counts)] == counts).all() and not found[len(counts) :].any()
-        )
+    def _codes_of_design(
+        self, header: Sequence[Any], parts: Iterable[TablePart]
+    ) -> Codes | None:
+        """The symbol of every record, if every symbol has as many records as in the table of the
+        design; None otherwise, and then only the first records are looked at.
+        """
+        missing = fixed_records(self.channels[0])
+        if missing is None:
+            return None
+        # Two places more are for missing cells and unknown symbols, of which there must be none.
+        missing = np.append(missing, [0, 0])
+        drawer = ChannelDrawer(self, self.channels, header)
+        codes: list[Codes] = [np.zeros(0, dtype=np.int32)]
+        first_row = 0
+        for column, count in parts:
+            if count > missing.sum():
+                return None
+            codes.append(drawer.symbols_of(column, first_row))
+            missing -= np.bincount(codes[-1], minlength=len(missing))
+            # Another table has too many records of a symbol long before it ends.
+            if missing.min() < 0:
+                return None
+            first_row += count
+        return None if missing.any() else np.concatenate(codes)
 
     def uses(self, header: Sequence[Any]) -> list[Use]:
         """How a table with this header is released through each channel."""
