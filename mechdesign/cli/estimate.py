@@ -112,9 +112,8 @@ def estimate(
         raise InputError(
             "--any-data is for the columns of released boxes (--of COL): leave it out"
         )
-    if isinstance(loaded, md.BoxChannel):
-        # Frequencies of boxes; `show` says which rows each of them has.
-        loaded = loaded.single()
+    # Of boxes their own frequencies; `show` says which rows each of them has.
+    loaded = loaded.single()
     if loaded.keeps_law and asked.by is None and not as_csv:
         has_others = _has_other_cells(released, loaded, others)
         is_row = len(loaded.useful.columns) > 1
