@@ -235,6 +235,11 @@ class BoxChannel(Described):
         return box_channel_digest(self)
 
     @property
+    def hidden(self) -> tuple[Variable, ...]:
+        """The variables whose symbols the channel hides, beside the sensitive one."""
+        return self.columns
+
+    @property
     def given_columns(self) -> tuple[str, ...]:
         """Names of the columns that are released as they are."""
         return column_names(self.given)

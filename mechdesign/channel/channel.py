@@ -268,6 +268,11 @@ class Channel(Displayed):
         return channel_digest(self)
 
     @property
+    def hidden(self) -> tuple[Variable, ...]:
+        """The variables whose symbols the channel hides, beside the sensitive one."""
+        return (self.useful,)
+
+    @property
     def given_columns(self) -> tuple[str, ...]:
         """Names of the columns that are released as they are."""
         return self.given

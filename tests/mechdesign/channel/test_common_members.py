@@ -70,6 +70,7 @@ def with_part(boxes, place, channel):
 def test_a_channel_of_a_column_is_its_only_channel(column):
     assert column.channels == (column,)
     assert column.single() is column
+    assert column.hidden == (column.useful,)
     assert column.digest == channel_digest(column)
     assert column.provenance is column.record.provenance
     assert (column.given_columns, column.randomised_columns) == ((), ("a",))
@@ -85,6 +86,7 @@ def test_given_columns_of_rows_are_not_randomised(frame):
 def test_a_channel_of_boxes_has_one_for_each_stratum(boxes):
     assert boxes.channels == tuple(part.channel for part in boxes.parts)
     assert len(boxes.channels) == 2
+    assert boxes.hidden == boxes.columns
     assert boxes.digest == box_channel_digest(boxes)
     assert (boxes.given_columns, boxes.randomised_columns) == (("k",), ("a", "b"))
 
