@@ -1,6 +1,6 @@
 """Frequencies behind a release of any channel: `estimate` chooses the estimator by the channel.
 
-    a channel that keeps the law    the shares of the file itself             `law_estimates`
+    a channel of rows               the shares of the file, corrected         `law_estimates`
     boxes of rows                   of a column that the boxes are made of    `box_frequencies`
     any other channel               the draws undone                          `frequencies`
 
@@ -19,7 +19,11 @@ from mechdesign.analysis.column_frequencies import ColumnFrequencies
 from mechdesign.analysis.file_frequencies import estimate_file
 from mechdesign.analysis.frequencies import Frequencies, estimate_frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
-from mechdesign.analysis.law_estimates import POPULATION, estimate_shares
+from mechdesign.analysis.law_estimates import (
+    POPULATION,
+    can_correct,
+    estimate_shares,
+)
 from mechdesign.analysis.release_facts import has_fixed_counts
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
@@ -45,8 +49,8 @@ def estimate(
     released : path, data frame or column
         As it was released. A column, for a channel of one.
     of : str or sequence of str, optional
-        Released columns whose values are crossed, for a channel that keeps the law of its table; by
-        default each released column by itself. For boxes the one column that is asked for.
+        Released columns whose values are crossed, for a channel of rows; by default each released
+        column by itself. For boxes the one column that is asked for.
     level : float
         Confidence level of each interval, in (0, 1).
     target : {"population", "records"}
@@ -55,13 +59,12 @@ def estimate(
         Whether the counts of the draws were fixed. By default what the manifest beside the file
         says; without one, and for frames, they were not, which gives wider intervals.
     options
-        Those of `estimate_frequencies` for a channel that does not keep the law; for boxes
-        `any_data`.
+        Those of `estimate_frequencies` for a channel of labels; for boxes `any_data`.
 
     Returns
     -------
     list of ColumnFrequencies
-        For a channel that keeps the law, and for boxes.
+        For a channel of rows, and for boxes.
     Frequencies or JointFrequencies
         For any other channel.
 
@@ -79,11 +82,11 @@ def estimate(
             )
         (name,) = names_of_columns(of)
         return [estimate_box_column(channel, released, name, level=level, **options)]
-    if channel.keeps_law:
+    if channel.keeps_law or can_correct(channel):
         if options:
             raise InputError(
-                f"{next(iter(options))} is for a channel that changes frequencies; this one keeps "
-                "the law of its table: leave it out"
+                f"{next(iter(options))} is for a channel of labels; this one releases rows as "
+                "rows: leave it out"
             )
         if fixed is None:
             fixed = is_path and has_fixed_counts(released)
@@ -93,8 +96,8 @@ def estimate(
         )
     if of is not None or fixed is not None:
         raise InputError(
-            "of and fixed are for a release that keeps the law of its table, and this channel "
-            "changes it: leave them out; estimates are of its useful column"
+            "of and fixed are for a release of rows, and this channel releases labels: leave them "
+            "out; estimates are of its useful column"
         )
     if is_path:
         return estimate_file(released, channel, level=level, target=target, **options)

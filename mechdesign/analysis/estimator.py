@@ -25,6 +25,10 @@ from mechdesign.analysis.functionals import Cells, choose_cells
 from mechdesign.analysis.linear import Identification, coefficients, identify
 from mechdesign.analysis.model import ReleaseModel
 from mechdesign.channel.channel import Array
+from mechdesign.core.errors import InputError
+
+MOST_ENTRIES = 2**23
+"""Entries of W whose singular values are computed: 8 s for 2,896 symbols and as many outputs."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,15 @@ class Estimator:
     def of(
         cls, model: ReleaseModel, functionals: Any = None, unidentified: str = "groups"
     ) -> Estimator:
-        """Choose the cells; raises as `choose_cells`."""
+        """Choose the cells; raises as `choose_cells`, and InputError for a channel too large for
+        its singular values.
+        """
+        if model.matrix.size > MOST_ENTRIES:
+            symbols, labels = model.matrix.shape
+            raise InputError(
+                f"the channel has {symbols:,} symbols and {labels:,} outputs, too many to undo its "
+                "draws: of a release of rows estimate columns (--of COL,..; of=)"
+            )
         identification = identify(model.symbols, model.matrix)
         cells = choose_cells(model, identification, functionals, unidentified)
         return cls(model, identification, cells)

@@ -1,14 +1,16 @@
-"""Estimates from a release that keeps the law of its table: the statistics of the file itself.
+"""Estimates from released rows: the shares of the file itself, less what the release moved.
 
 Where every row is released as often as the table has it, shares, means and tables of the released
-columns have the table's values in expectation: nothing is to be corrected. `estimate_shares` gives
-the shares of one or several columns with their errors:
+columns have the table's values in expectation: nothing is to be corrected. Smallest groups and free
+frequencies move the share of a value from p to q, sum over x of P(x) W(value | x), and both follow
+from the channel and its table. `estimate_shares` takes q - p off, and gives the shares of one or
+several columns with their errors:
 
 - *For the table.* Given the table, independent draws of N records add the variance
 
       (1/N) sum over x of P(x) q(x) (1 - q(x)),   q(x) = sum over y with the value of W(y|x),
 
-  to a share. With fixed counts they add nothing: the shares are the table's.
+  to a share. With fixed counts they add nothing.
 - *For the population* that the records are an independent sample of, p (1 - p) / N more for the
   sample. The plan is made from these very records, so both together are at most 2 p (1 - p) / N
   (docs/explanation/rows-theory.md, proposition 7).
@@ -17,8 +19,7 @@ For example, with one in four nurses released as a clerk and the other way round
 nurses among 100 records, half of them nurses, has the standard error sqrt(.25 * .75 / 100) = .043
 for the table, and .066 for the population.
 
-A mean of a column by groups, or a regression, is that of the file; `design_effect` is the factor by
-which the variance of a mean grows.
+Where the law is kept, a mean of a column by groups, or a regression, is that of the file.
 """
 
 from __future__ import annotations
@@ -47,9 +48,8 @@ POPULATION = "population"
 RECORDS = "records"
 
 NOT_KEPT = (
-    "this channel does not keep the law of its table, so the shares of the released file are not "
-    "those of the table, and what they were is not identified: design the channel with the law "
-    "kept (--release with --smallest-group 1 and without --free-frequencies)"
+    "this channel does not keep the law of its table, and comes without that table or releases "
+    "labels, so how far shares moved is not known: give the channel file as `design` wrote it"
 )
 
 
@@ -69,7 +69,7 @@ def estimate_shares(
     Parameters
     ----------
     channel : Channel
-        With its table, whose law it keeps.
+        One that releases rows or symbols as such; with its table unless it keeps the law.
     released : path, data frame or sequence of tuples
         A CSV or Parquet file is read batch by batch.
     columns : sequence of str, optional
@@ -88,10 +88,10 @@ def estimate_shares(
     Raises
     ------
     InputError
-        If the channel does not keep the law, a column is not released, or there is a row that the
-        channel never releases.
+        If what the channel moved is not known, a column is not released, or there is a row that
+        the channel never releases.
     """
-    if not channel.keeps_law:
+    if not channel.keeps_law and not can_correct(channel):
         raise InputError(NOT_KEPT)
     confidence = check_level(level)
     if target not in (POPULATION, RECORDS):
@@ -116,6 +116,11 @@ def estimate_shares(
             _shares_of(channel, counts, group, confidence, target, fixed=fixed)
         )
     return estimates
+
+
+def can_correct(channel: Channel) -> bool:
+    """Whether a channel releases rows or symbols as such, and its table says how often."""
+    return channel.releases_symbols and channel.joint is not None
 
 
 def _counts_of_file(
@@ -167,18 +172,31 @@ def _shares_of(
         ]
     )
     records = int(counts.sum())
+    of_input = np.array([], dtype=np.int64)
+    if not channel.keeps_law:
+        # Values that are never released have a share in the table, too.
+        of_input = np.array(
+            [
+                values.setdefault(tuple(cells[place] for place in places), len(values))
+                for cells in channel.useful.symbols
+            ]
+        )
     shares = np.bincount(of_output, counts, len(values)) / max(records, 1)
+    if len(of_input):
+        shares = shares - _moved(channel, of_input, of_output, len(values))
     variance = np.zeros(len(values))
     if not fixed:
         variance += _drawn(channel, of_output, len(values)) / max(records, 1)
     if target == POPULATION:
-        variance += shares * (1.0 - shares) / max(records, 1)
+        inside = np.clip(shares, 0.0, 1.0)
+        variance += inside * (1.0 - inside) / max(records, 1)
     errors = np.sqrt(variance)
     width = NormalDist().inv_cdf((1.0 + level) / 2.0) * errors
     return ColumnFrequencies(
         columns=group,
         symbols=tuple(values),
-        estimates=shares,
+        # Draws may leave a rare value with less than was taken off.
+        estimates=np.clip(shares, 0.0, 1.0),
         standard_errors=errors,
         lower=np.clip(shares - width, 0.0, 1.0),
         upper=np.clip(shares + width, 0.0, 1.0),
@@ -188,6 +206,20 @@ def _shares_of(
         unresolved=np.zeros(len(values)),
         unidentified=0.0,
     )
+
+
+def _moved(
+    channel: Channel, of_input: Integers, of_output: Integers, values: int
+) -> Array:
+    """The expected share of every value among released records, less that of the table."""
+    joint = channel.joint
+    if joint is None:
+        raise InputError(NOT_KEPT)
+    integers = channel.integers
+    masses = joint.p_x[integers.row_of] * channel.shares
+    after = np.bincount(of_output[integers.indices], masses, values)
+    before = np.bincount(of_input, joint.p_x, values)
+    return (after - before).astype(np.float64)
 
 
 def _drawn(channel: Channel, of_output: Integers, values: int) -> Array:

@@ -98,6 +98,7 @@ def estimate(
     Symbols that the channel cannot tell apart are estimated together.
     """
     common.refuse_beside(as_csv)
+    from mechdesign.analysis.law_estimates import can_correct
     from mechdesign.channel.loading import load
 
     # The kind of the channel decides which options have a meaning; the others are refused, because
@@ -114,7 +115,8 @@ def estimate(
         )
     # Of boxes their own frequencies; `show` says which rows each of them has.
     loaded = loaded.single()
-    if loaded.keeps_law and asked.by is None and not as_csv:
+    has_shares = loaded.keeps_law or can_correct(loaded)
+    if has_shares and asked.by is None and not as_csv:
         has_others = _has_other_cells(released, loaded, others)
         is_row = len(loaded.useful.columns) > 1
         if has_others and is_row:
@@ -265,7 +267,7 @@ def _estimate_shares(
     asked: EstimateOptions,
     common: options.CommonOptions,
 ) -> None:
-    """Shares of columns of a release that keeps the law of its table."""
+    """Shares of columns of released rows."""
     from mechdesign.analysis.law_estimates import estimate_shares
     from mechdesign.analysis.release_facts import has_fixed_counts
     from mechdesign.report.column_estimates import law_estimate_note
@@ -292,7 +294,8 @@ def _estimate_shares(
     records = estimates[0].records
     reporter.done("estimated", f"{file.path} is counted", records=records)
     facts = {"records": records, "level": level, "fixed_counts": fixed}
-    _answer_columns(estimates, facts, [law_estimate_note(fixed=fixed)], common)
+    note = law_estimate_note(fixed=fixed, kept=channel.keeps_law)
+    _answer_columns(estimates, facts, [note], common)
 
 
 def _answer_columns(

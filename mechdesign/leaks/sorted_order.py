@@ -156,12 +156,18 @@ def _ranked(texts: Sequence[str | None], records: int) -> tuple[Integers, bool] 
 
 
 def _codes_of(symbols: Sequence[str | None], places: Integers) -> Integers:
-    """Numbers for the symbols at some places, in this order."""
+    """Numbers for the symbols at some places, in this order.
+
+    The numbers rise with the symbols. By their first appearance they would rise with the records,
+    which looks like an order where nearly every record has a symbol of its own.
+    """
+    wanted = [symbols[place] for place in places.tolist()]
+    known = sorted({symbol for symbol in wanted if symbol})
     numbers: dict[str | None, int] = {}
-    codes: list[int] = []
-    wanted: list[int] = places.tolist()
-    for place in wanted:
-        codes.append(numbers.setdefault(symbols[place], len(numbers)))
+    if known:
+        ranked = np.argsort(comparable(known), kind="stable").tolist()
+        numbers = {known[place]: rank for rank, place in enumerate(ranked)}
+    codes = [numbers.get(symbol, len(numbers)) for symbol in wanted]
     return np.array(codes, np.int64)
 
 

@@ -270,15 +270,21 @@ def _columns_to_read(options: Mapping[str, Any]) -> tuple[str, ...] | None:
     """The useful columns of a data frame that a design needs: those that it releases or gives, and
     those of earlier releases; None where none is named.
     """
-    columns: dict[str, None] = {}
-    for name in ("given", "useful", "release"):
-        if options.get(name) is not None:
-            columns.update(dict.fromkeys(names_of_columns(options[name])))
+    columns = _released_columns(options)
     if not columns:
         return None
     for channel in options.get("after") or ():
         columns.update(dict.fromkeys(channel.useful.columns))
     return tuple(columns)
+
+
+def _released_columns(options: Mapping[str, Any]) -> dict[str, None]:
+    """The useful columns of a data frame that a design releases or gives, in this order."""
+    columns: dict[str, None] = {}
+    for name in ("given", "useful", "release"):
+        if options.get(name) is not None:
+            columns.update(dict.fromkeys(names_of_columns(options[name])))
+    return columns
 
 
 def _with_fields_as_keywords(
@@ -304,6 +310,7 @@ def _with_fields_as_keywords(
             # A task column of the frame is named; its table with the useful one is made here.
             if isinstance(kwargs.get("task"), str):
                 of_task = {**columns, "sensitive": kwargs["task"]}
+                of_task["useful"] = tuple(_released_columns(kwargs))
                 kwargs["task"] = Joint.from_table(frame, **of_task)
         # With a bound on an average alone, the promise on single lifts is none.
         has_notion = bool(args) or "notion" in kwargs

@@ -522,7 +522,11 @@ class DesignRequest:
                 "with a task, sort the numbers into bins in both tables first (Joint.binned; on "
                 "the command line --bins other than auto)"
             )
-        task_joint(self.task, self.joint)
+        # The table may have columns of earlier releases, too.
+        released = self.joint
+        if self.released_columns != released.useful.columns:
+            released = released.releasing(self.released_columns)
+        task_joint(self.task, released)
 
     def _check_population(self) -> None:
         """Raise InputError unless the options about the population have a confidence level."""

@@ -85,7 +85,7 @@ def for_task(rules: Rules, task: Joint, search: Search, started: float) -> Desig
     utility_of_task = TaskUtility(
         column=column,
         task_kept=kept,
-        task_upper_bound=max(kept, min(1.0, bound + INFORMATION_ERROR)),
+        task_upper_bound=float(max(kept, min(1.0, bound + INFORMATION_ERROR))),
     )
     messages: tuple[str, ...] = ()
     if utility_of_task.task_upper_bound - kept > search.gap:

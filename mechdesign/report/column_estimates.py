@@ -86,12 +86,18 @@ def box_estimate_note(*, is_bounded: bool) -> str:
     return layout.paragraph(OWN_POPULATION, "")
 
 
-def law_estimate_note(*, fixed: bool) -> str:
-    """What the estimates from a release that keeps the law rest on."""
+def law_estimate_note(*, fixed: bool, kept: bool) -> str:
+    """What the shares of released rows rest on."""
     text = (
-        "The release keeps the frequencies of its table, so these are the shares of the file "
-        "itself; means, tables and regressions of the released columns are those of the file, too."
+        "The release moves the frequencies of its table, by an amount that the channel knows. It "
+        "is taken off these shares, and not off other statistics of the file."
     )
+    if kept:
+        text = (
+            "The release keeps the frequencies of its table, so these are the shares of the file "
+            "itself; means, tables and regressions of the released columns are those of the file, "
+            "too."
+        )
     if fixed:
         text += (
             " Its counts were fixed: they are exactly the table's, and the errors are those of the "

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
+from mechdesign.analysis import estimator
+from mechdesign.analysis.law_estimates import estimate_shares
 
 NOTION = md.LIP(0.5)
 
@@ -82,12 +84,12 @@ def test_free_outputs_are_undone(frame):
     mine = md.estimate(channel, released)
     other = md.estimate_frequencies(channel, released)
     assert mine.estimates == pytest.approx(other.estimates)
-    with pytest.raises(md.InputError, match="of and fixed are for a release that"):
+    with pytest.raises(md.InputError, match="of and fixed are for a release of rows"):
         md.estimate(channel, released, of="job")
 
 
 def test_options_of_other_channels_are_refused(frame, rows):
-    with pytest.raises(md.InputError, match="method is for a channel that changes"):
+    with pytest.raises(md.InputError, match="method is for a channel of labels"):
         md.estimate(rows, rows.apply(frame), method="ml")
 
 
@@ -106,3 +108,48 @@ def test_one_column_comes_back_as_it_went_in(frame):
     assert list(table.columns) == ["job"]
     assert column.tolist() == table["job"].tolist()
     assert channel.apply(frame["job"].tolist(), insecure_seed=3) == column.tolist()
+
+
+@pytest.mark.parametrize(
+    "options", [{"smallest_group": 60}, {"keep_frequencies": False}]
+)
+def test_what_the_release_moved_is_taken_off(frame, options):
+    """The shares are the table's: exactly where counts are fixed, else on average."""
+    rare = frame.assign(job=frame["job"].where(frame.index % 50 != 0, "judge"))
+    channel = md.design(
+        rare, NOTION, sensitive="income", release=["job", "sex"], **options
+    ).channel
+    assert not channel.keeps_law
+    true = rare.groupby(["job", "sex"]).size() / len(rare)
+    draws = 1 if "smallest_group" in options else 60
+    means = dict.fromkeys(true.index, 0.0)
+    errors = dict.fromkeys(true.index, 0.0)
+    for seed in range(draws):
+        released = channel.apply(rare, insecure_seed=seed)
+        (found,) = md.estimate(channel, released, of=["job", "sex"], target="records")
+        assert set(found.symbols) == set(true.index)
+        for symbol, share, error in zip(
+            found.symbols, found.unbiased, found.standard_errors, strict=True
+        ):
+            means[symbol] += share / draws
+            errors[symbol] = error / np.sqrt(draws)
+    for symbol, share in means.items():
+        # One of eight values in a thousand runs is off by more; the seeds are fixed.
+        allowed = 4.0 * errors[symbol] if draws > 1 else 1e-12
+        assert abs(share - true[symbol]) <= allowed + 1e-12
+
+
+def test_a_public_file_does_not_say_what_was_moved(frame):
+    channel = md.design(
+        frame, NOTION, sensitive="income", release=["job"], keep_frequencies=False
+    ).channel
+    released = channel.apply(frame)
+    with pytest.raises(md.InputError, match="how far shares moved is not known"):
+        estimate_shares(channel.public(), released)
+
+
+def test_wide_channels_are_not_undone(frame, monkeypatch):
+    monkeypatch.setattr(estimator, "MOST_ENTRIES", 5)
+    channel = md.design(frame, NOTION, sensitive="income", useful="job").channel
+    with pytest.raises(md.InputError, match="too many to undo its draws"):
+        md.estimate(channel, channel.apply(frame["job"]))

@@ -10,7 +10,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.frames.sanitising import sanitise
 from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.leaks.inspection import inspect_file
-from tests.cases.released_records import KEY, mixing_channel
+from tests.cases.released_records import KEY, mixing_channel, pay_mechanism, people
 
 CHANNEL = mixing_channel()
 TELLS = r"sorted by the column 'id', the records tell of the useful column 'job'"
@@ -89,6 +89,15 @@ def test_numbers_at_random_are_no_alarm(tmp_path, seed):
     frame = records(seed=seed)
     frame["id"] = np.random.default_rng(100 + seed).permutation(len(frame))
     released(frame, tmp_path)
+
+
+def test_values_that_nearly_all_differ(tmp_path):
+    """Their numbers were given by their first appearance, and so rose with every order."""
+    frame, mechanism = people(300), pay_mechanism()
+    sanitise(frame, mechanism, keep="all")
+    by_pay = frame.assign(id=frame["pay"].rank().astype(int)).drop(columns="n")
+    with pytest.raises(InputError, match="tell of the useful column 'pay'"):
+        sanitise(by_pay, mechanism, keep="all")
 
 
 def test_inspect_has_the_same_figure(tmp_path):

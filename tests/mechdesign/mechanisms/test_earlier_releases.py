@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -223,3 +224,44 @@ def test_another_column_keeps_its_bins():
     )
     assert len(found.apply(["7", "119"], insecure_seed=1)) == 2
     assert audit(found, joint, md.ALIP(0.5, 0.5), after=[first]).satisfied
+
+
+@pytest.mark.parametrize("released", [{"useful": "job"}, {"release": ["job", "edu"]}])
+def test_a_task_after_another_column(released):
+    """The table of the task has the released columns, and not those of the earlier release."""
+    rng = np.random.default_rng(3)
+    count = 400
+    frame = pd.DataFrame(
+        {
+            "job": rng.choice(["clerk", "cook", "smith"], count),
+            "edu": rng.choice(["low", "high"], count),
+            "region": rng.choice(["north", "south"], count),
+        }
+    )
+    frame["ill"] = np.where(
+        rng.random(count) < 0.2 + 0.4 * (frame["job"] == "cook"), "yes", "no"
+    )
+    frame["income"] = np.where(
+        rng.random(count) < 0.3 + 0.4 * (frame["job"] == "smith"), "high", "low"
+    )
+    table = md.Joint.from_table(frame, sensitive="income", useful="region")
+    first = md.design(table, md.ALIP(0.1, 0.1)).channel
+    found = md.design(
+        frame,
+        md.ALIP(0.5, 0.5),
+        sensitive="income",
+        objective="task",
+        task="ill",
+        after=[first],
+        time_limit=20.0,
+        **released,
+    )
+    (columns,) = released.values()
+    names = ("job",) if columns == "job" else tuple(columns)
+    assert found.channel.useful.columns == names
+    assert found.purpose.task_kept > 0.5
+    whole = md.Joint.from_table(
+        frame, sensitive="income", useful=["job", "edu", "region"]
+    )
+    together = md.compose([first, found.channel], whole)
+    assert max(together.eps_l, together.eps_u) <= 0.5 + 1e-12
