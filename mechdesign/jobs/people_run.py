@@ -41,7 +41,7 @@ from mechdesign.jobs.recipe import BadRecord, Drawer
 from mechdesign.jobs.results import Applied
 from mechdesign.jobs.shuffling import random_words
 from mechdesign.jobs.writing import FileFormat, write_columns
-from mechdesign.release.policies import REFUSE
+from mechdesign.release.policies import NEAREST, REFUSE
 from mechdesign.tables.people import People
 from mechdesign.tables.people_source import FoldedTable, PeopleSource, refuse_kept
 from mechdesign.tables.rebuilding import own_type_of, own_values
@@ -79,10 +79,11 @@ def check_people(people: People, options: ReleaseOptions) -> None:
             f"{quoted(','.join(people.person))}, or leave it out"
         )
     rules = options.rules
-    if rules.unknown != REFUSE or rules.missing != REFUSE:
+    if rules.unknown not in (REFUSE, NEAREST) or rules.missing != REFUSE:
         raise InputError(
-            "what is released for a record without a symbol (--unknown, --missing) is not built "
-            "for people with several records: design a channel for these data"
+            "people whom the table of the channel does not have are refused, or released as the "
+            "nearest ones (--unknown nearest): another rule (--unknown, --missing) is not built "
+            "for people with several records"
         )
 
 
@@ -127,11 +128,19 @@ class PeopleRun(FileRun):
         return {**super().settings(), "keep": self.kept, "people": True}
 
     def applied(
-        self, records: int, sha256: str, ledger: str | None, *, already: bool = False
+        self,
+        records: int,
+        sha256: str,
+        ledger: str | None,
+        *,
+        already: bool = False,
+        whole_file: bool = False,
     ) -> Applied:
         """What was written through channels: records of people."""
         people = self._source.table.people
-        applied = super().applied(records, sha256, ledger, already=already)
+        applied = super().applied(
+            records, sha256, ledger, already=already, whole_file=whole_file
+        )
         return replace(
             applied,
             records=len(self._source.table.records.person_of),

@@ -20,7 +20,7 @@ from mechdesign.core.integers import Integers
 from mechdesign.formats.cells import Encoded
 from mechdesign.release.drawing import Release
 from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
-from mechdesign.release.policies import REFUSE, Policy
+from mechdesign.release.policies import NEAREST, REFUSE, Policy
 from mechdesign.release.protocol import Releasable
 from mechdesign.release.row_frames import frame_of
 from mechdesign.release.whole_tables import fix_where_whole
@@ -40,10 +40,11 @@ def apply_to_people(
     draws: str | None,
 ) -> Any:
     """The released frame; parameters and errors are those of `Channel.apply`."""
-    if policy.unknown != REFUSE or policy.missing != REFUSE:
+    if policy.unknown not in (REFUSE, NEAREST) or policy.missing != REFUSE:
         raise InputError(
-            "what is released for a record without a symbol is not built for people with several "
-            "records: leave the policy out"
+            "people whom the table of the channel does not have are refused, or released as the "
+            "nearest ones (unknown='nearest'): another policy is not built for people with several "
+            "records"
         )
     table = fold_frame(people, frame, policy.cell_form)
     cells = [table.columns[name] for name in channel.useful.columns]

@@ -8,6 +8,7 @@ uses, such as ``race x sex`` for two crossed columns.
 from __future__ import annotations
 
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import RELATIVE
 from mechdesign.notions import Notion, to_record
 from mechdesign.report.record import Request
 from mechdesign.report.wording import title
@@ -44,6 +45,13 @@ def request_of(
         useful_columns = people.columns
         if people.sensitive_of == SEQUENCE:
             columns = (f"sequence of {title(people.sensitive)}",)
+    symbol_columns: list[str] = []
+    if sensitive is not None and sensitive.protects_columns:
+        for name, of_column in zip(columns, sensitive.secret_names, strict=True):
+            symbol_columns += [name] * len(of_column)
+    relative_to: tuple[str, ...] = ()
+    if channel.record.promise_kind == RELATIVE:
+        relative_to = tuple(channel.given)
     return Request(
         sensitive_columns=columns,
         each=sensitive is not None and sensitive.protects_columns,
@@ -56,6 +64,10 @@ def request_of(
         mechanism=origin_of(channel, "mechanism"),
         method=origin_of(channel, "method"),
         table=table,
+        of_rows=channel.published is not None,
+        given=tuple(channel.given),
+        relative_to=relative_to,
+        symbol_columns=tuple(symbol_columns),
         **size,
     )
 

@@ -179,6 +179,21 @@ def test_a_true_record_of_a_person_that_the_table_lacks_is_refused(table, run):
     assert "more than the 4 records that the channel knows" in refused.err
 
 
+def test_people_whom_the_table_lacks_may_be_released_as_the_nearest(table, run):
+    """Of the same number of records, which is given."""
+    designed(run)
+    other = table.copy()
+    other.loc[0, "health"] = "never seen"
+    other.to_csv("other.csv", index=False)
+    apply = ("apply", "channel.json", "other.csv", "out.csv", "--unknown", "nearest")
+    assert run(*apply).code == 0
+    released = pd.read_csv("out.csv")
+    assert len(released) == len(table)
+    assert "never seen" not in set(released["health"])
+    check = ("check", "out.csv", "--channel", "channel.json", "--original", "other.csv")
+    assert run(*check).code == 0
+
+
 def test_shuffled_records_keep_their_person_and_place(table, run):
     designed(run)
     run("apply", "channel.json", "panel.csv", "out.csv", "--shuffle")
@@ -213,7 +228,7 @@ def test_columns_stay_by_name_alone(table, run):
     ("options", "words"),
     [
         (("--identity", "year"), "people are identified by the columns that name them"),
-        (("--unknown", "marginal"), "is not built for people"),
+        (("--unknown", "marginal"), "another rule (--unknown, --missing) is not built"),
         (("--also", "channel.json"), "is applied alone"),
     ],
 )
