@@ -64,7 +64,7 @@ class BudgetScale(Generic[KeptT]):
     grain : int
         Only every so many-th step is tried: 10 leaves budgets of three digits.
     end : float
-        When the search for smaller budgets ends, on the clock of `time.perf_counter`. The search
+        When the search for smaller budgets ends, on the clock of `time.process_time`. The search
         for one that keeps the share has no end.
     of, kind : str
         What the share is one of, and what the designs are, in words.
@@ -100,7 +100,7 @@ class BudgetScale(Generic[KeptT]):
         high = LARGEST_STEP + grain
         epsilon = 1.0
         while high - low > grain:
-            if high <= LARGEST_STEP and time.perf_counter() >= self._end:
+            if high <= LARGEST_STEP and time.process_time() >= self._end:
                 self.in_time = False
                 return high
             if low < 0 or high > LARGEST_STEP:
