@@ -113,9 +113,8 @@ def estimate(
         raise InputError(
             "--any-data is for the columns of released boxes (--of COL): leave it out"
         )
-    if isinstance(loaded, md.BoxChannel):
-        # Frequencies of boxes; `show` says which rows each of them has.
-        loaded = loaded.single()
+    # Of boxes their own frequencies; `show` says which rows each of them has.
+    loaded = loaded.single()
     has_shares = loaded.keeps_law or can_correct(loaded)
     if has_shares and asked.by is None and not as_csv:
         policy = _policy_of(released, loaded, others)
@@ -130,11 +129,26 @@ def estimate(
             _estimate_shares(reporter, file, loaded, policy, asked, common)
             return
     if asked.of is not None:
-        raise InputError(
-            "--of names columns of released rows; a channel of one column estimates its own"
-        )
+        raise InputError(_of_refusal(loaded, asked))
     file = _ReleasedFile(released, columns, published, others, reading, text)
     _estimate_column(reporter, file, loaded, asked, common, as_csv=as_csv)
+
+
+def _of_refusal(channel: md.Channel, asked: EstimateOptions) -> str:
+    """Why columns of released rows (--of) cannot be estimated here, and what to do."""
+    from mechdesign.analysis.law_estimates import NOT_KEPT, can_correct
+
+    if len(channel.useful.columns) == 1:
+        return "--of names columns of released rows; a channel of one column estimates its own"
+    if channel.keeps_law or can_correct(channel):
+        beside = "--by" if asked.by is not None else "--csv"
+        return f"--of is not for {beside}: leave one of them out"
+    if channel.releases_symbols:
+        return NOT_KEPT
+    return (
+        "--of names columns of released rows, and this channel releases labels in their place: "
+        "leave it out, and whole rows are estimated"
+    )
 
 
 class _ReleasedFile(NamedTuple):

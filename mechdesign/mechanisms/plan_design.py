@@ -34,12 +34,13 @@ from mechdesign.auditing.extremes import LargestQuotients, output_masses
 from mechdesign.auditing.law import channel_law
 from mechdesign.auditing.measures import beyond_given, utility
 from mechdesign.auditing.strata import members_of, strata_of, stratum_demands
+from mechdesign.auditing.unchanged import share_of_cells, unchanged_cells
 from mechdesign.auditing.verdict import Audit, audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import own_rows
 from mechdesign.channel.record import RELATIVE, TOTAL, ChannelRecord, Objective
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
-from mechdesign.core.integers import Integers
+from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.progress import Steps
 from mechdesign.core.wording import at_least, at_most, listed, quoted
 from mechdesign.mechanisms.least_cost_limits import stays_of_symbols
@@ -62,6 +63,7 @@ from mechdesign.mechanisms.smallest_groups import (
     group_law,
 )
 from mechdesign.notions import Notion
+from mechdesign.release.mean_counts import mean_counts
 from mechdesign.tables.joint import Joint
 from solvers import Array, SolverError
 from solvers.plans import (
@@ -214,7 +216,6 @@ def plan_design(request: PlanRequest) -> Design:
         if verdict.satisfied and keeps_stays(channel, stays):
             return _design(
                 request,
-                cells,
                 costs,
                 stays,
                 channel,
@@ -491,7 +492,6 @@ def _channel(request: PlanRequest, plan: Plan, groups: GroupLaw | None) -> Chann
 
 def _design(
     request: PlanRequest,
-    cells: CodedCells,
     costs: CellCosts | MatrixCosts,
     stays: Sequence[Fraction],
     channel: Channel,
@@ -506,9 +506,8 @@ def _design(
     law = channel_law(channel, joint)
     # Labels alone have none, and rows are released as rows.
     assert law is not None
-    truth = column_truth(channel, cells, request.given)
-    # A plain share of cells, whatever they weigh in the cost.
-    unchanged = mean_truth(truth)
+    truth = unchanged_cells(channel, joint)
+    unchanged = share_of_cells(truth)
     names = joint.useful.names
     name = request.objective if isinstance(request.objective, str) else COSTS
     distance = None
@@ -526,6 +525,8 @@ def _design(
                 if share
             },
             forbid=tuple((str(a), str(b)) for a, b in request.forbid),
+            # Weights of columns are no constraints, yet without them it would be another objective.
+            constraints=len(request.never) + len(request.column_weights or {}),
         ),
         cost=_cost(channel, costs),
         cost_lower_bound=bound,
@@ -558,7 +559,6 @@ def _design(
         design,
         channel=channel.with_record(record),
         least=least,
-        law=law,
         truth=truth,
         smallest_group=1 if groups is None else groups.k,
         known=() if groups is None else request.known,
@@ -575,6 +575,25 @@ def _single_rows(channel: Channel, joint: Joint, groups: GroupLaw | None) -> int
         return 0
     records = dict(zip(joint.useful.symbols, joint.useful_counts, strict=True))
     return sum(1 for cells in channel.output_cells if records[cells] == 1)
+
+
+def groups_of(channel: Channel, joint: Joint) -> tuple[int, int]:
+    """How often every released row occurs at least, and how many rows stand for a single record.
+
+    The former is 1 where counts cannot be fixed: then any row may occur once.
+    """
+    single = _single_rows(channel, joint, None)
+    if not joint.is_counts:
+        return 1, single
+    records = np.array(joint.useful_counts, dtype=np.int64)
+    try:
+        counts = mean_counts(IntegerRows.of(channel.rows), records).column_units
+    except InputError:
+        # Integers of other tools may be no fractions of a power of two.
+        counts = None
+    if counts is None:
+        return 1, single
+    return int(counts[counts > 0].min()), single
 
 
 def _moves(channel: Channel) -> tuple[Integers, Integers, Array]:
@@ -594,23 +613,3 @@ def _cost(channel: Channel, costs: CellCosts | MatrixCosts) -> float:
     before, after, masses = _moves(channel)
     cost = math.fsum((costs.pairs(before, after) * masses).tolist())
     return cost * (1.0 + FLOAT_ERROR)
-
-
-def column_truth(
-    channel: Channel, cells: CodedCells, given: Sequence[str]
-) -> dict[str, float]:
-    """The expected share of unchanged cells of each released column, rounded down."""
-    before, after, masses = _moves(channel)
-    truth: dict[str, float] = {}
-    for k, name in enumerate(cells.columns):
-        if name in given:
-            continue
-        differs = cells.codes[before, k] != cells.codes[after, k]
-        changed = math.fsum(masses[differs].tolist())
-        truth[name] = max(0.0, 1.0 - changed * (1.0 + FLOAT_ERROR))
-    return truth
-
-
-def mean_truth(truth: Mapping[str, float]) -> float:
-    """The share of unchanged cells of all columns, whatever they weigh in the cost."""
-    return math.fsum(truth.values()) / max(len(truth), 1)

@@ -50,6 +50,14 @@ from mechdesign.release.publication import publication_of
 from mechdesign.release.released_values import FORMS, LABEL
 from mechdesign.tables.columns import MISSING, UNKNOWN, positions_of, unknown_at
 
+FIXED = "fixed"
+"""Draws of fixed counts (`fixed_counts`)."""
+
+INDEPENDENT = "independent"
+"""A draw of its own for each record."""
+
+DRAWS = (FIXED, INDEPENDENT)
+
 
 class Release(IdentifiedDraws):
     """A channel made ready to draw.
@@ -302,7 +310,12 @@ def fixed_means(channel: Releasable) -> MeanCounts | None:
     table, and for other channels.
     """
     joint = channel.joint
-    if joint is None or not joint.is_counts or channel.totals is None:
+    if joint is None or not joint.is_counts:
+        return None
+    # A channel that keeps the law has one sum for all rows where every symbol has the same number
+    # of records. One of labels has it, too, and its large tables would take long in vain.
+    releases_values = channel.published is not None or channel.releases_own_symbols
+    if channel.totals is None and not releases_values:
         return None
     records = np.array(joint.useful_counts, dtype=np.int64)
     try:

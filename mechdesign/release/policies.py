@@ -13,7 +13,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 
@@ -331,11 +330,16 @@ def apportioned(shares: Sequence[int], denominator: int) -> Integers:
     quotas that lost most. A share of zero stays zero.
     """
     total = sum(shares)
-    quotas = [Fraction(share * denominator, total) for share in shares]
-    whole = list(map(int, quotas))
+    whole: list[int] = []
+    # In units of 1 / total, by which fractions need not be made of many shares.
+    lost: list[int] = []
+    for share in shares:
+        units, remainder = divmod(share * denominator, total)
+        whole.append(units)
+        lost.append(remainder)
     # The largest remainder first. There are always enough positive ones, because the remainders
     # are below one and add up to the number of units that are left.
-    order = sorted(range(len(whole)), key=lambda i: whole[i] - quotas[i])
+    order = sorted(range(len(whole)), key=lambda i: -lost[i])
     for i in order[: denominator - sum(whole)]:
         whole[i] += 1
     return np.array(whole, dtype=np.int64)

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 from mechdesign.formats.arrow_arrays import combined, is_arrow
-from mechdesign.formats.cells import Encoded, as_whole, encode, encoded_columns
-from mechdesign.formats.distinct import distinct_records
+from mechdesign.formats.cells import Encoded, encode, encoded_columns
 from mechdesign.tables.bins import NO_NUMBER, OUTSIDE
 from mechdesign.tables.cell_numbers import WHAT
+from mechdesign.tables.symbol_lookup import NOWHERE
 from mechdesign.tables.variable import Variable
 
 Codes = NDArray[np.int64]
@@ -129,17 +129,13 @@ def positions_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
     gaps into floats.
     """
     columns = in_bins(columns, variable)
-    # Symbols are looked up once for each combination of codes, not for each record.
-    keys: list[tuple[int, ...]]
-    if len(columns) == 1:
-        # The first key is that of a missing cell, whose code is -1.
-        keys = [(code,) for code in range(-1, len(columns[0].texts))]
-        key_of_record = columns[0].codes.astype(np.int64) + 1
-    else:
-        distinct, key_of_record = distinct_records(columns)
-        keys = list(map(tuple, distinct.tolist()))
-    positions = [_position(columns, key, variable) for key in keys]
-    return np.array(positions, dtype=np.int64)[key_of_record]
+    positions = variable.lookup.positions(columns)
+    lost = np.flatnonzero(positions == NOWHERE)
+    if lost.size:
+        rest = [column.recoded(column.codes[lost]) for column in columns]
+        lacks = variable.lookup.lacks(rest)
+        positions[lost] = np.where(lacks, MISSING, UNKNOWN)
+    return positions
 
 
 def in_bins(columns: Sequence[Encoded], variable: Variable) -> Sequence[Encoded]:
@@ -162,28 +158,11 @@ def texts_of(columns: Sequence[Encoded], key: tuple[int, ...]) -> tuple[str, ...
     return tuple(texts)
 
 
-def _position(
-    columns: Sequence[Encoded], key: tuple[int, ...], variable: Variable
-) -> int:
-    """The position of a combination of cells, or `UNKNOWN`, or `MISSING`."""
-    texts = texts_of(columns, key)
-    position = variable.index.get(texts)
-    if position is None:
-        # pandas turns integers with gaps into floats, and the channel knows the integers.
-        whole: list[str] = []
-        for text, column in zip(texts, columns, strict=True):
-            whole.append(as_whole(text) if column.is_float else text)
-        position = variable.index.get(tuple(whole))
-    if position is not None:
-        return position
-    return UNKNOWN if _empty_part(texts, variable) is None else MISSING
-
-
 def _empty_part(cells: Sequence[str], variable: Variable) -> int | None:
     """The first empty cell in a column in which no symbol is empty; None if there is none."""
     # With missing="symbol" the empty text is a symbol like any other.
     for i, cell in enumerate(cells):
-        if not cell and all(symbol[i] for symbol in variable.symbols):
+        if not cell and not variable.lookup.has_empty(i):
             return i
     return None
 
