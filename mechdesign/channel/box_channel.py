@@ -34,8 +34,8 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import PUBLIC_PROVENANCE, chosen_entries
 from mechdesign.core.display import BOX_RENDERER, Described
 from mechdesign.core.errors import InputError
-from mechdesign.core.integers import Integers
-from mechdesign.core.wording import listed, percent_of
+from mechdesign.core.integers import LARGEST_INTEGER, Integers
+from mechdesign.core.wording import joined_name, listed, percent_of
 from mechdesign.formats.cells import encode
 from mechdesign.tables.columns import positions_of
 from mechdesign.tables.row_boxes import BOX, NOTHING, Boxes, box_name
@@ -129,7 +129,12 @@ class BoxChannel(Described):
             for split in part.boxes.splits:
                 if not 0 <= split.column < len(self.columns):
                     raise InputError("a split is on a column that is not there")
+                size = len(self.columns[split.column])
+                if not all(0 <= code < size for code in split.inside):
+                    raise InputError("a split has no symbol of its column")
             self._check_part(part)
+        if not 0 <= self.slice_records <= LARGEST_INTEGER:
+            raise InputError("slice_records must be a number of records")
         self._check_level()
 
     def _check_level(self) -> None:
@@ -169,10 +174,45 @@ class BoxChannel(Described):
             raise InputError(
                 "every sensitive symbol must be promised once in every part"
             )
+        self._check_protected(part, part.channel.sensitive)
         # Public channels have neither of these.
         self._check_fill(part)
-        if part.inside and len(part.inside) != len(part.boxes):
+        self._check_inside(part, part.channel)
+
+    def _check_protected(self, part: BoxPart, protected: Variable | None) -> None:
+        """Refuse a part whose channel protects other symbols than those that are promised."""
+        if protected is None:
+            return
+        if protected.columns != (",".join(self.sensitive.columns),):
+            raise InputError("the channel of a part protects another column")
+        promised: set[tuple[str, ...]] = set()
+        for members in part.together:
+            promised.add((joined_name([self.sensitive.names[s] for s in members]),))
+        # A group without a record of the proof is not among them.
+        if not promised.issuperset(protected.symbols):
+            raise InputError("the channel of a part protects another symbol")
+
+    def _check_inside(self, part: BoxPart, channel: Channel) -> None:
+        """Refuse counts of the symbols in a box that are not those of its records."""
+        if not part.inside:
+            return
+        if len(part.inside) != len(part.boxes):
             raise InputError("there must be counts of the symbols in every box")
+        records = dict.fromkeys(map(box_name, range(len(part.boxes))), 0)
+        if channel.joint is not None:
+            names = channel.useful.names
+            records.update(zip(names, channel.joint.useful_counts, strict=True))
+        sizes = [len(variable) for variable in self.columns]
+        for columns, total in zip(part.inside, records.values(), strict=True):
+            if [len(counts) for counts in columns] != sizes:
+                raise InputError("every symbol of every column needs a count in a box")
+            for counts in columns:
+                if min(counts) < 0 or (
+                    channel.joint is not None and sum(counts) != total
+                ):
+                    raise InputError(
+                        "the counts of symbols in a box are not those of its records"
+                    )
 
     def _check_fill(self, part: BoxPart) -> None:
         """Refuse rows to fill boxes with that are not in their boxes."""
@@ -507,4 +547,6 @@ def _table_of(rows: Sequence[Sequence[int]], width: int) -> Integers:
         raise InputError(
             "a row that fills a box must have a code for every column, and its records"
         )
+    if any(not -1 <= number <= LARGEST_INTEGER for row in rows for number in row):
+        raise InputError("a row that fills a box has no number of records")
     return np.array(rows, dtype=np.int64)
