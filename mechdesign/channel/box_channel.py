@@ -19,6 +19,7 @@ A `BoxChannel` is made by `design` and read by `load`; its draws are made by
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,6 +50,10 @@ NOT_PUBLIC = (
     "cannot be public; leave --fill out to release boxes by a public channel, or --public"
 )
 """The refusal of a public file of a channel with filling."""
+
+
+ROUNDING = 1e-9
+"""Nats below zero that information can have by the rounding of its sum."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +141,33 @@ class BoxChannel(Described):
         if not 0 <= self.slice_records <= LARGEST_INTEGER:
             raise InputError("slice_records must be a number of records")
         self._check_level()
+        if self.utility is not None:
+            self._check_utility(self.utility)
+
+    def _check_utility(self, kept: BoxUtility) -> None:
+        """Refuse figures that cannot be, of a file that was edited or damaged."""
+        figures = [kept.information, kept.bound, kept.entropy]
+        names: list[tuple[str, ...]] = []
+        for column in kept.columns:
+            names.append(column.columns)
+            figures += [column.entropy, column.kept]
+        shares = [kept.own, kept.own_bound, kept.law_deviation]
+        if not all(map(_is_figure, figures)) or kept.bound < kept.information:
+            raise InputError(
+                "utility: what is kept must be numbers that are not negative"
+            )
+        if not all(share is None or 0.0 <= share <= 1.0 for share in shares):
+            raise InputError("utility: shares must lie in [0, 1]")
+        if names != [variable.columns for variable in self.columns]:
+            raise InputError("utility: there must be figures of every released column")
+        channels = [part.channel for part in self.parts]
+        joints = [channel.joint for channel in channels if channel is not None]
+        proven = sum(joint.total for joint in joints if joint is not None)
+        # Parts that release nothing have records, too, and no counts of them.
+        is_all = None not in channels and None not in joints
+        counted = proven + self.slice_records
+        if kept.records < counted or (is_all and kept.records != counted):
+            raise InputError("utility: its records are not those of the counts")
 
     def _check_level(self) -> None:
         """The parts may fail with probability 1 - level together (union bound).
@@ -539,6 +571,11 @@ class BoxChannel(Described):
         from mechdesign.channel import box_file
 
         return box_file.read(path)
+
+
+def _is_figure(value: float) -> bool:
+    """True for a finite number that is not negative, but for the rounding of a sum."""
+    return math.isfinite(value) and value >= -ROUNDING
 
 
 def _table_of(rows: Sequence[Sequence[int]], width: int) -> Integers:

@@ -111,3 +111,22 @@ def test_a_slice_has_a_number_of_records(path, tmp_path, records):
     rewrite(path, forge, tmp_path / "forged.json")
     with pytest.raises(InputError, match="slice_records must be a number of records"):
         md.load(tmp_path / "forged.json")
+
+
+@pytest.mark.parametrize(
+    ("figure", "value", "message"),
+    [
+        ("records", 5000, "its records are not those of the counts"),
+        ("information", -0.5, "must be numbers that are not negative"),
+        ("bound", 0.0, "must be numbers that are not negative"),
+        ("own", 1.5, "shares must lie in"),
+        ("columns", [], "figures of every released column"),
+    ],
+)
+def test_figures_that_cannot_be_are_refused(path, tmp_path, figure, value, message):
+    def forge(document):
+        document["utility"][figure] = value
+
+    rewrite(path, forge, tmp_path / "forged.json")
+    with pytest.raises(InputError, match=message):
+        md.load(tmp_path / "forged.json")
