@@ -91,14 +91,20 @@ class OtherRecords:
 
     Attributes
     ----------
-    are_there : bool
-        Whether they may be: by the policy given, by the manifest, or by the rules of the channel.
+    policy : Policy
+        What was released for them: as it was given, or by the manifest, or else what `apply` does
+        by default.
     are_known : bool
-        Whether policy or manifest say so; else this is what `apply` does by default.
+        Whether it was given, or is in the manifest.
     """
 
-    are_there: bool
+    policy: Policy
     are_known: bool
+
+    @property
+    def are_there(self) -> bool:
+        """Whether there may be any."""
+        return not self.policy.lets_nothing_through
 
 
 def other_records(
@@ -114,7 +120,7 @@ def other_records(
     is_known = policy is not None
     if policy is None:
         policy = Policy.recorded(recorded_rules([channel]))
-    return OtherRecords(not policy.lets_nothing_through, is_known)
+    return OtherRecords(policy, is_known)
 
 
 def has_fixed_counts(path: PathLike) -> bool:

@@ -36,6 +36,7 @@ from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
     from mechdesign.analysis.column_frequencies import ColumnFrequencies
+    from mechdesign.analysis.release_facts import OtherRecords
 
 EXAMPLE = (
     "Example:  mechdesign estimate released.csv --channel channel.json --method ml "
@@ -110,9 +111,8 @@ def estimate(
         raise InputError(
             "--any-data is for the columns of released boxes (--of COL): leave it out"
         )
-    if isinstance(loaded, md.BoxChannel):
-        # Frequencies of boxes; `show` says which rows each of them has.
-        loaded = loaded.single()
+    # Of boxes their own frequencies; `show` says which rows each of them has.
+    loaded = loaded.single()
     has_shares = loaded.keeps_law or can_correct(loaded)
     if has_shares and asked.by is None and not as_csv:
         policy = others.arguments()["policy"]
@@ -124,15 +124,29 @@ def estimate(
         # estimated like those of any channel, and corrected.
         if not without.are_there:
             file = _ReleasedFile(released, columns, published, others, reading, text)
-            is_known = without.are_known
-            _estimate_shares(reporter, file, loaded, asked, common, is_known=is_known)
+            _estimate_shares(reporter, file, loaded, without, asked, common)
             return
     if asked.of is not None:
-        raise InputError(
-            "--of names columns of released rows; a channel of one column estimates its own"
-        )
+        raise InputError(_of_refusal(loaded, asked))
     file = _ReleasedFile(released, columns, published, others, reading, text)
     _estimate_column(reporter, file, loaded, asked, common, as_csv=as_csv)
+
+
+def _of_refusal(channel: md.Channel, asked: EstimateOptions) -> str:
+    """Why columns of released rows (--of) cannot be estimated here, and what to do."""
+    from mechdesign.analysis.law_estimates import NOT_KEPT, can_correct
+
+    if len(channel.useful.columns) == 1:
+        return "--of names columns of released rows; a channel of one column estimates its own"
+    if channel.keeps_law or can_correct(channel):
+        beside = "--by" if asked.by is not None else "--csv"
+        return f"--of is not for {beside}: leave one of them out"
+    if channel.releases_symbols:
+        return NOT_KEPT
+    return (
+        "--of names columns of released rows, and this channel releases labels in their place: "
+        "leave it out, and whole rows are estimated"
+    )
 
 
 class _ReleasedFile(NamedTuple):
@@ -248,18 +262,17 @@ def _estimate_shares(
     reporter: Reporter,
     file: _ReleasedFile,
     channel: md.Channel,
+    without: OtherRecords,
     asked: EstimateOptions,
     common: options.CommonOptions,
-    *,
-    is_known: bool,
 ) -> None:
-    """Shares of columns of released rows; `is_known` is whether it is known that no draws stand in
-    place of empty or unknown cells.
-    """
-    from mechdesign.analysis.file_frequencies import NO_MANIFEST
+    """Shares of columns of released rows."""
+    from mechdesign.analysis.file_frequencies import NEAREST_COUNTS, NO_MANIFEST
     from mechdesign.analysis.law_estimates import estimate_shares
     from mechdesign.analysis.release_facts import has_fixed_counts
+    from mechdesign.release.policies import NEAREST
     from mechdesign.report.column_estimates import law_estimate_note
+    from mechdesign.report.layout import paragraph
 
     for group in (file.columns, file.published, file.reading):
         if group != type(group)():
@@ -284,8 +297,10 @@ def _estimate_shares(
     reporter.done("estimated", f"{file.path} is counted", records=records)
     facts = {"records": records, "level": level, "fixed_counts": fixed}
     notes = [law_estimate_note(fixed=fixed, kept=channel.keeps_law)]
-    if not is_known:
+    if not without.are_known:
         reporter.notice(NO_MANIFEST)
+    if without.policy.unknown == NEAREST:
+        notes.append(paragraph(f"Note: {NEAREST_COUNTS}.", ""))
     _answer_columns(estimates, facts, notes, common)
 
 

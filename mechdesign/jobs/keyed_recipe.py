@@ -50,9 +50,9 @@ from mechdesign.jobs.file_run import FileRun
 from mechdesign.jobs.grouped_recipe import GroupedRecipe
 from mechdesign.jobs.job import Job
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE, change_notices
+from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE, record_notices
 from mechdesign.jobs.manifest import Manifest
-from mechdesign.jobs.manifest_columns import ReleasedColumn
+from mechdesign.jobs.manifest_columns import Released
 from mechdesign.jobs.recipe import (
     BadRecord,
     ContentOf,
@@ -96,7 +96,7 @@ class KeyedRecipe(GroupedRecipe):
     @abstractmethod
     def described(
         self, drawer: Drawer, channel_files: Sequence[str | None]
-    ) -> list[ReleasedColumn]:
+    ) -> list[Released]:
         """What manifests say of each releasable; `channel_files` are the hashes of their files."""
 
     @abstractmethod
@@ -291,7 +291,7 @@ class KeyedRecipe(GroupedRecipe):
         the hash of the output, which is complete and on disk.
         """
         run.refuse_disclosure(drawer)
-        run.add_notes((*earlier.notices, *change_notices(drawer.releases)))
+        run.add_notes((*earlier.notices, *record_notices(drawer.releases)))
         sha256 = out.seal()
         if run.sides.manifests:
             manifest = self._manifest(run, drawer, records, earlier, sha256)
@@ -312,8 +312,9 @@ class KeyedRecipe(GroupedRecipe):
         sha256: str,
     ) -> Manifest:
         """The facts for both manifests of an output with this hash."""
-        # How many records changed is a count of the original data: for the internal manifest alone.
-        changes = change_notices(drawer.releases)
+        # How many records changed, or have an unknown row, is a count of the original data: for
+        # the internal manifest alone.
+        changes = record_notices(drawer.releases)
         public_notes = tuple(note for note in run.notices if note not in changes)
         return Manifest(
             output=sha256,
@@ -375,7 +376,7 @@ class KeyedRecipe(GroupedRecipe):
         entry = drawn.entry(job, FRAME, None)
         job.finish(entry, table_content, drawer.releases, bare, columns)
         job.done(entry)
-        return released, (*drawn.earlier.notices, *change_notices(drawer.releases))
+        return released, (*drawn.earlier.notices, *record_notices(drawer.releases))
 
     def for_lazy_table(self, header: Sequence[Any]) -> Recipe:
         """The recipe with keys that last; a ledger is told of the release, but sees no record of
