@@ -58,6 +58,36 @@ def distinct_records(
     return np.stack(np.unravel_index(present, sizes), axis=1) - 1, inverse
 
 
+def counted_records(
+    columns: Sequence[Encoded],
+) -> tuple[list[Encoded], NDArray[np.int64]] | None:
+    """The distinct records of columns of equal length n, in the order of their first appearance,
+    and how often each occurs.
+
+    None where so many are possible that looking for them would not pay.
+    """
+    sizes = [len(column.texts) + 1 for column in columns]
+    possible = math.prod(sizes)
+    if possible > len(columns[0]):
+        return None
+    # As in `distinct_records`, but in place: this is done for every record of a table.
+    numbers = np.zeros(len(columns[0]), np.int64)
+    for size, column in zip(sizes, columns, strict=True):
+        numbers *= size
+        numbers += column.codes
+        numbers += 1
+    counts = np.bincount(numbers, minlength=possible)
+    first = np.full(possible, len(numbers))
+    # Of several writes to one place the last remains, so the records are written in reverse.
+    first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)
+    present = np.argsort(first)[: np.count_nonzero(counts)]
+    codes = np.unravel_index(present, sizes)
+    distinct = [
+        column.recoded(code - 1) for column, code in zip(columns, codes, strict=True)
+    ]
+    return distinct, counts[present]
+
+
 def distinct_numbers(
     numbers: NDArray[np.integer[Any]], possible: int
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
