@@ -24,10 +24,10 @@ from dataclasses import replace
 from typing import Any, ParamSpec, Protocol, cast, overload
 
 from mechdesign.auditing.population import NOT_STACKED, lift_limits
-from mechdesign.auditing.verdict import is_stacked
 from mechdesign.channel.record import RELATIVE, TOTAL
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.mechanisms.averages import NO_PROMISE, for_average
+from mechdesign.mechanisms.average_budgets import NO_PROMISE, averages_of
+from mechdesign.mechanisms.averages import for_average
 from mechdesign.mechanisms.binning import binned_for
 from mechdesign.mechanisms.box_request import BoxRequest
 from mechdesign.mechanisms.earlier_releases import check_room, spending
@@ -38,7 +38,7 @@ from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
 from mechdesign.mechanisms.plan_design import PlanRequest, plan_design
 from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.population_advice import confident, time_left
-from mechdesign.mechanisms.posteriors import check_optimum, check_polytope
+from mechdesign.mechanisms.posteriors import check_optimum
 from mechdesign.mechanisms.query_design import for_queries
 from mechdesign.mechanisms.request import GAP, DesignRequest, names_of_columns
 from mechdesign.mechanisms.result import Design
@@ -376,7 +376,7 @@ def _population_rules(
     request: DesignRequest, level: float, whole: Joint, joint: Joint, notion: Notion
 ) -> PopulationRules:
     """The rules of a promise about every population in the confidence set of the counts."""
-    if is_stacked(whole, notion, request.after):
+    if request.after or whole.sensitive.protects_columns:
         raise InputError(NOT_STACKED)
     populations = confidence_set(
         joint,
@@ -394,6 +394,9 @@ def _by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
     if request.average is not None:
         # `design` puts this notion where the user gave none.
         alone = request.notion == NO_PROMISE
+        if not request.has_free_outputs:
+            budgets = averages_of(request.average, rules.joint)
+            return least_cost(rules, request.least_cost, search, budgets, alone=alone)
         if request.keep is None:
             return for_average(rules, request.average, search, started, alone=alone)
         keep = request.keep
@@ -403,7 +406,7 @@ def _by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
     if request.mechanism in HEURISTICS:
         return HEURISTICS[request.mechanism](rules, search, STANDARD)
     if request.has_purpose:
-        check_polytope(rules.notion, rules.joint)
+        check_optimum(rules.notion, rules.joint)
         if request.task is not None:
             return for_task(rules, request.task, search, started)
         return for_queries(rules, request.objective, search, started)

@@ -510,11 +510,6 @@ class DesignRequest:
             raise InputError(
                 f"queries and tasks have a mechanism of their own: leave {self.mechanism} out"
             )
-        if self.confidence is not None:
-            raise InputError(
-                "queries and tasks are designed for the table, not yet with a confidence level: "
-                "leave one of them out"
-            )
         if self.task is None:
             return
         if self.bins is not None:
@@ -567,7 +562,15 @@ class DesignRequest:
             "budgets of single symbols": bool(
                 self.budgets or self.notion.symbol_budgets
             ),
-            "objective": self.least_cost != LeastCostObjective(),
+            "a purpose": self.has_purpose,
+            "constraints or a convex cost": (
+                self.constraints is not None or callable(self.objective)
+            ),
+            "keep and an objective": self.keep is not None
+            and not self.has_free_outputs,
+            "rows as rows of the table": (
+                self.publishes_rows and not self.has_free_outputs
+            ),
             f"mechanism {self.mechanism}": self.mechanism != OPTIMAL,
             "bins": self.bins is not None,
             "method": self.method != "auto",

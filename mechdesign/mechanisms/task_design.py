@@ -32,7 +32,7 @@ from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from mechdesign.tables.joint import Joint
 from solvers import Array, Polytope
-from solvers.task import TaskEnvelope, task_envelope
+from solvers.task import TaskEnvelope, best_members, task_envelope
 
 INFORMATION_ERROR = 1e-12
 """Relative error of an information that is summed in doubles from exact masses."""
@@ -66,17 +66,9 @@ def for_task(rules: Rules, task: Joint, search: Search, started: float) -> Desig
     # Symbols that the promise cannot tell apart may differ in what they say of the task.
     single = replace(rules, by_symbol=True)
 
-    def solve(inner: Polytope) -> TaskEnvelope:
-        return task_envelope(
-            inner,
-            single.relaxation,
-            joint.p_x,
-            given_x,
-            gap=search.gap * most,
-            end=search.end(started),
-        )
-
-    rounded, solution = first_verified(single, solve, least_margin=TASK_MARGIN)
+    end = search.end(started)
+    program = _TaskProgram(joint.p_x, given_x, search.gap * most, end)
+    rounded, solution = first_verified(single, program, end, least_margin=TASK_MARGIN)
 
     figures = task_figures(rounded.channel, joint, table)
     kept = figures.kept
@@ -96,6 +88,33 @@ def for_task(rules: Rules, task: Joint, search: Search, started: float) -> Desig
         method = "columns"
     design = finish(rounded, joint, TASK, method, started, messages=messages)
     return with_purpose(design, utility_of_task)
+
+
+@dataclass(frozen=True, eq=False)
+class _TaskProgram:
+    """Least expected entropy of the task, as `purposes.first_verified` asks for it.
+
+    `given_x` is P(T|X), (|T|, n), and `gap` in nats.
+    """
+
+    point: Array
+    given_x: Array
+    gap: float
+    end: float
+
+    def solve(self, inner: Polytope, outer: Polytope) -> TaskEnvelope:
+        """As of `CutSolver`."""
+        return task_envelope(
+            inner, outer, self.point, self.given_x, gap=self.gap, end=self.end
+        )
+
+    def best_of(self, members: Array, weights: Array) -> TaskEnvelope:
+        """As of `CutSolver`; one linear program has no need of the weights."""
+        return best_members(self.point, self.given_x, members)
+
+    def is_proven(self, value: float, bound: float) -> bool:
+        """As of `CutSolver`."""
+        return value - bound <= 0.5 * self.gap
 
 
 @dataclass(frozen=True)
