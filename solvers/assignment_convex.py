@@ -129,7 +129,7 @@ def assign_convex(
     problem.check()
     end = math.inf
     if time_limit is not None:
-        end = time.monotonic() + time_limit
+        end = time.process_time() + time_limit
     if proof is None:
         proof = problem
     aim = max(gap, assignment.LEAST_GAP) * problem.spread()
@@ -177,7 +177,7 @@ class _Rounds:
                 self._progress(best.cost, self._bound, rounds)
             is_proven = best is not None and best.cost - self._bound <= aim
             # Where the solution itself is inside, no round finds a cheaper one.
-            if is_proven or inside is shares or time.monotonic() >= end:
+            if is_proven or inside is shares or time.process_time() >= end:
                 break
         if self._best is None:
             raise BackendFailure("no assignment was found in time")

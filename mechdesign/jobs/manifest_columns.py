@@ -46,8 +46,10 @@ class Released(Protocol):
         """The entry of the internal manifest."""
         ...
 
-    def covers(self, *, internal: bool) -> list[str]:
-        """What the promise of the channel is, for insiders or for the public."""
+    def covers(self, *, internal: bool, whole_file: bool) -> list[str]:
+        """What the promise of the channel is, for insiders or for the public; `whole_file` is
+        whether it is proven for a reader of the whole file, too.
+        """
         ...
 
 
@@ -58,9 +60,11 @@ class ReleasedColumn:
     description: InternalColumn
     channel: Channel
 
-    def covers(self, *, internal: bool) -> list[str]:
+    def covers(self, *, internal: bool, whole_file: bool) -> list[str]:
         """As `Released.covers`."""
-        return covers(self.description, self.channel, internal=internal)
+        return covers(
+            self.description, self.channel, internal=internal, whole_file=whole_file
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +74,8 @@ class ReleasedBoxes:
     description: InternalRows
     channel: BoxChannel
 
-    def covers(self, *, internal: bool) -> list[str]:
-        """As `Released.covers`."""
+    def covers(self, *, internal: bool, whole_file: bool) -> list[str]:
+        """As `Released.covers`; of boxes nothing is proven for the whole file."""
         return box_sentences(self.description, self.channel, internal=internal)
 
 

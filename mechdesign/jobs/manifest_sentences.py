@@ -44,8 +44,12 @@ from mechdesign.tables.confidence import scope_of
 from mechdesign.tables.uncovered_values import uncovered_sentence
 
 
-def covers(column: InternalColumn, channel: Channel, *, internal: bool) -> list[str]:
-    """What the promise for one channel's columns is."""
+def covers(
+    column: InternalColumn, channel: Channel, *, internal: bool, whole_file: bool
+) -> list[str]:
+    """What the promise for one channel's columns is; `whole_file` is whether it is proven for a
+    reader of the whole file, too.
+    """
     # A recipe refuses a channel whose table disproves its promise, so a table is a proof here.
     checked = has_table(channel)
     # A design for the population says so itself. Of one for the table alone, insiders read what is
@@ -63,7 +67,7 @@ def covers(column: InternalColumn, channel: Channel, *, internal: bool) -> list[
         is_one = joint.is_counts and not joint.sensitive.protects_columns
         if is_one and channel.published is None:
             population = population_promise(channel, joint)
-    text = _template().covers(column, internal, checked, scope, population)
+    text = _template().covers(column, internal, checked, scope, population, whole_file)
     return _sentences(text)
 
 

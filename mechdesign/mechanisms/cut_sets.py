@@ -169,7 +169,7 @@ class CutSolver(Protocol[Solved]):
 def solved_by_cuts(cuts: CutSet, solver: CutSolver[Solution], end: float) -> Solution:
     """The solution with members alone, and the best bound of all rounds.
 
-    `end` is a moment of `time.perf_counter`.
+    `end` is a moment of `time.process_time`.
     """
     n = len(cuts.point)
     rows = np.zeros((0, n))
@@ -196,7 +196,7 @@ def solved_by_cuts(cuts: CutSet, solver: CutSolver[Solution], end: float) -> Sol
             best = found
         is_settled = bool(shares.min() >= 1.0 - SETTLED)
         is_proven = solver.is_proven(best.value, bound)
-        if is_settled or is_proven or time.perf_counter() >= end:
+        if is_settled or is_proven or time.process_time() >= end:
             break
         before = len(rows)
         rows = _with_new(rows, cuts, members[shares < 1.0])

@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mechdesign.auditing.law import channel_law
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import AverageBudget, Objective
@@ -97,7 +96,7 @@ def least_cost(
     SolverFailure
         If none was verified.
     """
-    started = time.perf_counter()
+    started = time.process_time()
     joint = rules.joint
     check_optimum(rules.notion, joint)
     costs = costs_of(objective, joint)
@@ -181,10 +180,7 @@ def _with_least(design: Design, least: LeastCost) -> Design:
     utility = {**(design.channel.record.utility or {}), **least.figures}
     record = replace(design.channel.record, objective=least.objective, utility=utility)
     channel = design.channel.with_record(record)
-    law = None
-    if channel.joint is not None:
-        law = channel_law(channel, channel.joint)
-    return replace(design, channel=channel, least=least, law=law)
+    return replace(design, channel=channel, least=least)
 
 
 def _refuse(program: LeastCostProgram, error: Exception) -> None:

@@ -143,7 +143,7 @@ def _by_parts(
     end = math.inf
     seconds = None
     if time_limit is not None:
-        end = time.monotonic() + time_limit
+        end = time.process_time() + time_limit
         seconds = BOUND_SHARE * time_limit
     around, _ = allowed.around(allowed.low, allowed.high)
     n = problem.n
@@ -162,7 +162,7 @@ def _by_parts(
     for step in range(1, MOST_STEPS + 1):
         left = None
         if end < math.inf:
-            left = max(end - time.monotonic(), 0.0)
+            left = max(end - time.process_time(), 0.0)
         sets = [inside_covered(allowed, touched[:, y]) for y in range(n)]
         try:
             found = assign_convex(
@@ -179,7 +179,7 @@ def _by_parts(
         assert best is not None  # the first step gains
         if progress is not None:
             progress(best.cost, relaxed.bound, step)
-        is_late = time.monotonic() >= end
+        is_late = time.process_time() >= end
         if is_late or gained <= LEAST_GAIN * max(best.cost - relaxed.bound, 0.0):
             break
         masses = problem.masses @ best.shares

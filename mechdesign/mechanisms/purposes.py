@@ -45,7 +45,7 @@ def first_verified(
 ) -> tuple[Rounded, Solution]:
     """Solve with growing margins until the rounded channel passes the exact audit.
 
-    A promise without polytope is approached by cuts until `end`, a moment of `time.perf_counter`.
+    A promise without polytope is approached by cuts until `end`, a moment of `time.process_time`.
     """
     failure: RoundingFailure | None = None
     cuts = rules.cuts
