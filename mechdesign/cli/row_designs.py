@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from mechdesign.mechanisms.box_result import BoxDesign
     from mechdesign.tables.joint import Joint
 
-OF_BOXES = (None, "truth", "information")
+TRUTH = "truth"
+
+OF_BOXES = (None, TRUTH, "information")
 """The objectives of boxes of rows."""
 
-OF_MERGED = (None, "information")
+OF_MERGED = (None, "information", TRUTH)
 """The objectives of a column with merged symbols."""
 
 
@@ -83,7 +85,7 @@ def design_merged(
 ) -> int:
     """Design a channel for a column whose symbols are merged on a slice."""
     from mechdesign.mechanisms.box_design import design_boxes
-    from mechdesign.mechanisms.box_request import BoxRequest
+    from mechdesign.mechanisms.box_request import INFORMATION, BoxRequest
     from mechdesign.tables.records import Records
 
     if level is None:
@@ -104,6 +106,8 @@ def design_merged(
         request = BoxRequest(
             notion=arguments.budget.notion_or("alip"),
             level=level,
+            objective=arguments.objective.objective or INFORMATION,
+            keep_law=not arguments.objective.free_frequencies,
             rare=rows.rare_records(),
             merge_below=rows.merge_below(),
             seed=rows.count("--slice-seed", rows.slice_seed),
@@ -113,7 +117,12 @@ def design_merged(
         records = Records.from_joint(joint, [joint.useful.columns])
         design = design_boxes(records, request)
     reporter.notices(joint.notices)
-    return _answer_boxes(reporter, arguments, design, _row_groups(arguments, level))
+    return _answer_boxes(
+        reporter,
+        arguments,
+        design,
+        _row_groups(arguments, level, arguments.objective.shown()),
+    )
 
 
 def _refuse_other_options(
@@ -149,8 +158,8 @@ def _unbuilt_options(
     search = arguments.search
     objective = arguments.objective
     default = DesignOptions()
-    # Boxes of rows have a law to keep, merged symbols have free labels.
-    has_boxes = objectives == OF_BOXES
+    # Own boxes have a law to keep, free labels have none.
+    has_boxes = objectives == OF_BOXES or objective.objective == TRUTH
     # By name what neither a release of rows with a confidence level nor merged symbols have, and
     # whether it is given.
     refused = {

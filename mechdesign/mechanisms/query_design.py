@@ -87,7 +87,7 @@ def for_queries(
 
     variance = total_variance(rounded.channel, queries, joint)
     # No channel tells more than X itself, so its variance is a bound, too.
-    noise_free = _noise_free(queries, joint.p_x)
+    noise_free = noise_free_variance(queries, joint.p_x)
     bound = max(noise_free, solution.bound - _offset(queries, joint.p_x))
     accuracy = QueryAccuracy(
         name=queries.name,
@@ -145,7 +145,7 @@ def _offset(queries: Queries, p_x: Array) -> float:
     return float(np.square(queries.matrix @ p_x).sum())
 
 
-def _noise_free(queries: Queries, p_x: Array) -> float:
+def noise_free_variance(queries: Queries, p_x: Array) -> float:
     """N times the total variance where X itself is released."""
     return float((np.square(queries.matrix) @ p_x).sum()) - _offset(queries, p_x)
 

@@ -54,8 +54,8 @@ def for_task(rules: Rules, task: Joint, search: Search, started: float) -> Desig
     joint = rules.joint
     table = task_joint(task, joint)
     masses = _masses(table, joint)
-    # I(T;X) in nats, the unit of the gap.
-    most = _entropy(masses.sum(axis=1)) - _conditional_entropy(masses)
+    # In nats, the unit of the gap.
+    most = information_of(table, joint)
     column = ",".join(table.sensitive.columns)
     if not most > INFORMATION_ERROR:
         raise InputError(
@@ -127,6 +127,12 @@ class TaskFigures:
     prior: float
     largest: float
     kept: float
+
+
+def information_of(table: Joint, joint: Joint) -> float:
+    """I(T;X) in nats for the task of a checked table, with the symbols of `joint`."""
+    masses = _masses(table, joint)
+    return _entropy(masses.sum(axis=1)) - _conditional_entropy(masses)
 
 
 def task_figures(channel: Channel, joint: Joint, table: Joint) -> TaskFigures:
