@@ -75,7 +75,7 @@ class ReleasedBoxes:
     channel: BoxChannel
 
     def covers(self, *, internal: bool, whole_file: bool) -> list[str]:
-        """As `Released.covers`; of boxes nothing is proven for the whole file."""
+        """As `Released.covers`; boxes are drawn independently, and claim nothing of whole files."""
         return box_sentences(self.description, self.channel, internal=internal)
 
 

@@ -45,7 +45,11 @@ from mechdesign.tables.uncovered_values import uncovered_sentence
 
 
 def covers(
-    column: InternalColumn, channel: Channel, *, internal: bool, whole_file: bool
+    column: InternalColumn,
+    channel: Channel,
+    *,
+    internal: bool,
+    whole_file: bool,
 ) -> list[str]:
     """What the promise for one channel's columns is; `whole_file` is whether it is proven for a
     reader of the whole file, too.
