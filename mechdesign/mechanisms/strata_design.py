@@ -38,10 +38,11 @@ from mechdesign.channel.record import RELATIVE, TOTAL, ChannelRecord
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.wording import listed, quoted
+from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.least_cost_objective import INFORMATION
 from mechdesign.mechanisms.plan_design import check_given
 from mechdesign.mechanisms.purposes import with_purpose
-from mechdesign.mechanisms.queries import Queries, queries_of
+from mechdesign.mechanisms.queries import queries_of
 from mechdesign.mechanisms.query_design import noise_free_variance
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import (
@@ -105,7 +106,7 @@ def by_strata(
     SolverFailure
         If the whole channel did not pass the exact audit.
     """
-    _check(request)
+    combinations.check(combinations.STRATA, request.named)
     strata = strata_of(request.given, joint)
     if request.promise == TOTAL and notion.limits.mean is None:
         demands = demands_of(joint, notion)
@@ -211,22 +212,6 @@ def _task_of(request: DesignRequest, table: Joint, members: Sequence[int]) -> Jo
     return _table(task, chosen, table.useful.columns)
 
 
-def _check(request: DesignRequest) -> None:
-    """Refuse options that a channel with given columns and free outputs does not have."""
-    refused = {
-        "after": bool(request.after),
-        "protect_each": request.protect_each,
-        "an average": request.average is not None,
-        "an objective of queries of one's own": isinstance(request.objective, Queries),
-        "start": request.start is not None,
-    }
-    for name, is_given in refused.items():
-        if is_given:
-            raise InputError(
-                f"{name} is not built with given columns and free outputs: leave one of them out"
-            )
-
-
 def _released_names(
     joint: Joint, members: Sequence[int], released: Sequence[str]
 ) -> tuple[str, ...]:
@@ -311,11 +296,6 @@ def _budgets(
     limits = notion.limits
     if request.promise == RELATIVE:
         return notion
-    if limits.mean is not None:
-        raise InputError(
-            f"{notion.name} bounds averages: with given columns use alip, lip, ldp, max-lift or "
-            "min-lift, or a relative promise"
-        )
     special = {name: (lower, upper) for name, lower, upper in limits.symbol_budgets}
     total = dict(zip(joint.sensitive.names, joint.sensitive_counts, strict=True))
     budgets: dict[str, tuple[float, float]] = {}
@@ -333,12 +313,6 @@ def _budgets(
         raise NotPrivate(
             f"the given columns alone rule out {listed(sorted(missing))} for some records: release "
             "them (--release), or promise relative to them (--promise relative)"
-        )
-    if math.isfinite(limits.ratio):
-        raise InputError(
-            f"{notion.name} compares sensitive values with each other, and of that the given "
-            "columns leave another budget for every pair: use alip, lip, max-lift or min-lift, or "
-            "a relative promise (--promise relative)"
         )
     if math.isinf(limits.lower) and math.isinf(limits.upper):
         return notion
