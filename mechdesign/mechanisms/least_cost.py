@@ -76,7 +76,7 @@ def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> D
     SolverFailure
         If none was verified.
     """
-    started = time.perf_counter()
+    started = time.process_time()
     joint = rules.joint
     # The program is linear, so the promise must be linear rows on the posteriors.
     check_polytope(rules.notion, joint)

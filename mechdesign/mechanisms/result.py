@@ -334,7 +334,7 @@ def finish(
     joint : Joint
         The table that its utility is measured on.
     started : float, optional
-        When the design began, on the clock of `time.perf_counter`.
+        When the design began, on the clock of `time.process_time`.
     worth : Utility, optional
         The utility, where it has been computed already.
 
@@ -347,7 +347,7 @@ def finish(
         certificate = Certificate()
     seconds = 0.0
     if started is not None:
-        seconds = time.perf_counter() - started
+        seconds = time.process_time() - started
     record = ChannelRecord(
         notion=to_record(verdict.notion),
         budgets=own_budgets(joint, verdict.notion),

@@ -38,6 +38,7 @@ from mechdesign.auditing.stated import (
     stated_figures,
     statement_of,
 )
+from mechdesign.auditing.unchanged import unchanged_cells
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import AVERAGE_MEASURES
@@ -49,8 +50,7 @@ from mechdesign.core.wording import STATED
 from mechdesign.formats.folders import files_of, is_folder
 from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.optimal import OPTIMAL
-from mechdesign.mechanisms.plan_costs import CodedCells
-from mechdesign.mechanisms.plan_design import column_truth, groups_of
+from mechdesign.mechanisms.plan_design import groups_of
 from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion
@@ -234,7 +234,7 @@ def design_behind(channel: Channel, joint: Joint, notion: Notion) -> Design:
     truth: dict[str, float] | None = None
     groups = (1, 0)
     if channel.releases_symbols and len(channel.useful.columns) > 1:
-        truth = column_truth(channel, CodedCells.of(joint.useful), channel.given)
+        truth = unchanged_cells(channel, joint)
         groups = groups_of(channel, joint)
     return replace(
         design,
@@ -250,7 +250,7 @@ def design_behind(channel: Channel, joint: Joint, notion: Notion) -> Design:
 
 def promise_of(channel: Channel, name: str = "the channel") -> Notion:
     """The notion that a channel was designed for."""
-    notion = channel.record.promise(channel.sensitive)
+    notion = channel.promise
     if notion is None:
         raise InputError(
             f"{name} does not say which notion it was designed for, so there is no promise to "
