@@ -125,10 +125,11 @@ def estimate(
             loaded.keeps_law or can_correct(loaded)
         ):
             raise InputError(NOT_OF_LABELS)
-        if _has_other_cells(released, loaded, others):
+        policy = _policy_of(released, loaded, others)
+        if not policy.lets_nothing_through:
             raise InputError(NOT_CORRECTED.format("columns"))
         file = _ReleasedFile(released, columns, published, others, reading, text)
-        _estimate_statistics(reporter, file, loaded, asked, common)
+        _estimate_statistics(reporter, file, loaded, policy, asked, common)
         return
     if isinstance(loaded, md.BoxChannel) and asked.of is not None:
         if not _policy_of(released, loaded, others).lets_nothing_through:
@@ -369,16 +370,20 @@ def _estimate_statistics(
     reporter: Reporter,
     file: _ReleasedFile,
     channel: md.Channel,
+    policy: md.Policy,
     asked: EstimateOptions,
     common: options.CommonOptions,
 ) -> None:
     """A mean or a regression of columns of released rows."""
+    from mechdesign.analysis.file_frequencies import NEAREST_COUNTS
     from mechdesign.analysis.law_statistics import estimate_means, estimate_regression
     from mechdesign.analysis.release_facts import has_fixed_counts
+    from mechdesign.release.policies import NEAREST
     from mechdesign.report.column_estimates import (
         statistics_record,
         statistics_text,
     )
+    from mechdesign.report.layout import paragraph
 
     _refuse_renaming(file)
     fixed = has_fixed_counts(file.path)
@@ -399,10 +404,10 @@ def _estimate_statistics(
             outcome = asked.regress or ""
             found = estimate_regression(channel, file.path, outcome, on, **settings)
     reporter.done("estimated", f"{file.path} is counted", records=found.records)
-    common.answer(
-        lambda: statistics_record(found, fixed=fixed),
-        lambda: statistics_text(found, fixed=fixed, kept=kept),
-    )
+    text = statistics_text(found, fixed=fixed, kept=kept)
+    if policy.unknown == NEAREST:
+        text += "\n" + paragraph(f"Note: {NEAREST_COUNTS}.", "")
+    common.answer(lambda: statistics_record(found, fixed=fixed), lambda: text)
 
 
 def _answer_columns(
