@@ -21,7 +21,7 @@ of labels are empty.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import mechdesign as md
 from mechdesign.app.choice import RELATIVE, Choice
@@ -154,10 +154,8 @@ def searched_boxes(
             slice_seed=choice.slice_seed,
             progress=progress_to(say),
         )
-        # `md.design` returns whole rows without a confidence, and boxes with one.
-        if not isinstance(design, md.BoxDesign):
-            raise TypeError("a design with a level has boxes")
-        return design
+        # `md.design` has no overload for rows with a confidence, which it releases as boxes.
+        return cast("md.BoxDesign", design)
     return _merged(joint, choice, say)
 
 
@@ -182,8 +180,10 @@ def _merged(joint: md.Joint, choice: Choice, say: Say) -> md.BoxDesign:
 
 
 def _facts(design: md.BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
-    """The promise, what is kept, and what the boxes were learned on."""
+    """The promise, what is kept, what the boxes were learned on, and what an analyst reads."""
     from mechdesign.report import wording as w
+    from mechdesign.report.box_sentences import law_lines
+    from mechdesign.report.law_section import TITLE, untitled
 
     # The promise for the population first: it is the one that was asked for.
     channel = design.channel
@@ -220,6 +220,8 @@ def _facts(design: md.BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
             f"proven on the other {others:,}.",
         ),
     ]
+    for text in untitled(law_lines(design.utility, channel)):
+        facts.append((TITLE, text))
     if design.limit is not None:
         facts.append(("What limits it", design.limit.text(channel.level)))
     return tuple(facts)

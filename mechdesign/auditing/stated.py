@@ -8,7 +8,8 @@ computes again whatever the table decides:
 - the budgets that are achieved, which are exact;
 - the share of the information that is kept, I(X;Y) and H(X), to `ROUNDING`;
 - of a channel of least cost the share of true records, the largest change of a frequency, and the
-  cost where the objective is truth or a distance; they are exact.
+  cost where the objective is truth or a distance of one column; they are exact. Of released rows
+  the law, too, and the share of each column.
 
 Each stated figure is then right, wrong, or only stated, as is every bound on other channels, which
 would need the search again. For example, a file states nmi 0.9, but the integers keep 0.42: `wrong`
@@ -20,15 +21,17 @@ for releases: it raises where the table disproves the promise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from operator import mul
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from mechdesign.auditing.averages import average_verdicts
 from mechdesign.auditing.either import audit
+from mechdesign.auditing.law import channel_law
 from mechdesign.auditing.measures import beyond_given, utility
+from mechdesign.auditing.unchanged import share_of_cells, unchanged_cells
 from mechdesign.auditing.verdict import achieved_by
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
@@ -36,6 +39,7 @@ from mechdesign.channel.record import Objective
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.core.rationals import fraction_of
+from mechdesign.core.wording import listed
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import numbers_of
@@ -52,6 +56,8 @@ SHARES = ("entropy", "mutual_information", "nmi")
 
 UPPER_BOUND = "upper_bound_nmi"
 GAP = "gap_nmi"
+TRUTH_BY_COLUMN = "truth_by_column"
+LAW = "law"
 LOWER_BOUND = "cost_lower_bound"
 
 
@@ -90,23 +96,9 @@ class Statement:
         return self.kept is False or bool(self.wrong)
 
 
-def promise_stated(channel: Channel | BoxChannel) -> Notion | None:
-    """The promise of a channel; None if it promises nothing."""
-    if isinstance(channel, BoxChannel):
-        for part in channel.parts:
-            if part.channel is not None:
-                return promise_stated(part.channel)
-        return None
-    return channel.record.promise(channel.sensitive)
-
-
 def has_table(channel: Channel | BoxChannel) -> bool:
     """Whether a channel carries the table, or the counts, that decide its promise."""
-    if isinstance(channel, BoxChannel):
-        # Parts that release nothing have no counts, and need none.
-        parts = [part.channel for part in channel.parts if part.channel is not None]
-        return all(part.joint is not None for part in parts)
-    return channel.joint is not None
+    return all(single.joint is not None for single in channel.channels)
 
 
 def keeps_promise(channel: Channel | BoxChannel) -> bool | None:
@@ -116,11 +108,17 @@ def keeps_promise(channel: Channel | BoxChannel) -> bool | None:
     """
     if not has_table(channel):
         return None
-    if not isinstance(channel, Channel):
-        return audit(channel).satisfied
+    # All parts of boxes are judged by the promise that is stated for the whole.
+    kept = [_keeps(single, channel.promise) for single in channel.channels]
+    if False in kept:
+        return False
+    return None if None in kept else True
+
+
+def _keeps(channel: Channel, notion: Notion | None) -> bool | None:
+    """Whether a channel keeps this promise, or without one its averages; None without either."""
     joint = channel.joint
-    assert joint is not None  # `has_table` said so
-    notion = promise_stated(channel)
+    assert joint is not None  # the caller asked `has_table`
     if notion is not None:
         return audit(channel, joint, notion).satisfied
     averages = average_verdicts(channel, joint, channel.record.averages)
@@ -139,7 +137,7 @@ def refuse_broken(channel: Channel | BoxChannel, name: str = "the channel") -> b
     """
     kept = keeps_promise(channel)
     if kept is False:
-        notion = promise_stated(channel)
+        notion = channel.promise
         promised = "its promise"
         if notion is not None:
             promised = f"its promise {notion.text}"
@@ -147,7 +145,26 @@ def refuse_broken(channel: Channel | BoxChannel, name: str = "the channel") -> b
             f"{name} breaks {promised} on its own table, so the file was edited or damaged: "
             "nothing goes out through it; design it anew (`mechdesign audit` shows where)"
         )
+    _refuse_wrong_budgets(channel, name)
     return kept is True
+
+
+def _refuse_wrong_budgets(channel: Channel | BoxChannel, name: str) -> None:
+    """Refuse a channel whose file states other achieved budgets than those of its table, which
+    manifests would repeat.
+    """
+    if not isinstance(channel, Channel) or channel.joint is None:
+        return
+    # With earlier releases they are those of all together, which the file cannot prove alone.
+    if channel.record.achieved is None or channel.record.after:
+        return
+    computed = asdict(achieved_by(channel, channel.joint))
+    for figure, stated in _numbers(channel.record.achieved).items():
+        if figure in computed and stated != computed[figure]:
+            wrong = WrongFigure(figure, stated, computed[figure])
+            raise NotPrivate(
+                f"{name}: {wrong_text(wrong)}: nothing goes out through it"
+            )
 
 
 def refuse_wrong_figures(statement: Statement) -> None:
@@ -172,7 +189,7 @@ def wrong_text(wrong: WrongFigure) -> str:
     )
 
 
-def statement_of(channel: Channel | BoxChannel) -> Statement:
+def statement_of(channel: Channel) -> Statement:
     """Hold all that a channel states against its own table.
 
     Raises
@@ -180,7 +197,7 @@ def statement_of(channel: Channel | BoxChannel) -> Statement:
     InputError
         If the rows are no probabilities.
     """
-    promise = promise_stated(channel)
+    promise = channel.promise
     stated = stated_figures(channel)
     if not has_table(channel):
         return Statement(promise, None, only_stated=tuple(stated))
@@ -209,24 +226,45 @@ def statement_of(channel: Channel | BoxChannel) -> Statement:
     return Statement(
         promise,
         keeps_promise(channel),
-        right=tuple(right),
+        right=_in_groups(right, wrong),
         wrong=tuple(wrong),
         only_stated=tuple(only_stated),
     )
 
 
-def stated_figures(channel: Channel | BoxChannel) -> dict[str, float]:
+def _in_groups(names: Sequence[str], wrong: Sequence[WrongFigure]) -> tuple[str, ...]:
+    """The names of figures that agree, where those of all columns are one, which all must."""
+    disproved = {figure.name.partition(".")[0] for figure in wrong}
+    groups = [name.partition(".")[0] for name in names]
+    return tuple(dict.fromkeys(group for group in groups if group not in disproved))
+
+
+def stated_figures(channel: Channel) -> dict[str, float]:
     """The numbers that the record of a channel states, by their names in the file."""
-    if isinstance(channel, BoxChannel):
-        return {}
     record = channel.record
     figures: dict[str, float] = {}
     for part in (record.achieved, record.utility, record.certificate):
         figures |= _numbers(part or {})
+    utility_stated = record.utility or {}
+    for name in (TRUTH_BY_COLUMN, LAW):
+        if name in utility_stated:
+            figures |= _nested({name: utility_stated[name]})
     for average in record.averages:
         if average.lower_bound is not None:
             figures[f"{average.measure} lower_bound"] = average.lower_bound
     return figures
+
+
+def _nested(values: Mapping[str, Any], place: str = "") -> dict[str, float]:
+    """All numbers and truth values in nested entries, by their places, such as law.columns.age."""
+    numbers: dict[str, float] = {}
+    for name, value in values.items():
+        at = f"{place}.{name}" if place else name
+        if isinstance(value, Mapping):
+            numbers |= _nested(cast("Mapping[str, Any]", value), at)
+        elif isinstance(value, int | float):
+            numbers[at] = value
+    return numbers
 
 
 def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
@@ -238,10 +276,8 @@ def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
     return numbers
 
 
-def _computed_figures(channel: Channel | BoxChannel) -> dict[str, float]:
+def _computed_figures(channel: Channel) -> dict[str, float]:
     """The figures that the table of a channel decides."""
-    if isinstance(channel, BoxChannel):
-        return {}
     joint = channel.joint
     assert joint is not None  # the caller asked `has_table`
     figures = asdict(beyond_given(utility(channel, joint), joint, channel.given))
@@ -251,10 +287,28 @@ def _computed_figures(channel: Channel | BoxChannel) -> dict[str, float]:
     bound = (channel.record.certificate or {}).get(UPPER_BOUND)
     if isinstance(bound, int | float):
         figures[GAP] = max(0.0, bound - figures["nmi"])
-    # What rows cost depends on weights of columns and ranks of numbers, which are only stated.
-    if channel.record.objective is not None and channel.published is None:
-        figures |= _least_figures(channel, joint, channel.record.objective)
-    return figures
+    if channel.record.objective is None:
+        return figures
+    if channel.published is None:
+        return figures | _least_figures(channel, joint, channel.record.objective)
+    return figures | _row_figures(channel, joint)
+
+
+def _row_figures(channel: Channel, joint: Joint) -> dict[str, float]:
+    """Figures of a channel of least cost that releases rows.
+
+    What rows cost depends on weights of columns and ranks of numbers, which are only stated.
+    """
+    law = channel_law(channel, joint)
+    if law is None:
+        # Labels beside given columns: such a channel has no cells that could stay.
+        return {}
+    truth = unchanged_cells(channel, joint)
+    figures = {
+        "truth": share_of_cells(truth),
+        "frequency_deviation": law.largest_deviation,
+    }
+    return figures | _nested({TRUTH_BY_COLUMN: truth, LAW: law.record})
 
 
 def _agree(name: str, stated: float, computed: float, entropy: float) -> bool:
@@ -268,6 +322,13 @@ def _least_figures(
     channel: Channel, joint: Joint, objective: Objective
 ) -> dict[str, float]:
     """Figures of a channel of least cost, whose outputs are its own symbols: rounded against it."""
+    own = {*channel.useful.names}
+    foreign = [label for label in channel.outputs if label not in own]
+    if foreign:
+        raise InputError(
+            "a channel of least cost releases its own symbols, and "
+            f"{listed(foreign)} is none: the file was edited or damaged"
+        )
     counts = joint.useful_counts
     whole = joint.total * channel.denominator
     unchanged = sum(map(mul, counts, channel.own_entries))
@@ -303,6 +364,11 @@ def _largest_change(channel: Channel, counts: tuple[int, ...]) -> int:
 def _expected_distance(channel: Channel, joint: Joint, *, squared: bool) -> Fraction:
     """The expected distance between a number and the one that is released for it."""
     useful = channel.useful
+    if len(useful.columns) > 1:
+        raise InputError(
+            "a channel of least distance releases the numbers of one column, and this one has "
+            f"{listed(useful.columns)}: the file was edited or damaged"
+        )
     if any(useful.bins):
         numbers = list(numbers_of(useful))
     else:

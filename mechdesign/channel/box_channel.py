@@ -37,6 +37,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, percent_of
 from mechdesign.formats.cells import encode
+from mechdesign.notions import Notion
 from mechdesign.tables.columns import positions_of
 from mechdesign.tables.row_boxes import BOX, NOTHING, Boxes, box_name
 from mechdesign.tables.variable import Variable, column_names
@@ -145,6 +146,8 @@ class BoxChannel(Described):
             record = part.channel.record.confidence
             if record is None:
                 raise InputError("the channel of a part has no confidence set")
+            if part.channel.promise is None:
+                raise InputError("the channel of a part promises nothing")
             spent += 1 - Fraction(repr(record["level"]))
         if spent > 1 - Fraction(repr(self.level)):
             raise InputError(
@@ -211,6 +214,50 @@ class BoxChannel(Described):
         """Whether symbols are released in the place of boxes."""
         return any(part.fill for part in self.parts)
 
+    @cached_property
+    def keeps_law(self) -> bool:
+        """True if every row of the table is released exactly as often as the table has it.
+
+        Rows are released where they fill the boxes, each as often among those of its box as the
+        table has it there. So the boxes must be released as often as the table has them.
+        """
+        return self.fills and all(map(_keeps_law, self.parts))
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        """The channels that records go through: those of the parts that release something."""
+        return tuple(part.channel for part in self.parts if part.channel is not None)
+
+    @property
+    def promise(self) -> Notion | None:
+        """The notion that all parts were designed for; None where nothing is released."""
+        if not self.channels:
+            return None
+        return self.channels[0].promise
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what the channel does, by which ledgers and manifests know it."""
+        # Only ledgers and draws need keys and samplers.
+        from mechdesign.release.box_drawing import box_channel_digest
+
+        return box_channel_digest(self)
+
+    @property
+    def hidden(self) -> tuple[Variable, ...]:
+        """The variables whose symbols the channel hides, beside the sensitive one."""
+        return self.columns
+
+    @property
+    def given_columns(self) -> tuple[str, ...]:
+        """Names of the columns that are released as they are."""
+        return column_names(self.given)
+
+    @property
+    def randomised_columns(self) -> tuple[str, ...]:
+        """Names of the released columns that are not given."""
+        return column_names(self.columns)
+
     @property
     def levels(self) -> tuple[Variable, ...]:
         """The columns that the boxes are made of, as `RowsWithStrata` calls them."""
@@ -231,7 +278,7 @@ class BoxChannel(Described):
         """Names of the released columns: the given ones, then the box or the filled columns."""
         if self.fills:
             return self.released_columns
-        return (*column_names(self.given), BOX)
+        return (*self.given_columns, BOX)
 
     @property
     def strata(self) -> tuple[tuple[int, ...], ...]:
@@ -508,3 +555,29 @@ def _table_of(rows: Sequence[Sequence[int]], width: int) -> Integers:
             "a row that fills a box must have a code for every column, and its records"
         )
     return np.array(rows, dtype=np.int64)
+
+
+def _keeps_law(part: BoxPart) -> bool:
+    """Whether the boxes of a part that is filled are released as often as its table has them."""
+    channel = part.channel
+    if channel is None or not part.releases_boxes or not part.fill:
+        return False
+    records: dict[str, int] = {}
+    for box, rows in enumerate(part.fill):
+        if rows:
+            records[box_name(box)] = sum(row[-1] for row in rows)
+    # Boxes of records outside of the proof have no row of their own, and are drawn blindly.
+    if set(records) != set(channel.useful.names):
+        return False
+    released = dict.fromkeys(records, Fraction(0))
+    rows = zip(
+        channel.useful.names,
+        channel.integers.entries(),
+        channel.row_totals,
+        strict=True,
+    )
+    for name, row, total in rows:
+        share = Fraction(records[name], int(total))
+        for output, value in row:
+            released[channel.outputs[output]] += share * int(value)
+    return all(released[name] == count for name, count in records.items())

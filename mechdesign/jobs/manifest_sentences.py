@@ -45,16 +45,17 @@ from mechdesign.tables.uncovered_values import uncovered_sentence
 
 
 def covers(
-    column: InternalColumn | InternalRows,
-    channel: Channel | BoxChannel,
+    column: InternalColumn,
+    channel: Channel,
     *,
     internal: bool,
+    whole_file: bool,
 ) -> list[str]:
-    """What the promise for one channel's columns is."""
+    """What the promise for one channel's columns is; `whole_file` is whether it is proven for a
+    reader of the whole file, too.
+    """
     # A recipe refuses a channel whose table disproves its promise, so a table is a proof here.
     checked = has_table(channel)
-    if isinstance(channel, BoxChannel):
-        return box_sentences(column, channel, internal=internal)
     # A design for the population says so itself. Of one for the table alone, insiders read what is
     # left of its promise for the population that the table is a sample of.
     confidence = channel.record.confidence
@@ -70,12 +71,12 @@ def covers(
         is_one = joint.is_counts and not joint.sensitive.protects_columns
         if is_one and channel.published is None:
             population = population_promise(channel, joint)
-    text = _template().covers(column, internal, checked, scope, population)
+    text = _template().covers(column, internal, checked, scope, population, whole_file)
     return _sentences(text)
 
 
 def box_sentences(
-    column: InternalColumn | InternalRows, channel: BoxChannel, *, internal: bool
+    column: InternalRows, channel: BoxChannel, *, internal: bool
 ) -> list[str]:
     """What the promise of a channel of boxes is, and which sensitive symbols are one value in it.
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
 
 import numpy as np
 
@@ -25,12 +24,15 @@ from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms.least_cost_limits import ChannelLimits
 from mechdesign.mechanisms.least_cost_objective import TRUTH, Costs
-from mechdesign.mechanisms.plan_integers import plan_rows
+from mechdesign.mechanisms.plan_integers import (
+    keeps_stays,
+    least_shares,
+    plan_rows,
+)
 from mechdesign.mechanisms.plan_limits import limits_of_demands
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search
-from solvers import Array
-from solvers.plans import CellCosts, MatrixCosts, Plan, PlanProblem, solve_plan
+from mechdesign.mechanisms.search import Search, cost_steps
+from solvers.plans import CellCosts, MatrixCosts, PlanProblem, solve_plan
 
 MANY_SYMBOLS = 150
 """Symbols from which the solver of plans is the faster one."""
@@ -41,12 +43,6 @@ tenth of the time of the dense program; with 15 and 160 symbols under LDP five t
 
 MARGINS = (1e-7, 1e-6, 1e-5)
 """Relative margins of the limits, tried in turn until the integers pass the exact audit."""
-
-STAY_MARGIN = 1e-9
-"""Added to the least shares that stay, which integers then keep as they are written."""
-
-STAY_ROUNDING = 1e-15
-"""Relative: a double may lie above the share that it stands for, and the bound must not."""
 
 LEAST_TIME = 1e-3
 """Seconds for a plan where the time is over: a first one is found in any case."""
@@ -80,25 +76,22 @@ def planned(
         If no plan was found.
     """
     joint = rules.joint
-    exact = _problem(rules, costs, limits)
-    problem = exact
+    problem = _problem(rules, costs, limits)
     started = time.process_time()
-
-    def solved(problem: PlanProblem, margin: float) -> Plan:
+    bound = -math.inf
+    for margin in MARGINS:
         left = search.time_limit
         if left is not None:
             left = max(left - (time.process_time() - started), LEAST_TIME)
-        return solve_plan(problem, time_limit=left, gap=search.gap, margin=margin)
-
-    bound = -math.inf
-    if exact.stay is not None:
-        # The bound is for the shares as they are asked, not for those with a margin.
-        bound = solved(exact, MARGINS[0]).lower_bound
-        problem = replace(exact, stay=_with_margin(exact.stay))
-    for margin in MARGINS:
-        plan = solved(problem, margin)
-        if exact.stay is None:
-            bound = max(bound, plan.lower_bound)
+        plan = solve_plan(
+            problem,
+            time_limit=left,
+            gap=search.gap,
+            margin=margin,
+            progress=cost_steps(search.progress),
+        )
+        # Bounds are for the limits as they are asked, whatever the margin.
+        bound = max(bound, plan.lower_bound)
         rows = plan_rows(
             plan, joint.useful_counts, joint.useful_counts if limits.keep else None
         )
@@ -111,7 +104,7 @@ def planned(
             totals=rows.totals,
         )
         verdict = rules.verdict(channel)
-        if verdict.satisfied and _stays(channel, limits):
+        if verdict.satisfied and keeps_stays(channel, limits.stay):
             return channel, verdict, bound
     raise SolverFailure("no plan passed the exact audit: give a larger budget")
 
@@ -128,7 +121,6 @@ def _problem(rules: Rules, costs: Costs, limits: ChannelLimits) -> PlanProblem:
         )
     else:
         cost = MatrixCosts(costs.floats)
-    stay = np.array([float(share) for share in limits.stay])
     rows, columns = np.nonzero(~limits.allowed)
     return PlanProblem(
         masses=joint.p_x,
@@ -136,16 +128,5 @@ def _problem(rules: Rules, costs: Costs, limits: ChannelLimits) -> PlanProblem:
         costs=cost,
         limits=limits_of_demands([demands], [0] * n, joint.useful_counts),
         forbidden=(rows, columns) if len(rows) else None,
-        stay=stay * (1.0 - STAY_ROUNDING) if stay.any() else None,
+        stay=least_shares(limits.stay),
     )
-
-
-def _with_margin(stay: Array) -> Array:
-    """Least shares that are a little larger, so that integers keep them."""
-    return np.where(stay > 0.0, np.minimum(stay + STAY_MARGIN, 1.0), 0.0)
-
-
-def _stays(channel: Channel, limits: ChannelLimits) -> bool:
-    """Whether the integers keep the least shares exactly."""
-    shares = zip(channel.own_entries, limits.stay, strict=True)
-    return all(entry >= least * channel.denominator for entry, least in shares)

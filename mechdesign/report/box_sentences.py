@@ -19,8 +19,8 @@ from mechdesign.auditing.boxes import BoxAudit
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.core.wording import at_most, listed, percent_of
-from mechdesign.notions import Notion, from_record
-from mechdesign.report import wording
+from mechdesign.notions import Notion
+from mechdesign.report import law_section, wording
 from mechdesign.report.scope_texts import FREE, FREE_SIDE
 from mechdesign.tables.uncovered_values import uncovered_sentence
 
@@ -121,16 +121,24 @@ def own_lines(utility: BoxUtility) -> list[str]:
 def law_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
     """What an analyst may count on: the law of the boxes, and of the rows that fill them."""
     if utility.law_deviation is None:
-        return []
+        return [
+            f"{law_section.TITLE}: released values are labels of boxes, and `mechdesign estimate` "
+            "computes the frequencies of boxes from them."
+        ]
     if utility.law_deviation > 0.0:
         return [
-            "Law: the share of a box among the released records differs from that in the table by "
-            f"at most {100 * utility.law_deviation:.2g} % of the records (expected)."
+            f"{law_section.TITLE}: the share of a box among the released records differs from that "
+            f"in the table by at most {100 * utility.law_deviation:.2g} % of the records "
+            "(expected)."
         ]
-    what = "box"
     if channel.fills:
-        what = "row of the table"
-    return [f"Law: every {what} is released as often as the table has it (expected)."]
+        return [
+            f"{law_section.TITLE}: every row of the table is released as often as the table has "
+            "it. Tables and means of the released columns have the table's values in expectation."
+        ]
+    return [
+        f"{law_section.TITLE}: every box is released as often as the table has it (expected)."
+    ]
 
 
 def fill_lines(channel: BoxChannel) -> list[str]:
@@ -292,11 +300,3 @@ def _covered(sentence: str) -> str:
     """
     start = "The promise does not cover sensitive values"
     return sentence.replace(start, "Sensitive values", 1)
-
-
-def notion_of(channel: BoxChannel) -> Notion | None:
-    """The notion that the parts were designed for; None where nothing is released."""
-    for part in channel.parts:
-        if part.channel is not None and part.channel.record.notion is not None:
-            return from_record(part.channel.record.notion)
-    return None

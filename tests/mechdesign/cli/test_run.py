@@ -161,7 +161,7 @@ MISTAKES = [
     ('"in.csv"', '"tonight.csv"', 13, "tonight.csv: there is no such file"),
     ('"out.csv"', '"days/out.csv/x"', 14, "there is no folder 'days/out.csv'"),
     ('identity = "id"\nunknown', 'identity = "nr"\nunknown', 15, "there is no column 'nr'"),
-    ('"marginal"', '"none"', 16, r"unknown \('none'\) must be refuse, marginal or output:LABEL"),
+    ('"marginal"', '"none"', 16, r"unknown \('none'\) must be refuse, marginal, nearest or output:LABEL"),
     ('unknown = "marginal"', "insecure-seed = 1", 16, r"apply\[0\] has an unknown key 'insecure-seed'"),
     ('unknown = "marginal"', "fresh-draw = true", 16, r"apply\[0\] has an unknown key 'fresh-draw'"),
     ('unknown = "marginal"', "also = true", 16, r"apply[0].also[0] ('True') must be text"),
