@@ -33,6 +33,9 @@ that costs. Begin with your file (CSV, Parquet, SPSS, Stata, SAS):
   mechdesign --help                        all commands"""
 """What the program answers without a word."""
 
+COMPLETION = "_MECHDESIGN_COMPLETE"
+"""The variable by which typer knows that a shell asks how a word goes on."""
+
 MOST_COLUMNS = 40
 """Columns that are listed."""
 
@@ -40,7 +43,8 @@ MOST_COLUMNS = 40
 def is_first_try(arguments: Sequence[str]) -> bool:
     """Whether the line is empty, asks for help in a word, or is nothing but the name of a file."""
     if not arguments:
-        return True
+        # A shell that completes words calls the program without any.
+        return COMPLETION not in os.environ
     if len(arguments) > 1 or arguments[0].startswith("-"):
         return False
     word = arguments[0]
