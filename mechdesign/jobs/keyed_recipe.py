@@ -29,7 +29,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -157,10 +157,10 @@ class KeyedRecipe(GroupedRecipe):
     def write_file(self, run: FileRun, ledger: Ledger | None) -> Applied:
         """Release a file, entered in the ledger if there is one."""
         try:
-            settled = self.settled(run.table.header, run.parts(self))
+            with closing(run.parts(self)) as parts:
+                settled = self.settled(run.table.header, parts)
         except BadRecord as error:
-            where = run.table.where(error.position)
-            raise InputError(f"{where}: {error.what}") from None
+            raise run.fault(error) from None
         if settled is not self:
             run.settle(settled)
             return settled.write_file_as_settled(run, ledger)

@@ -65,6 +65,8 @@ class Applied:
         How the records were drawn; None where the recipe does not say.
     whole_file : bool
         Whether the promise is proven for a reader of the whole file, too.
+    law_kept : bool or None
+        Whether released rows have the frequencies of the channel's table; None for labels.
     people : int or None
         The number of people whose records these are; None where each record is one of its own.
     """
@@ -79,4 +81,5 @@ class Applied:
     sensitive: tuple[str, ...] = ()
     draws: str | None = None
     whole_file: bool = False
+    law_kept: bool | None = None
     people: int | None = None

@@ -174,7 +174,9 @@ def reach_in(found: PeopleFound, channel: Channel) -> PersonReach | None:
 
 def _encoded(column: CodedColumn) -> Encoded:
     """A column as the channel reads it; the empty text is a missing cell."""
-    return empty_as_missing(Encoded(column.codes, column.values))
+    return empty_as_missing(
+        Encoded(column.codes.astype(np.int64), tuple(column.values))
+    )
 
 
 def people_notice(

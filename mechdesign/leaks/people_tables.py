@@ -59,7 +59,7 @@ def coded_people(
 
 def _encoded(column: CodedColumn) -> Encoded:
     """A column as codes into texts."""
-    return Encoded(column.codes, column.values)
+    return Encoded(column.codes.astype(np.int64), tuple(column.values))
 
 
 def _sequences(column: CodedColumn, records: FoldedRecords) -> CodedColumn:
@@ -69,7 +69,7 @@ def _sequences(column: CodedColumn, records: FoldedRecords) -> CodedColumn:
     for place in range(records.longest):
         here = np.flatnonzero(records.place_of == place)
         cells = np.zeros(len(records), dtype=np.int64)
-        cells[records.person_of[here]] = column.codes[here] + 1
+        cells[records.person_of[here]] = column.codes[here].astype(np.int64) + 1
         # Renumbered at every step, so that the numbers stay small.
         codes = np.unique(codes * size + cells, return_inverse=True)[1].reshape(-1)
     _, first = np.unique(codes, return_index=True)

@@ -293,6 +293,10 @@ def test_estimates_are_shares_among_records(table, run):
     assert "the channel releases no column 'pay'" in refused.err
     refused = run("estimate", "out.csv", "--channel", "channel.json", "--by", "job")
     assert "not built for people" in refused.err
+    refused = run("estimate", "out.csv", "--channel", "channel.json", "--mean", "job")
+    assert "clustered by person" in refused.err
+    with pytest.raises(md.InputError, match="clustered by person"):
+        md.estimate(md.load("channel.json"), "out.csv", mean="job")
 
 
 def test_a_public_channel_still_knows_its_people(table, run):
