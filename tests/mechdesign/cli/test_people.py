@@ -134,6 +134,11 @@ def test_as_many_records_come_out_as_came_in_their_places(table, run):
     assert checked["records"] == 120
     again = run("apply", "channel.json", "panel.csv", "out.csv", "--json").record
     assert again["already"] is True
+    with open("out.csv.manifest.json", encoding="utf-8") as file:
+        manifest = json.load(file)
+    covers = " ".join(manifest["covers"])
+    assert "It is about all records of a person together" in covers
+    assert "each record alone" not in covers
 
 
 def test_a_file_of_other_people_gets_independent_draws(table, run):
