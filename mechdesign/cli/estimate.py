@@ -123,9 +123,7 @@ def estimate(
         if loaded.useful.people is not None:
             raise InputError(NOT_OF_PEOPLE)
         policy = others.arguments()["policy"]
-        records = other_records(released, loaded, policy, others.manifest)
-        policy = records.policy
-        if not policy.lets_nothing_through:
+        if other_records(released, loaded, policy, others.manifest).are_there:
             raise InputError(NOT_CORRECTED.format("columns"))
         file = _ReleasedFile(released, columns, published, others, reading, text)
         _estimate_statistics(reporter, file, loaded, policy, asked, common)
