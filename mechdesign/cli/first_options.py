@@ -132,6 +132,7 @@ FIRST_OPTIONS = {
         "--lam",
         "--after",
         "--breach",
+        "--certificate",
         "--all-measures",
         *END,
     ),

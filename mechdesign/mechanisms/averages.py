@@ -38,7 +38,6 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms.average_budgets import averages_of, in_solver_unit
-from mechdesign.mechanisms.optimal import ENTROPY_ERROR
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import (
     Rounded,
@@ -46,7 +45,12 @@ from mechdesign.mechanisms.rounding import (
     partition_channel,
 )
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import LEAST_GAP, Search, utility_entropy
+from mechdesign.mechanisms.search import (
+    ENTROPY_ERROR,
+    LEAST_GAP,
+    Search,
+    utility_entropy,
+)
 from mechdesign.notions import ALIP, LARGEST_BUDGET, MaxLift, Notion
 from mechdesign.tables.joint import Joint
 from solvers import Array, Points, Polytope, Progress, SolverError

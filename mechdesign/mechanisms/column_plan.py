@@ -22,15 +22,24 @@ import numpy as np
 from mechdesign.auditing.demands import demands_of
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
+from mechdesign.channel.proof import CostProof
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms.least_cost_limits import ChannelLimits
 from mechdesign.mechanisms.least_cost_objective import TRUTH, Costs
 from mechdesign.mechanisms.plan_integers import plan_rows
 from mechdesign.mechanisms.plan_limits import limits_of_demands
+from mechdesign.mechanisms.proofs import of_plan
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from solvers import Array
-from solvers.plans import CellCosts, MatrixCosts, Plan, PlanProblem, solve_plan
+from solvers.plans import (
+    CellCosts,
+    MatrixCosts,
+    Plan,
+    PlanProblem,
+    PlanProof,
+    solve_plan,
+)
 
 MANY_SYMBOLS = 150
 """Symbols from which the solver of plans is the faster one."""
@@ -69,8 +78,9 @@ def has_plan(rules: Rules) -> bool:
 
 def planned(
     rules: Rules, costs: Costs, limits: ChannelLimits, search: Search
-) -> tuple[Channel, Audit, float]:
-    """A verified channel of least cost, its verdict, and a lower bound on every other one's cost.
+) -> tuple[Channel, Audit, float, CostProof | None]:
+    """A verified channel of least cost, its verdict, a lower bound on every other one's cost, and
+    what proves it.
 
     Raises
     ------
@@ -91,14 +101,16 @@ def planned(
         return solve_plan(problem, time_limit=left, gap=search.gap, margin=margin)
 
     bound = -math.inf
+    proof: PlanProof | None = None
     if exact.stay is not None:
         # The bound is for the shares as they are asked, not for those with a margin.
-        bound = solved(exact, MARGINS[0]).lower_bound
+        first = solved(exact, MARGINS[0])
+        bound, proof = first.lower_bound, first.proof
         problem = replace(exact, stay=_with_margin(exact.stay))
     for margin in MARGINS:
         plan = solved(problem, margin)
-        if exact.stay is None:
-            bound = max(bound, plan.lower_bound)
+        if exact.stay is None and plan.lower_bound > bound:
+            bound, proof = plan.lower_bound, plan.proof
         rows = plan_rows(
             plan, joint.useful_counts, joint.useful_counts if limits.keep else None
         )
@@ -112,7 +124,8 @@ def planned(
         )
         verdict = rules.verdict(channel)
         if verdict.satisfied and _stays(channel, limits):
-            return channel, verdict, bound
+            kept = of_plan(proof, rules.notion.limits)
+            return channel, verdict, bound, kept
     raise SolverFailure("no plan passed the exact audit: give a larger budget")
 
 

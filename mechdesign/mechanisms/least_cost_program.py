@@ -46,6 +46,7 @@ from numpy.typing import NDArray
 
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.proof import CostProof
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.progress import Step
 from mechdesign.core.wording import quoted
@@ -60,11 +61,12 @@ from mechdesign.mechanisms.least_cost_tolerances import (
     SHARPEST_GAP,
 )
 from mechdesign.mechanisms.population import PopulationRules
+from mechdesign.mechanisms.proofs import of_assignment
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from solvers import Array, Polytope, UncertainSet
 from solvers.assigning import assign
-from solvers.assignment import Assigned, Assignment
+from solvers.assignment import Assigned, Assignment, Multipliers
 from solvers.assignment_uncertain import assign_uncertain
 from solvers.errors import EmptyPolytope
 
@@ -126,6 +128,8 @@ class LeastCostProgram:
         else:
             constant = np.tile(self.table.p_x, (n, 1))
             self.spread = abs(convex.value(constant))
+        # What proves the bound of the channel that was verified.
+        self.proof: CostProof | None = None
         self._end = math.inf
         if search.time_limit is not None:
             self._end = time.monotonic() + search.time_limit
@@ -156,6 +160,7 @@ class LeastCostProgram:
             first = LARGE_MARGIN
         verdict: Audit | None = None
         bound = -math.inf
+        multipliers: Multipliers | None = None
         for reach, margin in itertools.product(reaches, MARGINS):
             if margin < first:
                 continue
@@ -169,7 +174,10 @@ class LeastCostProgram:
                 # A larger margin or a smaller reach rules channels out; others may still pass.
                 continue
             # Every solution bounds the whole budgets from below, so the largest bound holds.
-            bound = max(bound, solution.bound)
+            if solution.bound > bound or multipliers is None:
+                bound = solution.bound
+                multipliers = solution.multipliers
+                self.proof = self._proof(multipliers)
             shares = self._of_symbols(solution.shares)
             for channel in candidates(
                 shares, self.joint, self.limits, has_free_pairs=self.allowed is None
@@ -185,6 +193,13 @@ class LeastCostProgram:
             "no verified channel came out of the program of least cost"
             f"{worst}; use a larger budget"
         )
+
+    def _proof(self, multipliers: Multipliers) -> CostProof | None:
+        """What proves the bound that these multipliers have, for the channel file."""
+        if self.convex is not None or self.uncertain is not None:
+            return None
+        polytope = self.problem(0.0).columns
+        return of_assignment(self.rules, polytope, multipliers, keep=self.limits.keep)
 
     def set_reach(self, reach: float) -> None:
         """Reduce larger budgets to `reach` nats; see `REACHES`."""

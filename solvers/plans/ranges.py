@@ -61,6 +61,11 @@ class Ranges:
         Mean of each in units of its group's first: a ratio applies to scales times values.
     ratio, true_ratio : float
         For programs, and for proofs.
+    sources, compared_sources : (r,), (m,) int arrays
+        The row of `PlanLimits.values` that each comes from.
+    units, compared_units : (r,), (m,) arrays
+        What a row of `PlanLimits.values` was divided by, where a multiplier applies to it: those of
+        compared values apply to scales times values.
     """
 
     values: Array
@@ -73,6 +78,10 @@ class Ranges:
     scales: Array
     ratio: float
     true_ratio: float
+    sources: Indices
+    compared_sources: Indices
+    units: Array
+    compared_units: Array
 
     @classmethod
     def of(
@@ -92,8 +101,9 @@ class Ranges:
             rows.add(int(k), values[k], float(limits.lower[k]), float(limits.upper[k]))
         if math.isfinite(limits.ratio):
             for label in np.unique(limits.groups):
-                of_group = values[limits.groups == label]
-                rows.compare(of_group[of_group.any(axis=1)], limits.ratio)
+                of_group = np.flatnonzero(limits.groups == label)
+                present = of_group[values[of_group].any(axis=1)]
+                rows.compare(present, values[present], limits.ratio)
         return rows.finished(len(members), limits.ratio)
 
     @cached_property
@@ -119,6 +129,10 @@ class Ranges:
             self.scales,
             self.ratio,
             self.true_ratio,
+            self.sources,
+            self.compared_sources,
+            self.units,
+            self.compared_units,
         )
 
     def kinds(self) -> Indices:
@@ -165,6 +179,10 @@ class _Rows:
         self._compared: list[Array] = []
         self._group: list[int] = []
         self._scales: list[float] = []
+        self._sources: list[int] = []
+        self._units: list[float] = []
+        self._compared_sources: list[int] = []
+        self._compared_units: list[float] = []
         # The largest ratio of two means over the whole stratum.
         self._spread = 1.0
 
@@ -181,10 +199,10 @@ class _Rows:
             lower = 0.0
         if upper >= values.max():
             upper = math.inf
-        self._join(values / mean, lower / mean, upper / mean)
+        self._join(k, mean, values, lower, upper)
 
-    def compare(self, values: Array, ratio: float) -> None:
-        """Compare the means of these values with each other."""
+    def compare(self, rows: Indices, values: Array, ratio: float) -> None:
+        """Compare the means of these values, the rows `rows` of the limits, with each other."""
         if len(values) < 2:
             return
         means = values @ self._shares
@@ -194,23 +212,30 @@ class _Rows:
                 f"no plan keeps the ratio {ratio:.6g}: over all masses one mean of a group is "
                 f"{spread:.6g} times another one"
             )
-        values = values / means[:, None]
         scales = means / means[0]
         if len(values) == 2:
-            slope, offset = _affine(values[0], scales[1] * values[1])
+            slope, offset = _affine(values[0], values[1])
             if slope < 0.0:
                 lower = offset / (ratio - slope)
                 upper = ratio * offset / (1.0 - ratio * slope)
-                self._join(values[0], lower, upper)
+                self._join(int(rows[0]), float(means[0]), values[0], lower, upper)
                 return
+        values = values / means[:, None]
         self._spread = max(self._spread, spread)
         group = self._group[-1] + 1 if self._group else 0
         self._compared.extend(values)
         self._scales.extend(scales)
         self._group.extend([group] * len(values))
+        self._compared_sources.extend(rows.tolist())
+        self._compared_units.extend([float(means[0])] * len(values))
 
-    def _join(self, values: Array, lower: float, upper: float) -> None:
-        """Append a range, or narrow one that these values are an affine function of."""
+    def _join(
+        self, source: int, mean: float, values: Array, lower: float, upper: float
+    ) -> None:
+        """Append a range of the row `source` of the limits, whose values have this mean; or narrow
+        one that they are an affine function of.
+        """
+        values, lower, upper = values / mean, lower / mean, upper / mean
         if lower <= 0.0 and math.isinf(upper):
             return
         for j, there in enumerate(self._values):
@@ -222,6 +247,8 @@ class _Rows:
                 return
         self._values.append(values)
         self._true.append((lower, upper))
+        self._sources.append(source)
+        self._units.append(mean)
 
     def finished(self, n: int, ratio: float) -> Ranges:
         """All rows, with the ends for programs and for proofs."""
@@ -246,6 +273,10 @@ class _Rows:
             np.array(self._scales),
             drawn_ratio,
             ratio * (1.0 + WIDENING),
+            np.array(self._sources, np.int64),
+            np.array(self._compared_sources, np.int64),
+            np.array(self._units),
+            np.array(self._compared_units),
         )
 
 

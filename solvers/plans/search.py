@@ -34,7 +34,7 @@ from solvers.plans.generation import (
     near_pairs,
 )
 from solvers.plans.partition import Cutter, Part
-from solvers.plans.pricing import Pricer
+from solvers.plans.pricing import OutputPrices, Pricer
 from solvers.plans.problem import PlanProblem
 from solvers.plans.program import SHORTEST, Group, Prices
 from solvers.plans.ranges import Ranges
@@ -117,6 +117,8 @@ class Stratum:
         self.columns = np.zeros(0, np.int64)
         self.flows = np.zeros(0)
         self.bound = 0.0
+        # The prices that prove the bound; None where it is 0, or that of `ceiling`.
+        self.proof: OutputPrices | None = None
         self.blocks = 0
         self.ended_early = False
         self._inputs = np.zeros(n)
@@ -211,8 +213,8 @@ class Stratum:
     def _sharpen(self, whole: Group) -> None:
         """Prices that prove more, from those of the sweeps; and their bound."""
         pricer = Pricer(self.problem, whole)
-        prices, bound = sharpened(pricer, whole, self._prices_of(whole))
-        self.bound = max(self.bound, bound)
+        prices, priced = sharpened(pricer, whole, self._prices_of(whole))
+        self._raise_bound(priced.bound, priced.proof)
         self._prices.inputs[whole.inputs] = prices.inputs
         self._prices.outputs[whole.outputs] = prices.outputs
         self._prices.ranges[:, whole.outputs] = prices.ranges
@@ -221,7 +223,13 @@ class Stratum:
         """Bound the optimum by the prices so far."""
         prices = self._prices_of(whole)
         priced = Pricer(self.problem, whole).price(prices, most=1, tolerance=1e-9)
-        self.bound = max(self.bound, priced.bound)
+        self._raise_bound(priced.bound, priced.proof)
+
+    def _raise_bound(self, bound: float, proof: OutputPrices | None) -> None:
+        """Keep the better bound, with what proves it."""
+        if bound > self.bound:
+            self.bound = bound
+            self.proof = proof
 
     def _start(self) -> None:
         """The plan of blocks."""
@@ -399,7 +407,7 @@ class Stratum:
         except OutOfTime:
             self.ended_early = True
             return
-        self.bound = max(self.bound, found.bound)
+        self._raise_bound(found.bound, found.proof)
         if found.cost <= self.cost * (1.0 + BETTER) or not len(self.rows):
             self.rows = self.columns = np.zeros(0, np.int64)
             self.flows = np.zeros(0)
