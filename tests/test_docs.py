@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from mechdesign import nonstochastic
+
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
@@ -138,6 +140,23 @@ def test_each_common_job_takes_at_most_three_commands():
     for section in sections:
         commands = re.findall(r"^\$ mechdesign ", section, flags=re.MULTILINE)
         assert 1 <= len(commands) <= 3, section
+
+
+def test_what_the_page_of_the_papers_names_exists():
+    """Files of tests, scripts of examples and public names."""
+    text = (ROOT / "docs" / "reference" / "papers.md").read_text("utf-8")
+    tests = set(re.findall(r"`([\w/]+\.py)`", text))
+    assert len(tests) >= 15
+    for name in tests:
+        assert (ROOT / "tests" / name).exists(), name
+    scripts = set(re.findall(r"python (examples/[\w/]+\.py)", text))
+    assert len(scripts) >= 5
+    for name in scripts:
+        assert (ROOT / name).exists(), name
+    names = set(re.findall(r"`ns\.(\w+)", text))
+    assert len(names) >= 15
+    for name in names:
+        assert hasattr(nonstochastic, name), name
 
 
 def test_every_page_is_in_the_navigation():

@@ -16,10 +16,15 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from blurring import BlurringPolicy, blurred_measure, leakage_bound, preimage_epsilon
-from boxes import finite_problem
 
 from mechdesign import nonstochastic as ns
+from mechdesign.nonstochastic.blurring import (
+    BlurringPolicy,
+    blurred_measure,
+    leakage_bound,
+    preimage_epsilon,
+)
+from mechdesign.nonstochastic.hypothesis import finite_problem
 
 RHOS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 """Accuracies, in 1/kg: no report is farther than 1/rho from the weight."""

@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from boxes import finite_problem
-
 from mechdesign import nonstochastic as ns
 from mechdesign.core.errors import InputError
+from mechdesign.nonstochastic.hypothesis import finite_problem
 
 HEIGHTS, WEIGHTS = range(150, 200), range(45, 125)
 

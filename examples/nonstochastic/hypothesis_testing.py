@@ -14,16 +14,20 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from blurring import BlurringPolicy, blurred_measure, leakage_bound
-from boxes import Boxes, is_consistent, performance
-from indistinguishability import (
+
+from mechdesign import nonstochastic as ns
+from mechdesign.nonstochastic.blurring import (
+    BlurringPolicy,
+    blurred_measure,
+    leakage_bound,
+)
+from mechdesign.nonstochastic.boxes import Boxes
+from mechdesign.nonstochastic.indistinguishability import (
     averaging_leakage,
     box_difference,
     individual_leakage,
     linear_levels,
 )
-
-from mechdesign import nonstochastic as ns
 
 WEIGHT, HEIGHT = (0, 200), (0, 250)  # kilograms and centimetres, as in Example 3
 RHOS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -50,10 +54,10 @@ def examples_1_and_2() -> list[str]:
             Boxes.interval(150 - error, 250 + error),
         )
         at_150 = Boxes.interval(100 - error, 150)
-        relative = performance(problem, at_150) - math.log(problem.outputs.measure)
+        relative = problem.performance(at_150) - math.log(problem.outputs.measure)
         lines.append(
             f"Example 2, heights measured within {error} cm: the test at 150 cm is consistent "
-            f"({is_consistent(problem, at_150)}), performance - h0(Y) = {relative:.4f} nats (published {published})"
+            f"({problem.is_consistent(at_150)}), performance - h0(Y) = {relative:.4f} nats (published {published})"
         )
     return lines
 

@@ -1,9 +1,11 @@
 """`mechdesign nonstochastic ...`: measures, tests and policies that need no probabilities.
 
-What counts is which values can occur together, not how often. Each of the four commands reads
-columns of a table as text, calls one function of `nonstochastic.table_measures`, and prints its
-record: `measure` (leakage in bits), `hypothesis` (the best test on a release), `policy` (reports of
-numbers of which few settle a hypothesis), and `partition` (cells that hold enough values each).
+What counts is which values can occur together, not how often. Five commands read columns of a
+table as text, call one function of `nonstochastic.table_measures`, and print its record: `measure`
+(leakage in bits), `hypothesis` (the best test on a release), `policy` (reports of numbers of which
+few settle a hypothesis), `blur` (a border in the place of numbers near it), and `partition` (cells
+that hold enough values each). `shift` needs no table: it counts the outputs of a quantised sum that
+one individual shifts.
 
 If each of 8 private values can occur with 2 released ones, and each released value leaves 4 of the
 8 possible, whoever sees it has gained log2(8 / 4) = 1 bit.
@@ -108,6 +110,39 @@ class PolicyOptions(Hypothesis):
         "E", "Ambiguous reports are at least E times as many as telling ones."
     )
     within: str | None = option("D", "The largest distance of a report from its value.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlurOptions(Table):
+    """What is blurred."""
+
+    x: str | None = option("COL", "The column of numbers to report.")
+    border: str | None = option(
+        "COL|NUMBER",
+        "What nobody is to find out: whether the number reaches this border. A number, or the "
+        "column with the border of each record.",
+    )
+    within: str | None = option(
+        "D", "Numbers at most so far from the border are reported as the border."
+    )
+    y: str | None = option(
+        "COL[,COL..]", "What is released beside the report (default: the border alone)."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShiftOptions:
+    """What is counted."""
+
+    individuals: int | None = option("N", "How many values are added up or averaged.")
+    coefficients: str | None = option(
+        "C,C,..", "Their weights, if they differ (in the place of --individuals)."
+    )
+    range: str = option("LO,HI", "The range of every value.", "0,1")
+    epsilon: str | None = option(
+        "BITS", "The most levels at which at most 2^BITS outputs differ."
+    )
+    levels: int | None = option("Q", "Count the outputs that differ at Q levels.")
 
 
 @app.callback()
@@ -241,6 +276,70 @@ def policy(
     common.answer(lambda: record, lambda: text_of("policy", record))
 
 
+BLUR_EXAMPLE = (
+    "Example:  mechdesign nonstochastic blur people.csv --x weight --border heavy_from "
+    "--within 5"
+)
+
+
+def blur(
+    reporter: Reporter,
+    asked: BlurOptions,
+    text: table_options.TextFormat,
+    common: options.CommonOptions,
+) -> None:
+    """Report a border in the place of every number near it, and measure what that hides."""
+    if asked.x is None or asked.border is None or asked.within is None:
+        raise InputError("--x COL, --border COL|NUMBER and --within D are needed")
+    from mechdesign.nonstochastic.reports import text_of
+    from mechdesign.nonstochastic.table_measures import blur_table
+
+    beside = columns("--y", asked.y) or ()
+    if isinstance(beside, str):
+        beside = (beside,)
+    with reporter.work("blurring"):
+        record = blur_table(
+            asked.table,
+            asked.x,
+            asked.border,
+            asked.within,
+            beside=beside,
+            missing=asked.missing,
+            text=text.text(),
+        )
+    reporter.done("blurred", f"{asked.table} is measured as it would be blurred")
+    common.answer(lambda: record, lambda: text_of("blur", record))
+
+
+SHIFT_EXAMPLE = (
+    "Example:  mechdesign nonstochastic shift --individuals 100 --range 0,40 "
+    "--epsilon 3"
+)
+
+
+def shift(asked: ShiftOptions, common: options.CommonOptions) -> None:
+    """Count the outputs of a quantised sum or mean that one individual shifts."""
+    from mechdesign.nonstochastic.domains import check_whole
+    from mechdesign.nonstochastic.indistinguishability import levels_record
+    from mechdesign.nonstochastic.reports import text_of
+
+    if (asked.individuals is None) == (asked.coefficients is None):
+        raise InputError("either --individuals N or --coefficients C,C,.. is needed")
+    if (asked.epsilon is None) == (asked.levels is None):
+        raise InputError("either --epsilon BITS or --levels Q is needed")
+    if asked.coefficients is not None:
+        coefficients: list[str] = asked.coefficients.split(",")
+    else:
+        coefficients = ["1"] * check_whole("--individuals", asked.individuals)
+    bounds = asked.range.split(",")
+    if len(bounds) != 2:
+        raise InputError(f"--range {asked.range!r} must be LO,HI: two numbers")
+    record = levels_record(
+        coefficients, bounds, epsilon=asked.epsilon, levels=asked.levels
+    )
+    common.answer(lambda: record, lambda: text_of("shift", record))
+
+
 PARTITION_EXAMPLE = (
     "Example:  mechdesign nonstochastic partition ages.csv --x age --epsilon 3"
 )
@@ -275,4 +374,6 @@ app.command("hypothesis", cls=PlainCommand, epilog=HYPOTHESIS_EXAMPLE)(
     command(hypothesis)
 )
 app.command("policy", cls=PlainCommand, epilog=POLICY_EXAMPLE)(command(policy))
+app.command("blur", cls=PlainCommand, epilog=BLUR_EXAMPLE)(command(blur))
+app.command("shift", cls=PlainCommand, epilog=SHIFT_EXAMPLE)(command(shift))
 app.command("partition", cls=PlainCommand, epilog=PARTITION_EXAMPLE)(command(partition))

@@ -1,5 +1,8 @@
+from .blurring import BlurredMeasure, BlurringPolicy, blurred_measure, preimage_epsilon
+from .boxes import Boxes
 from .domains import finite, integers, interval
-from .hypothesis import TestingProblem
+from .hypothesis import TestingProblem, finite_problem
+from .indistinguishability import box_difference, linear_levels
 from .information import (
     brute_force_leakage,
     identifiable_epsilon,
@@ -31,6 +34,9 @@ from .thresholds_by_levels import most_levels
 from .zero_error import capacity_bounds, one_shot_code
 
 __all__ = [
+    "BlurredMeasure",
+    "BlurringPolicy",
+    "Boxes",
     "FibreCertificate",
     "JointRange",
     "LinearQuery",
@@ -38,6 +44,8 @@ __all__ = [
     "OrderStatistic",
     "Quantizer",
     "TestingProblem",
+    "blurred_measure",
+    "box_difference",
     "brute_force_leakage",
     "capacity_bounds",
     "certify",
@@ -46,12 +54,14 @@ __all__ = [
     "design_quantizer",
     "epsilon_for",
     "finite",
+    "finite_problem",
     "identifiable_epsilon",
     "identifiable_partition",
     "identity_query",
     "integers",
     "interval",
     "least_distortion",
+    "linear_levels",
     "linear_query",
     "maximal_leakage",
     "mean_query",
@@ -60,6 +70,7 @@ __all__ = [
     "one_shot_code",
     "outputs_allowed",
     "overlap_partition",
+    "preimage_epsilon",
     "promises",
     "range_leakage",
     "range_report",

@@ -15,19 +15,22 @@ and d tell the hypothesis, and b and c are ambiguous. So Priv is log2(4 / 2) = 1
 epsilon is 2 / 2 = 1, and the leakage is log2(4 / 3) = 0.415 bits.
 
 Outputs are a finite set (a frozenset; counted, base 2, **bits**) or a region of real vectors with
-an exact `measure` and the operators of sets (Lebesgue measure, base e, **nats**). Proofs are in
+an exact `measure` and the operators of sets, as `boxes.Boxes` is (Lebesgue measure, base e,
+**nats**). A test is the set of the outputs at which it says p0. Proofs are in
 docs/explanation/ranges-theory.md, 'Hypothesis testing'.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Generic, TypeVar, cast
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.ranges import log_ratio
+from mechdesign.core.wording import quoted
+from mechdesign.nonstochastic.ranges import JointRange, log_ratio
 
 Region = TypeVar("Region", bound=Any)
 """A frozenset of outputs, or a region: a type with `measure` and the operators |, & and ^."""
@@ -127,9 +130,61 @@ class TestingProblem(Generic[Region]):
         smaller = min(size(self.null), size(self.alternative))
         return self._log(size(self.outputs) / smaller)
 
+    def correct(self, accepted: Region) -> Region:
+        """The outputs at which a test is right that says p0 at those `accepted`, and p1 elsewhere
+        (Definition 1).
+        """
+        return (accepted & (self.null - self.alternative)) | (
+            (self.alternative - self.null) - accepted
+        )
+
+    def is_consistent(self, accepted: Region) -> bool:
+        """Whether a test says each hypothesis only where it is possible (Definition 2)."""
+        wrong_null = (accepted & self.outputs) - self.null
+        wrong_alternative = (self.outputs - accepted) - self.alternative
+        return not size(wrong_null) and not size(wrong_alternative)
+
+    def performance(self, accepted: Region) -> float:
+        """Log of the size of the outputs at which a test is right, eq. (6) and (7) (bits or nats).
+
+        It is -inf if there are none.
+        """
+        return self._log(size(self.correct(accepted)))
+
     def _log(self, ratio: Fraction) -> float:
         """The logarithm in the unit of the outputs."""
         return log_ratio(ratio, self.unit)
+
+
+def finite_problem(
+    joint: JointRange, hypothesis: Callable[[Any], bool] | Mapping[Hashable, bool]
+) -> TestingProblem[frozenset[Hashable]]:
+    """The testing problem of a policy with finitely many outputs.
+
+    Parameters
+    ----------
+    joint : JointRange
+        What is private, with the outputs that it can have.
+    hypothesis
+        For each x whether p0 holds.
+
+    Raises
+    ------
+    InputError
+        If a symbol of X has no hypothesis, or one of the two never occurs.
+    """
+    if isinstance(hypothesis, Mapping):
+        for x in joint.x_symbols:
+            if x not in hypothesis:
+                raise InputError(f"the hypothesis says nothing about {quoted(x)}")
+        hypothesis = hypothesis.__getitem__
+    null: set[Hashable] = set()
+    alternative: set[Hashable] = set()
+    holds = [bool(hypothesis(x)) for x in joint.x_symbols]
+    for i, j in zip(joint.rows.tolist(), joint.columns.tolist(), strict=True):
+        side = null if holds[i] else alternative
+        side.add(joint.y_symbols[j])
+    return TestingProblem(frozenset(null), frozenset(alternative))
 
 
 def _is_measured(region: Any) -> bool:

@@ -1,12 +1,14 @@
 """Measures of ranges on the columns of a file, as the records that commands print (bits).
 
 The ranges are those of the file: the pairs (x, y) that occur in its records. `read_text_columns`
-reads the columns as texts, one for each record. There are three jobs:
+reads the columns as texts, one for each record. There are four jobs:
 
 - `measure_table` crosses the columns of x and those of y, and measures the pairs (`information`);
   on request it tests a hypothesis (`tested_hypothesis`), and bounds the zero-error capacity.
 - `policy_table` takes the distinct numbers of x as points, has each reported as one of them
   (`reporting_policy`), and tests the hypothesis on the records as reported.
+- `blur_table` reports a border in the place of every number near it, and tests on which side of the
+  border a number is.
 - `partition_column` divides the distinct numbers of a column into cells (`identifiable_partition`).
 
 For example, age and band are (20, young), (30, young) and (30, old): three pairs. The band 'old'
@@ -35,6 +37,7 @@ from mechdesign.formats.distinct import Numbering
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.nonstochastic import information
+from mechdesign.nonstochastic.blurring import preimage_epsilon
 from mechdesign.nonstochastic.domains import exact_number
 from mechdesign.nonstochastic.hypothesis import TestingProblem
 from mechdesign.nonstochastic.microaggregation import identifiable_partition
@@ -202,6 +205,87 @@ def policy_table(
         "policy": policy,
         "test": tested_hypothesis(released, ("report",), *hypothesis),
     }
+
+
+def blur_table(
+    path: PathLike,
+    x: str,
+    border: str,
+    within: object,
+    *,
+    beside: Sequence[str] = (),
+    missing: str = "refuse",
+    text: TextOptions | None = None,
+) -> dict[str, Any]:
+    """Farokhi's blurring policy on a column: the border in the place of each number near it.
+
+    The hypothesis is that the number reaches the border (Farokhi 2020, Theorem 4).
+
+    Parameters
+    ----------
+    x
+        The column of numbers.
+    border
+        A number, or the column that has the border of each record. It must follow from what else
+        is released.
+    within
+        Numbers at most so far from the border are reported as the border (1/rho in the paper).
+    beside
+        What is released beside the report; the border alone by default.
+
+    Returns
+    -------
+    A record: the columns, the number of distinct values and of those that moved, the largest
+    distance, `epsilon` by the values behind each report (None if nothing settles the hypothesis),
+    and `claimed`, the one of Theorem 4, which counts the whole strip.
+    """
+    distance = exact_number("within", within)
+    if distance <= 0:
+        raise InputError(f"within ({float(distance):g}) must be positive")
+    roles = {"x": (x,), "beside": tuple(beside)}
+    fixed = _number_or_none(border)
+    if fixed is None:
+        roles["border"] = (border,)
+    cells, resolved = read_text_columns(path, roles, missing, text=text)
+    numbers = _numbers(path, cells[resolved["x"][0]], x)
+    if fixed is None:
+        limits = _numbers(path, cells[resolved["border"][0]], border)
+    else:
+        limits = np.full(numbers.shape, fixed)
+    is_near = np.abs(numbers - limits) <= float(distance)
+    reports = np.where(is_near, limits, numbers)
+
+    seen: list[Sequence[Any]] = [limits.tolist()]
+    seen += [cells[name] for name in resolved["beside"]]
+    others = list(zip(*seen, strict=True))
+    given = list(zip(numbers.tolist(), others, strict=True))
+    released = list(zip(reports.tolist(), others, strict=True))
+    joint = JointRange.from_columns(given, released)
+    holds: dict[Hashable, bool] = {}
+    holds.update(zip(given, (numbers >= limits).tolist(), strict=True))
+    near = len({value for value, close in zip(given, is_near, strict=True) if close})
+    values = len(joint.x_symbols)
+    epsilon = preimage_epsilon(joint, holds)
+    return {
+        "x": x,
+        "border": border,
+        "within": float(distance),
+        "records": len(numbers),
+        "records_moved": int(np.count_nonzero(reports != numbers)),
+        "largest_distance": float(np.abs(reports - numbers).max()),
+        "values": values,
+        "epsilon": None if epsilon is None else float(epsilon),
+        "claimed": None if near == values else near / (values - near),
+    }
+
+
+def _number_or_none(text: str) -> float | None:
+    """The finite number that a text is, if it is one."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
 
 
 def partition_column(

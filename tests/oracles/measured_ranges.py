@@ -17,12 +17,12 @@ from itertools import combinations, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
-from boxes import Box, Boxes, read_box
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import quoted
+from mechdesign.nonstochastic.boxes import Box, Boxes, read_box
 from mechdesign.nonstochastic.ranges import LARGEST_ENUMERATION, JointRange, log_ratio
 from tests.oracles.spaces import UncertainSpace
 

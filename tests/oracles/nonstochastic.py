@@ -12,12 +12,12 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from blurring import read_epsilon
 from numpy.typing import ArrayLike
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import quoted
+from mechdesign.nonstochastic.blurring import read_epsilon
 from mechdesign.nonstochastic.domains import Domain, IntervalDomain
 from mechdesign.nonstochastic.hypothesis import TestingProblem, size
 from mechdesign.nonstochastic.information import overlap_partition

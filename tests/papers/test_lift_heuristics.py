@@ -10,6 +10,7 @@ import math
 import numpy as np
 import pytest
 
+from mechdesign.comparison.run import compare
 from mechdesign.mechanisms.designing import design
 from mechdesign.notions import ALIP, LDP, AlphaLift, Chi2Lift, L1Lift
 from mechdesign.tables.joint import Joint
@@ -148,3 +149,20 @@ def test_the_ranges_of_figure_1():
     )  # extremes of 17,000 symbols vary from draw to draw
     assert 0.01 < np.min(high) < 0.05
     assert 1.3 < np.max(high) < 1.8
+
+
+@pytest.mark.parametrize(
+    ("notion", "lam", "broken"),
+    [("alip", 0.5, 16), ("alip", 0.65, 12), ("ldp", 0.5, 8)],
+)
+def test_section_4_2_as_published_does_not_always_satisfy(adult, notion, lam, broken):
+    """docs/explanation/corrections.md, 'On the lift': on Adult, epsilon from 0.25 to 8."""
+    budgets = [k / 4 for k in range(1, 33)]
+    asked = {"mechanisms": ["subset-merging"], "notions": [notion], "lams": [lam]}
+    if notion == "ldp":
+        del asked["lams"]
+    asked["epsilons"] = budgets
+    published = compare(adult, **asked, as_published=True)
+    assert len(published.rows) == len(budgets)
+    assert sum(not row.satisfied for row in published.rows) == broken
+    assert all(row.satisfied for row in compare(adult, **asked).rows)

@@ -8,17 +8,22 @@ from itertools import product
 
 import numpy as np
 import pytest
-from blurring import BlurringPolicy, blurred_measure, leakage_bound, preimage_epsilon
-from boxes import Boxes, correct, finite_problem, is_consistent, performance
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from indistinguishability import box_difference, linear_levels
 
 from mechdesign.nonstochastic import (
     JointRange,
     TestingProblem,
 )
-from mechdesign.nonstochastic.hypothesis import size
+from mechdesign.nonstochastic.blurring import (
+    BlurringPolicy,
+    blurred_measure,
+    leakage_bound,
+    preimage_epsilon,
+)
+from mechdesign.nonstochastic.boxes import Boxes
+from mechdesign.nonstochastic.hypothesis import finite_problem, size
+from mechdesign.nonstochastic.indistinguishability import box_difference, linear_levels
 from tests.oracles.nonstochastic import (
     accuracy,
     best_accuracy,
@@ -61,13 +66,13 @@ def test_theorems_1_and_2_over_all_tests(pairs, holds):
         right = {
             y for y, answer in zip(ys, answers, strict=True) if possible[y] == {answer}
         }
-        assert correct(problem, accepted) == right
+        assert problem.correct(accepted) == right
         reached = math.log2(len(right)) if right else -math.inf
-        assert performance(problem, accepted) == reached
+        assert problem.performance(accepted) == reached
         consistent = all(
             answer in possible[y] for y, answer in zip(ys, answers, strict=True)
         )
-        assert is_consistent(problem, accepted) == consistent
+        assert problem.is_consistent(accepted) == consistent
         assert reached <= problem.performance_bound
         if consistent:
             assert reached == problem.performance_bound
@@ -78,9 +83,9 @@ def test_theorems_1_and_2_over_all_tests(pairs, holds):
 @given(segments, segments, segments)
 def test_theorem_2_on_the_line(null, alternative, accepted):
     problem = TestingProblem(null, alternative)
-    assert performance(problem, accepted) <= problem.performance_bound
-    assert performance(problem, null) == problem.performance_bound
-    assert not size(correct(problem, accepted) - problem.telling)
+    assert problem.performance(accepted) <= problem.performance_bound
+    assert problem.performance(null) == problem.performance_bound
+    assert not size(problem.correct(accepted) - problem.telling)
 
 
 @given(st.one_of(problems, st.builds(TestingProblem, segments, segments)))

@@ -7,14 +7,15 @@ import math
 from fractions import Fraction
 
 import pytest
-from blurring import leakage_bound
-from boxes import Boxes, finite_problem, is_consistent, performance
 
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import (
     JointRange,
     TestingProblem,
 )
+from mechdesign.nonstochastic.blurring import leakage_bound
+from mechdesign.nonstochastic.boxes import Boxes
+from mechdesign.nonstochastic.hypothesis import finite_problem
 from mechdesign.nonstochastic.policy import reporting_policy
 from tests.oracles.nonstochastic import (
     accuracy,
@@ -35,13 +36,13 @@ def test_example_2_heights_with_a_measurement_error():
     midpoint = Boxes.interval(90, 150)
     assert HEIGHTS.unit == "nats"
     assert HEIGHTS.ambiguous == Boxes.interval(140, 160)
-    assert is_consistent(HEIGHTS, midpoint)
+    assert HEIGHTS.is_consistent(midpoint)
     assert (
-        performance(HEIGHTS, midpoint)
+        HEIGHTS.performance(midpoint)
         == HEIGHTS.performance_bound
         == pytest.approx(math.log(150))
     )
-    assert performance(HEIGHTS, midpoint) - math.log(170) == pytest.approx(
+    assert HEIGHTS.performance(midpoint) - math.log(170) == pytest.approx(
         -0.1251, abs=1e-4
     )
     doubled = TestingProblem(Boxes.interval(80, 170), Boxes.interval(130, 270))
@@ -52,9 +53,9 @@ def test_example_2_heights_with_a_measurement_error():
 
 def test_a_test_that_says_the_impossible_is_not_consistent_and_loses():
     everything = HEIGHTS.outputs
-    assert not is_consistent(HEIGHTS, everything)
-    assert performance(HEIGHTS, everything) == pytest.approx(math.log(50))
-    assert is_consistent(HEIGHTS, HEIGHTS.null)
+    assert not HEIGHTS.is_consistent(everything)
+    assert HEIGHTS.performance(everything) == pytest.approx(math.log(50))
+    assert HEIGHTS.is_consistent(HEIGHTS.null)
 
 
 def test_theorem_2_holds_with_equality():
@@ -63,7 +64,7 @@ def test_theorem_2_holds_with_equality():
     """
     discrete = TestingProblem(frozenset("ab"), frozenset("bc"))
     for problem in (HEIGHTS, discrete):
-        assert performance(problem, problem.null) == problem.performance_bound
+        assert problem.performance(problem.null) == problem.performance_bound
 
 
 def test_proposition_1_fails_and_its_correction_is_tight():

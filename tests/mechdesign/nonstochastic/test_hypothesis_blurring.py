@@ -7,14 +7,18 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from blurring import BlurringPolicy, blurred_measure, preimage_epsilon
-from boxes import Boxes
 
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import (
     JointRange,
     TestingProblem,
 )
+from mechdesign.nonstochastic.blurring import (
+    BlurringPolicy,
+    blurred_measure,
+    preimage_epsilon,
+)
+from mechdesign.nonstochastic.boxes import Boxes
 from tests.oracles.nonstochastic import accuracy
 from tests.oracles.spaces import from_function
 

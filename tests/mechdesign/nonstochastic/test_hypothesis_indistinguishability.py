@@ -6,14 +6,14 @@ import math
 from fractions import Fraction
 
 import pytest
-from indistinguishability import (
+
+from mechdesign.core.errors import InputError
+from mechdesign.nonstochastic.indistinguishability import (
     averaging_leakage,
     box_difference,
     individual_leakage,
     linear_levels,
 )
-
-from mechdesign.core.errors import InputError
 from tests.oracles.nonstochastic import (
     finite_difference,
     is_indistinguishable,

@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from boxes import Boxes
 
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic import (
@@ -22,6 +21,7 @@ from mechdesign.nonstochastic import (
     symmetric_leakage,
     zero_error,
 )
+from mechdesign.nonstochastic.boxes import Boxes
 from mechdesign.nonstochastic.zero_error import fractional_cover, theta_bound
 from solvers.errors import BackendFailure
 from solvers.programs.theta import theta_matrix

@@ -10,12 +10,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from boxes import finite_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.nonstochastic import JointRange, policy, reporting_policy
+from mechdesign.nonstochastic.hypothesis import finite_problem
 
 
 @st.composite

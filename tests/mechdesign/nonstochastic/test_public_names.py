@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,14 @@ import pytest
 import mechdesign.nonstochastic as ns
 
 PUBLIC = [
+    "BlurredMeasure",
+    "BlurringPolicy",
+    "Boxes",
+    "blurred_measure",
+    "box_difference",
+    "finite_problem",
+    "linear_levels",
+    "preimage_epsilon",
     "FibreCertificate",
     "JointRange",
     "LinearQuery",
@@ -71,6 +80,14 @@ def test_no_public_name_is_hidden_by_a_module_of_the_same_name():
     assert {module.name for module in pkgutil.iter_modules(ns.__path__)} & set(
         PUBLIC
     ) == set()
+
+
+def test_every_public_name_is_in_the_reference():
+    page = Path(__file__).parents[3] / "docs" / "reference" / "api-ranges.md"
+    listed = re.findall(
+        r"^::: mechdesign\.nonstochastic\.(\w+)$", page.read_text("utf-8"), re.M
+    )
+    assert sorted(listed) == sorted(ns.__all__)
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import boxes
 import pytest
-from boxes import Boxes
 
 from mechdesign.core.errors import InputError
+from mechdesign.nonstochastic import boxes
+from mechdesign.nonstochastic.boxes import Boxes
 from tests.oracles.measured_ranges import (
     MeasuredRange,
     box_space,

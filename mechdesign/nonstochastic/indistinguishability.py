@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from boxes import read_interval
-
 from mechdesign.core.errors import InputError
 from mechdesign.core.rationals import fraction_of
+from mechdesign.nonstochastic.boxes import read_interval
 from mechdesign.nonstochastic.domains import check_whole
 from mechdesign.nonstochastic.output_budgets import outputs_allowed
 
@@ -28,7 +27,10 @@ LARGEST_LEVELS = 1_000_000
 
 @dataclass(frozen=True)
 class LinearLevels:
-    """How many levels a uniform quantiser of a linear query may have."""
+    """How many levels a uniform quantiser of a linear query may have.
+
+    `ratio` is w / d: the length of the query's range over the most that one individual moves it.
+    """
 
     levels: int
     ratio: Fraction
@@ -106,7 +108,9 @@ def box_difference(coefficients: Iterable[Any], bounds: Any, levels: int) -> int
 
 
 def _slide(shift: Fraction, levels: int) -> int:
-    """Largest symmetric difference of the cells touched by [a, a + levels - shift], 0 <= a <= shift."""
+    """Largest symmetric difference of the cells that [a, a + levels - shift] touches as a goes from
+    0 to shift.
+    """
     length = levels - shift
     landings = (k - length for k in range(math.ceil(length), levels + 1))
     starts = sorted({shift, *map(Fraction, range(math.floor(shift) + 1)), *landings})
@@ -129,6 +133,52 @@ def _slide(shift: Fraction, levels: int) -> int:
     return best
 
 
+def levels_record(
+    coefficients: Sequence[Any],
+    bounds: Any,
+    *,
+    epsilon: object = None,
+    levels: int | None = None,
+) -> dict[str, Any]:
+    """The most levels within a budget, or the outputs that one individual shifts at some levels.
+
+    Parameters
+    ----------
+    coefficients, bounds
+        As for `linear_levels`.
+    epsilon
+        Budget in bits; the levels are then the most that it allows.
+    levels
+        Levels to measure, if no budget is given.
+
+    Returns
+    -------
+    A record with levels, the ratio w / d, the outputs that differ at most, their logarithm
+    (`epsilon`, the smallest budget that these levels keep, in bits) and the levels that Theorem 5
+    grants as it is printed (None without a budget).
+    """
+    published = None
+    if epsilon is not None:
+        choice = linear_levels(epsilon, coefficients, bounds)
+        levels = choice.levels
+        budget = float(fraction_of(epsilon))
+        published = max(1, math.floor(choice.ratio * Fraction(2 ** (budget - 1) - 1)))
+    else:
+        choice = linear_levels(0, coefficients, bounds)
+    if levels is None:
+        raise InputError("a budget (epsilon) or a number of levels is needed")
+    differing = box_difference(coefficients, bounds, levels)
+    return {
+        "individuals": len(coefficients),
+        "levels": levels,
+        "ratio": float(choice.ratio),
+        "outputs_that_differ": differing,
+        "epsilon": math.log2(differing) if differing else 0.0,
+        "budget": None if epsilon is None else float(fraction_of(epsilon)),
+        "published_levels": published,
+    }
+
+
 def averaging_leakage(n: int, levels: int) -> float:
     """L0(X;Y) of the quantised mean of n values in [0, 1], X being all of them (nats).
 
@@ -148,8 +198,9 @@ def averaging_leakage(n: int, levels: int) -> float:
 
 
 def individual_leakage(n: int, levels: int) -> float:
-    """L0(X_i;Y) of the quantised mean of n values in [0, 1], for one of them: max(0, ln(q/n)) (nats).
+    """L0(X_i;Y) of the quantised mean of n values in [0, 1], for one of them (nats).
 
-    In an end cell each value lies in [0, min(1, n / levels)]; no other cell tells more.
+    It is max(0, ln(q / n)): in an end cell each value lies in [0, min(1, n / levels)], and no other
+    cell tells more.
     """
     return max(0.0, math.log(check_whole("levels", levels) / check_whole("n", n)))

@@ -1,9 +1,9 @@
 """The blurring policy against a hypothesis, and how private it really is.
 
-Farokhi 2020, Theorem 4: where the hypothesis is x_i >= g(x_-i), report g(x_-i) instead of every x_i within 1/rho of it.
-The theorem measures outputs by Lebesgue measure, under which the blurred strip is a surface of measure zero and nothing
-is gained. Here they are measured by their pre-images in X, and a fibre of the strip counts only if both hypotheses
-occur in it.
+Farokhi 2020, Theorem 4: where the hypothesis is x_i >= g(x_-i), report g(x_-i) instead of every x_i
+within 1/rho of it. The theorem measures outputs by Lebesgue measure, under which the blurred strip
+is a surface of measure zero and nothing is gained. Here they are measured by their pre-images in X,
+and a fibre of the strip counts only if both hypotheses occur in it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from boxes import finite_problem, read_box
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import quoted
-from mechdesign.nonstochastic import JointRange
-from mechdesign.nonstochastic.ranges import log_ratio
+from mechdesign.nonstochastic.boxes import read_box
+from mechdesign.nonstochastic.hypothesis import finite_problem
+from mechdesign.nonstochastic.ranges import JointRange, log_ratio
 
 Points = NDArray[np.float64]
 Boundary = Callable[[Points], Any]
@@ -68,7 +68,8 @@ class BlurringPolicy:
         table = np.asarray(points, dtype=np.float64)
         if table.ndim != 2 or table.shape[1] <= self.coordinate:
             raise InputError(
-                f"points must have shape (N, n) with n above coordinate {self.coordinate}, not {table.shape}"
+                f"points must have shape (N, n) with n above coordinate {self.coordinate}, not "
+                f"{table.shape}"
             )
         if not bool(np.isfinite(table).all()):
             raise InputError("points must be finite numbers; drop NaN and infinities")
@@ -173,7 +174,8 @@ def blurred_measure(
     signs = np.asarray(monotone)
     if signs.shape != (len(others),) or not bool(np.isin(signs, (-1, 1)).all()):
         raise InputError(
-            f"monotone must hold +1 (rises) or -1 (falls) for each of the {len(others)} other coordinate(s)"
+            f"monotone must hold +1 (rises) or -1 (falls) for each of the {len(others)} other "
+            "coordinate(s)"
         )
     total = math.prod((high - low for low, high in box), start=Fraction(1))
     if total == 0:
@@ -210,7 +212,10 @@ def blurred_measure(
 
 
 def _within(limit: Points, low: float, high: float, radius: float) -> Points:
-    """Length of [low, high] within `radius` of the boundary: concave in the boundary where positive."""
+    """Length of [low, high] within `radius` of the boundary.
+
+    It is concave in the boundary where it is positive.
+    """
     return np.maximum(
         np.minimum(high, limit + radius) - np.maximum(low, limit - radius), 0.0
     )
@@ -283,7 +288,8 @@ def leakage_bound(epsilon: object, unit: str = "nats") -> float:
     """What epsilon-privacy promises of L0(Y;H): log((1 + epsilon) / epsilon), tight.
 
     The paper's Proposition 1, -log(1 - e^-epsilon), is false: Y = [0, 1] with [[Y|p1]] = [0.5, 1]
-    has epsilon = 1 and L0 = log 2 > 0.459. Its proof takes Priv >= epsilon for Priv >= log(1 + epsilon).
+    has epsilon = 1 and L0 = log 2 > 0.459. Its proof takes Priv >= epsilon for
+    Priv >= log(1 + epsilon).
     """
     value = read_epsilon(epsilon)
     if unit not in ("nats", "bits"):

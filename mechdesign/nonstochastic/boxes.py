@@ -1,4 +1,4 @@
-"""Continuous ranges: finite unions of intervals and boxes, with exact Lebesgue measure.
+"""Ranges of real vectors: finite unions of intervals and boxes, with exact Lebesgue measure.
 
 A region is kept up to sets of measure zero: boundaries belong to nobody, and a box without volume
 (a point, a surface) contributes nothing. That is all that entropies, leakages and test
@@ -9,7 +9,7 @@ mask over a compressed grid with rational edges, so lengths and measures are exa
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -22,10 +22,6 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.rationals import fraction_of
-from mechdesign.core.wording import quoted
-from mechdesign.nonstochastic import JointRange, TestingProblem
-from mechdesign.nonstochastic.hypothesis import size
-from mechdesign.nonstochastic.ranges import log_ratio
 
 LARGEST_GRID = 20_000_000
 """Cells of a compressed grid: 20 MB as a mask; beyond it the boxes are too tangled for a laptop."""
@@ -36,7 +32,7 @@ Mask = NDArray[np.bool_]
 
 
 def read_interval(name: str, interval: Any) -> tuple[Fraction, Fraction]:
-    """Return the endpoints of a closed interval as exact rationals; a float is what its bits say."""
+    """The endpoints of a closed interval as exact rationals; a float is what its bits say."""
     ends = list(interval) if isinstance(interval, tuple | list | np.ndarray) else []
     if len(ends) != 2:
         raise InputError(f"{name} must be a pair (low, high), not {interval!r}")
@@ -98,7 +94,7 @@ class Boxes:
 
     @classmethod
     def interval(cls, low: Any, high: Any) -> Boxes:
-        """The interval [low, high]; endpoints may be integers, floats, Fractions or decimal text."""
+        """The interval [low, high]; the ends are integers, floats, Fractions or decimal text."""
         return cls.union([[(low, high)]])
 
     @classmethod
@@ -135,7 +131,10 @@ class Boxes:
 
     @classmethod
     def _simplified(cls, edges: Edges, mask: Mask) -> Boxes:
-        """Without the edges that separate equal slices, so that equal sets have equal descriptions."""
+        """Without the edges that separate equal slices.
+
+        So equal sets have equal descriptions.
+        """
         kept: list[tuple[Fraction, ...]] = []
         for axis, cuts in enumerate(edges):
             if not mask.any():
@@ -161,7 +160,7 @@ class Boxes:
         return Fraction(amounts)
 
     def _on(self, edges: Edges) -> Mask:
-        """The mask on a grid whose edges include the own ones; outside of these there is nothing."""
+        """The mask on a grid whose edges include the own ones; nothing lies outside of these."""
         places = [
             [bisect_right(own, edge) for edge in axis[:-1]]
             for own, axis in zip(self.edges, edges, strict=True)
@@ -171,8 +170,8 @@ class Boxes:
     def _combine(self, other: Boxes, operation: Callable[[Mask, Mask], Mask]) -> Boxes:
         if len(self.edges) != len(other.edges):
             raise InputError(
-                f"regions of {len(self.edges)} and {len(other.edges)} coordinates cannot be combined; "
-                "give both the same coordinates"
+                f"regions of {len(self.edges)} and {len(other.edges)} coordinates cannot be "
+                "combined; give both the same coordinates"
             )
         edges = tuple(
             tuple(sorted({*a, *b}))
@@ -205,43 +204,3 @@ class Boxes:
 
     def __repr__(self) -> str:
         return f"Boxes({len(self.edges)} coordinate(s), measure {self.measure})"
-
-
-def correct(problem: TestingProblem[Any], accepted: Any) -> Any:
-    """The outputs at which the test is correct that says p0 at those `accepted`, and p1 elsewhere (Definition 1)."""
-    for_null = accepted & (problem.null - problem.alternative)
-    return for_null | ((problem.alternative - problem.null) - accepted)
-
-
-def is_consistent(problem: TestingProblem[Any], accepted: Any) -> bool:
-    """Whether the test says each hypothesis only where it is possible (Definition 2)."""
-    wrong_null = (accepted & problem.outputs) - problem.null
-    wrong_alternative = (problem.outputs - accepted) - problem.alternative
-    return not size(wrong_null) and not size(wrong_alternative)
-
-
-def performance(problem: TestingProblem[Any], accepted: Any) -> float:
-    """Log of the size of the set where the test is correct, -inf if it is empty (bits or nats)."""
-    return log_ratio(size(correct(problem, accepted)), problem.unit)
-
-
-def finite_problem(
-    joint: JointRange, hypothesis: Callable[[Any], bool] | Mapping[Hashable, bool]
-) -> TestingProblem[frozenset[Hashable]]:
-    """The testing problem of a discrete policy: `hypothesis` says for each x whether p0 holds.
-
-    Raises
-    ------
-    InputError
-        If a symbol of X has no hypothesis, or one of the two never occurs.
-    """
-    if isinstance(hypothesis, Mapping):
-        for x in joint.x_symbols:
-            if x not in hypothesis:
-                raise InputError(f"the hypothesis says nothing about {quoted(x)}")
-        hypothesis = hypothesis.__getitem__
-    sides: tuple[set[Hashable], set[Hashable]] = set(), set()
-    holds = [bool(hypothesis(x)) for x in joint.x_symbols]
-    for i, j in zip(joint.rows.tolist(), joint.columns.tolist(), strict=True):
-        sides[holds[i]].add(joint.y_symbols[j])
-    return TestingProblem(frozenset(sides[True]), frozenset(sides[False]))
