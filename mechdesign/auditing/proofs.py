@@ -30,6 +30,7 @@ for `costs` and `cells`, which say what the stated cost is a cost of.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -46,14 +47,17 @@ from mechdesign.channel.record import RELATIVE
 from mechdesign.core.balls import FIRST_BITS, lower, precision, quotient_above, upper
 from mechdesign.core.errors import InputError
 from mechdesign.core.rationals import fraction_of
+from mechdesign.core.wording import quoted
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import numbers_of
 
 Array = NDArray[np.float64]
+Places = NDArray[np.int64]
 
 ERROR = 2.0**-50
-"""Error of a term of E, relative to its modulus: it is a product of a few numbers that are each
-rounded once (2^-53), and every addition rounds the sum once more. It is taken for every term."""
+"""Error of a term of E, relative to its largest modulus in the column: it is a product of a few
+numbers that are each rounded once (2^-53), and every addition rounds the sum once more. It is taken
+for every term."""
 
 FURTHER_TERMS = 8
 """Operations beside those of lifts and cells."""
@@ -202,7 +206,7 @@ class _Stratum:
     demands: Sequence[Demand]
     joint: Joint
     proof: CostProof
-    members: NDArray[np.int64]
+    members: Places
     costs: _Costs
 
     def least(
@@ -220,15 +224,16 @@ class _Stratum:
             weights = alpha + rho
         prices = np.array(self.proof.prices)[outputs]
         constant = prices - (alpha * ends).sum(axis=0)
-        size = np.abs(prices) + (np.abs(alpha) * ends).sum(axis=0)
+        size = self.costs.largest + np.abs(prices) + (np.abs(alpha) * ends).sum(axis=0)
+        size += lifts.max(axis=1) @ np.abs(weights)
         error = ERROR * (len(lifts) + self.costs.terms + FURTHER_TERMS)
         least = np.full(len(self.members), np.inf)
         own = np.zeros(len(self.members))
         place = {int(x): k for k, x in enumerate(self.members)}
         for part in _chunks(len(self.members), len(outputs)):
-            cost, cost_size = self.costs.block(self.members, outputs[part])
-            sizes = cost_size + size[part] + lifts.T @ np.abs(weights[:, part])
-            block = cost - constant[part] - lifts.T @ weights[:, part] - error * sizes
+            block = self.costs.block(self.members, outputs[part])
+            block -= lifts.T @ weights[:, part]
+            block -= constant[part] + error * size[part]
             for k, y in enumerate(outputs[part].tolist()):
                 own[place[y]] = block[place[y], k]
                 for x in forbidden.get(y, ()):
@@ -356,25 +361,21 @@ def _exp_below(value: float) -> float:
 
 
 class _Costs:
-    """d(x, y) in doubles, with the moduli of the terms of each; `terms` is their number."""
+    """d(x, y) in doubles: sums of `terms` terms, whose moduli sum to at most `largest`."""
 
     terms = 2
+    largest = 1.0
 
-    def block(
-        self, inputs: NDArray[np.int64], outputs: NDArray[np.int64]
-    ) -> tuple[Array, Array]:
-        """Costs (i, o) of these symbols, and the sums of the moduli of their terms."""
+    def block(self, inputs: Places, outputs: Places) -> Array:
+        """New array (i, o) of the costs of these symbols."""
         raise NotImplementedError
 
 
 class _Truth(_Costs):
     """1 for every change."""
 
-    def block(
-        self, inputs: NDArray[np.int64], outputs: NDArray[np.int64]
-    ) -> tuple[Array, Array]:
-        cost = (inputs[:, None] != outputs[None, :]).astype(np.float64)
-        return cost, cost
+    def block(self, inputs: Places, outputs: Places) -> Array:
+        return (inputs[:, None] != outputs[None, :]).astype(np.float64)
 
 
 class _Matrix(_Costs):
@@ -382,78 +383,69 @@ class _Matrix(_Costs):
 
     def __init__(self, matrix: Array) -> None:
         self._matrix = matrix
+        self.largest = float(np.abs(matrix).max())
 
-    def block(
-        self, inputs: NDArray[np.int64], outputs: NDArray[np.int64]
-    ) -> tuple[Array, Array]:
-        cost = self._matrix[np.ix_(inputs, outputs)]
-        return cost, np.abs(cost)
+    def block(self, inputs: Places, outputs: Places) -> Array:
+        return self._matrix[np.ix_(inputs, outputs)]
 
 
 class _Distance(_Costs):
     """Distances of exact numbers: integers over one unit, so that each is rounded once."""
 
     def __init__(self, numbers: Sequence[Fraction], *, squared: bool) -> None:
-        self._unit = int(
-            np.lcm.reduce([number.denominator for number in numbers], dtype=object)
-        )
+        self._unit = math.lcm(*(number.denominator for number in numbers))
         self._numbers = np.array(
             [int(number * self._unit) for number in numbers], dtype=object
         )
         self._squared = squared
+        ends = np.array([self._numbers.argmin(), self._numbers.argmax()])
+        self.largest = float(self.block(ends, ends).max())
 
-    def block(
-        self, inputs: NDArray[np.int64], outputs: NDArray[np.int64]
-    ) -> tuple[Array, Array]:
+    def block(self, inputs: Places, outputs: Places) -> Array:
         apart = np.abs(np.subtract.outer(self._numbers[inputs], self._numbers[outputs]))
         unit = self._unit
         if self._squared:
             apart, unit = apart * apart, unit * unit
-        values = [value / unit for value in apart.ravel().tolist()]
-        cost = np.array(values).reshape(apart.shape)
-        return cost, cost
+        values: list[float] = [int(value) / unit for value in apart.ravel()]
+        return np.array(values).reshape(apart.shape)
 
 
 class _Cells(_Costs):
     """Weights of the cells that differ, and distances of places."""
 
     def __init__(self, cells: Sequence[CellCost], joint: Joint) -> None:
-        self._parts: list[tuple[float, Array | NDArray[np.int64], bool]] = []
+        self._weighed: list[tuple[float, NDArray[np.int32]]] = []
+        self._placed: list[Array] = []
         self.terms = 2 * len(cells) + 2
+        self.largest = 0.0
         for cell in cells:
             if cell.column not in joint.useful.columns:
                 raise InputError(
-                    f"the proof is of another table: it has a column {cell.column!r}"
+                    f"the proof is of another table: it has a column {quoted(cell.column)}"
                 )
             k = joint.useful.columns.index(cell.column)
             texts = [symbol[k] for symbol in joint.useful.symbols]
             if cell.places is None:
-                codes = np.unique(np.array(texts, dtype=object), return_inverse=True)[1]
-                self._parts.append((cell.weight, codes, False))
+                code_of: dict[str, int] = {}
+                codes = [code_of.setdefault(text, len(code_of)) for text in texts]
+                self._weighed.append((cell.weight, np.array(codes, dtype=np.int32)))
+                self.largest += cell.weight
                 continue
-            missing = set(texts) - cell.places.keys()
-            if missing:
+            if set(texts) - cell.places.keys():
                 raise InputError(
                     "the proof is of another table: a cell has no place in it"
                 )
             places = np.array([cell.places[text] for text in texts])
-            self._parts.append((1.0, places, True))
+            self._placed.append(places)
+            self.largest += 2.0 * float(np.abs(places).max())
 
-    def block(
-        self, inputs: NDArray[np.int64], outputs: NDArray[np.int64]
-    ) -> tuple[Array, Array]:
+    def block(self, inputs: Places, outputs: Places) -> Array:
         cost = np.zeros((len(inputs), len(outputs)))
-        size = np.zeros((len(inputs), len(outputs)))
-        for weight, values, has_places in self._parts:
-            here, there = values[inputs][:, None], values[outputs][None, :]
-            if has_places:
-                cost += np.abs(here - there)
-                size += np.abs(here) + np.abs(there)
-            else:
-                differs = weight * (here != there)
-                cost += differs
-                size += differs
-        return cost, size
+        for weight, codes in self._weighed:
+            cost += weight * (codes[inputs][:, None] != codes[outputs][None, :])
+        for places in self._placed:
+            cost += np.abs(places[inputs][:, None] - places[outputs][None, :])
+        return cost
 
 
 def _costs_of(channel: Channel, joint: Joint, proof: CostProof) -> _Costs:
