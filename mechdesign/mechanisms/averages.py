@@ -139,11 +139,7 @@ def for_average(
     # The record has each budget beside what the integers leak.
     achieved: list[AverageBudget] = []
     for budget, verdict in zip(budgets, verdicts, strict=True):
-        achieved.append(
-            AverageBudget(
-                measure=budget.measure, budget=budget.budget, achieved=verdict.leakage
-            )
-        )
+        achieved.append(budget.model_copy(update={"achieved": verdict.leakage}))
     return with_averages(design, achieved)
 
 
@@ -157,10 +153,14 @@ def _optimum(
     alone: bool,
 ) -> AverageOptimum:
     """The optimum at budgets reduced by a share; its bound is raised to that of the whole ones."""
+    gains: Array | None = None
     whole: dict[str, float] = {}
     reduced: dict[str, float] = {}
     for budget in budgets:
-        most = in_solver_unit(budget.measure, budget.budget, rules.joint)
+        exact = budget.exact_gains
+        if exact:
+            gains = np.array([[float(gain) for gain in row] for row in exact])
+        most = in_solver_unit(budget.measure, budget.budget, rules.joint, exact)
         whole[budget.measure] = most
         reduced[budget.measure] = (1.0 - share) * most
     inner, outer = posterior_sets(rules, alone=alone)
@@ -175,6 +175,7 @@ def _optimum(
             reduced,
             inner=inner,
             outer=outer,
+            gains=gains,
             tolerance=tolerance,
             time_limit=seconds_of(search),
             start=start_points,

@@ -18,7 +18,9 @@ Array = NDArray[np.float64]
 
 
 def cell_vertices(given: Array, s: int) -> list[Array]:
-    """Vertices of the posteriors at which s is the likeliest; `given` is P(s|x)."""
+    """Vertices of the posteriors at which the guess s gains most; `given` is what each guess gains
+    at x, P(s|x) where right guesses are counted.
+    """
     n = given.shape[1]
     others = [t for t in range(len(given)) if t != s]
     # All inequalities row.v >= 0: coordinates first, then the comparisons.
@@ -34,12 +36,30 @@ def cell_vertices(given: Array, s: int) -> list[Array]:
     return found
 
 
-def most_information(joint: Array, success: float) -> float:
-    """The largest I(X;Y) in nats with guesses right at most this often."""
+def vulnerability(prior: Array, channel: Array, gains: Array) -> float:
+    """The posterior g-vulnerability sum_y max_w sum_x pi_x C_xy g(w, x) (Alvim et al. 2012).
+
+    `channel` is C from secrets to outputs, as libqif has it.
+    """
+    best = 0.0
+    for y in range(channel.shape[1]):
+        best += max(
+            sum(prior[x] * channel[x, y] * row[x] for x in range(len(prior)))
+            for row in gains
+        )
+    return best
+
+
+def most_information(joint: Array, success: float, gains: Array | None = None) -> float:
+    """The largest I(X;Y) in nats with guesses right at most this often, or with at most this gain
+    on average.
+    """
     p = joint.sum(axis=0)
     given = joint / p
+    if gains is not None:
+        given = gains @ given
     vertices: list[Array] = []
-    for s in range(len(joint)):
+    for s in range(len(given)):
         vertices += cell_vertices(given, s)
     v = np.array(vertices)
     logs = np.log(np.where(v > 1e-15, v, 1.0))

@@ -82,7 +82,10 @@ def test_nothing_is_hidden_where_one_side_never_occurs_near_the_border(run, tabl
             "there is no column 'limits'; did you mean 'limit'?",
         ),
         (("--x", "weight", "--border", "limit", "--within", "0"), "must be positive"),
-        (("--x", "weight", "--border", "limit", "--within", "x"), "within: 'x' is not a number"),
+        (
+            ("--x", "weight", "--border", "limit", "--within", "x"),
+            "within: 'x' is not a number",
+        ),
     ],
 )
 def test_a_blur_that_cannot_be(run, table, arguments, message):
