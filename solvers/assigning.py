@@ -122,7 +122,7 @@ def assign(
     problem.check()
     end = math.inf
     if time_limit is not None:
-        end = time.monotonic() + time_limit
+        end = time.process_time() + time_limit
     if proof is None:
         proof = problem
     # In units of the cost; doubles prove no smaller share than `LEAST_GAP`.
@@ -137,7 +137,7 @@ def assign(
     mask = (support > SUPPORT) & problem.open
     # Floors are on the diagonal, so its pairs are variables in any case.
     np.fill_diagonal(mask, np.diagonal(problem.open))
-    if method == "auto" and mask.sum() <= MOST_CANDIDATES and time.monotonic() < end:
+    if method == "auto" and mask.sum() <= MOST_CANDIDATES and time.process_time() < end:
         # Where this fails, the interior solution is returned, if there is one.
         with suppress(BackendFailure):
             basic = vertex(problem, proof, mask, aim=aim, end=end, bound=bound)
@@ -194,7 +194,7 @@ class _PairGeneration:
         while True:
             all_pairs = bool(pairs[problem.open].all())
             support, reduced, reached = self._solve(pairs, all_pairs, goal)
-            if all_pairs or time.monotonic() >= self._end or self._is_closed():
+            if all_pairs or time.process_time() >= self._end or self._is_closed():
                 return support
             # A pair gains if it is cheaper than the cheapest one that its row has so far.
             gains = reduced - np.where(pairs, reduced, np.inf).min(axis=1)[:, None]
@@ -257,7 +257,7 @@ class _PairGeneration:
             reached = is_usable and abs(cost - lower) <= goal
             # A bound above the dearest assignment: these pairs alone allow none.
             is_impossible = lower > self._worst
-            if reached or is_impossible or time.monotonic() >= self._end:
+            if reached or is_impossible or time.process_time() >= self._end:
                 break
         return support, reduced, reached
 

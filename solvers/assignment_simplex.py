@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from solvers import assignment
 from solvers.assignment import Assigned, Assignment, Multipliers
 from solvers.errors import BackendFailure, EmptyPolytope
+from solvers.pace import passing
 from solvers.points import Array
 from solvers.programs.highs import SHARP, highs_with, set_options
 
@@ -85,7 +86,7 @@ def vertex(
         xs = order.ravel()
         ys = np.tile(np.arange(problem.n), len(order))
         new = waiting[xs, ys] < 0.0
-        late = rounds == MOST_ROUNDS - 1 or time.monotonic() >= end
+        late = rounds == MOST_ROUNDS - 1 or time.process_time() >= end
         if cost - bound <= aim or late or not new.any():
             return Assigned(shares, cost, bound, multipliers, "simplex")
         xs = xs[new]
@@ -243,7 +244,7 @@ class Program:
         """Run HiGHS, in `OTHER_WAYS` where it fails."""
         highs = self._highs
         if end < math.inf:
-            left = max(end - time.monotonic(), 0.0)
+            left = passing(end - time.process_time())
             # HiGHS counts the time of all runs of one object together.
             highs.setOptionValue("time_limit", highs.getRunTime() + left)
         highs.run()

@@ -88,7 +88,7 @@ def assign_uncertain(
     pulled into the set, towards columns that tell nothing: so the search may end at any time.
     """
     problem.check()
-    started = time.monotonic()
+    started = time.process_time()
     end = math.inf
     if time_limit is not None:
         end = started + time_limit
@@ -148,7 +148,7 @@ class _Cutting:
     def run_while_closing(self, end: float) -> None:
         """Rounds until `end`, or until they close too little of the gap."""
         self.run(end, FIRST_ROUNDS)
-        while not self.is_done and time.monotonic() < end:
+        while not self.is_done and time.process_time() < end:
             before = self._gap()
             self.run(end, REVIEW)
             # Without an assignment there is no gap yet, and nothing to hope for.
@@ -156,7 +156,7 @@ class _Cutting:
                 return
 
     def run(self, end: float, most: int) -> None:
-        """Rounds until the gap is closed, `end` (of `time.monotonic`) or the most rounds."""
+        """Rounds until the gap is closed, `end` (of `time.process_time`) or the most rounds."""
         program = self._program
         for _ in range(most):
             try:
@@ -183,7 +183,7 @@ class _Cutting:
             if is_inside or self._is_closed():
                 self.is_done = True
                 return
-            if time.monotonic() >= end:
+            if time.process_time() >= end:
                 return
             for y, cuts in broken:
                 program.add_cuts(y, cuts)

@@ -34,7 +34,7 @@ def first_columns(problem: AverageProblem, start: Points | None, end: float) -> 
 
     All but P(x) are left out where they lie outside the inner polytope. With one, the outputs of
     the channel that keeps most in it come last; their search takes a share of the time until `end`,
-    on the clock of `time.monotonic`.
+    on the clock of `time.process_time`.
     """
     units = Points.units(np.arange(len(problem.point)), len(problem.point))
     # This order counts: the first channels of both goals (`average_goals`) rely on it.
@@ -86,6 +86,6 @@ def _informative(problem: AverageProblem, end: float) -> Points:
         problem.inner,
         problem.point,
         gap=INFORMATIVE_GAP,
-        time_limit=INFORMATIVE_SHARE * (end - time.monotonic()),
+        time_limit=INFORMATIVE_SHARE * (end - time.process_time()),
     )
     return envelope.points

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solvers.pace import passing
 from solvers.points import Array, Points
 from solvers.programs.highs import SHARP, highs_with
 
@@ -108,7 +109,7 @@ class Master:
         """Go on from the last basis, once more from nothing where that fails; None if both fail."""
         highs = self._highs
         for _ in range(2):
-            limit = highs.getRunTime() + max(seconds, 0.1)
+            limit = highs.getRunTime() + passing(max(seconds, 0.1))
             highs.setOptionValue("time_limit", limit)
             highs.run()
             if highs.getModelStatus() == self._optimal:

@@ -109,7 +109,7 @@ class PairSearch:
         columns: int,
     ) -> SearchResult:
         """As `ConcaveSearch.run`."""
-        end = time.monotonic() + time_limit
+        end = time.process_time() + time_limit
         # Single symbols first: their entropy is zero.
         leakage, _ = self._problem.charged(self._lifts, self._multipliers)
         alone = leakage - prices
@@ -125,7 +125,7 @@ class PairSearch:
         status = SearchStatus.DONE
         nodes = 0
         while len(intervals):
-            if time.monotonic() > end:
+            if time.process_time() > end:
                 status = SearchStatus.TIME_LIMIT
                 # What is left is bounded by the intervals as they stand.
                 least, _ = self._bounds(prices, intervals)

@@ -67,7 +67,7 @@ def search_average(
         raise InvalidOption(f"tolerance ({tolerance}) must be a positive number")
     if not time_limit > 0.0:
         raise InvalidOption(f"time_limit ({time_limit}) must be positive")
-    started = time.monotonic()
+    started = time.process_time()
     end = started + time_limit
     first = first_columns(problem, start, end)
     search = AverageSearch(problem, goal, first, tolerance, end, progress)
@@ -220,7 +220,7 @@ class AverageSearch:
 
     def _left(self) -> float:
         """Seconds that are left."""
-        return self._end - time.monotonic()
+        return self._end - time.process_time()
 
     # ----------------------------------------------------------------- answers
 
@@ -257,7 +257,7 @@ class AverageSearch:
             rounds=self._rounds,
             columns=len(columns),
             nodes=self._nodes,
-            seconds=time.monotonic() - started,
+            seconds=time.process_time() - started,
         )
 
 

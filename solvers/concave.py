@@ -286,7 +286,7 @@ class ConcaveSearch:
         """
         deadline = np.inf
         if time_limit is not None:
-            deadline = time.monotonic() + time_limit
+            deadline = time.process_time() + time_limit
         # Prices for the kernel's coordinates; `best` brings its points back to ours.
         grouped, best = self._grouped(prices)
         parts = len(self._kernels)
@@ -348,7 +348,7 @@ class ConcaveSearch:
         parts = len(self._kernels)
         following = [part + first for part in range(parts)]
         while min(following) < count:
-            seconds = min(SLICE, end - time.monotonic())
+            seconds = min(SLICE, end - time.process_time())
             if seconds <= 0.0:
                 return
             calls = [(*arguments, at, parts * step, seconds) for at in following]
@@ -358,12 +358,12 @@ class ConcaveSearch:
 
     def _tighten(self, seconds: float) -> Array:
         """Upper bounds of all variables, smaller ones of coordinates as far as the time goes."""
-        end = time.monotonic() + seconds
+        end = time.process_time() + seconds
         following = 0
         while True:
-            left = max(0.0, min(SLICE, end - time.monotonic()))
+            left = max(0.0, min(SLICE, end - time.process_time()))
             following, top = self._kernels[0].tighten(following, left)
-            if following >= len(self._first) or time.monotonic() >= end:
+            if following >= len(self._first) or time.process_time() >= end:
                 return np.frombuffer(top)
 
     def _work(
@@ -378,7 +378,7 @@ class ConcaveSearch:
         if node_limit is not None:
             nodes = int(node_limit)
         while True:
-            left = min(SLICE, deadline - time.monotonic())
+            left = min(SLICE, deadline - time.process_time())
             if left <= 0.0:
                 return SearchStatus.TIME_LIMIT
             # Of the nodes that are left, rounded up: none would never end.

@@ -103,7 +103,7 @@ def convex_envelope(
     InvalidOption
         On options out of range.
     """
-    started = time.monotonic()
+    started = time.process_time()
     limits = Limits(gap, deadline(started, gap, time_limit), workers)
     if outer is None:
         outer = OuterPolytope(convex, point)
@@ -304,7 +304,7 @@ class EnvelopeSearch:
             rounds=self._rounds,
             columns=len(master),
             counts=self._pricing.counts,
-            seconds=time.monotonic() - started,
+            seconds=time.process_time() - started,
             seconds_pricing=self._pricing.seconds,
         )
 

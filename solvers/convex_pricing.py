@@ -45,7 +45,7 @@ MOST_LOWERINGS = 3
 
 @dataclass(frozen=True)
 class Limits:
-    """The gap in nats, the end on the clock of `time.monotonic`, and the threads of one search."""
+    """The gap in nats, the end (of `time.process_time`), and the threads of one search."""
 
     gap: float
     end: float
@@ -54,7 +54,7 @@ class Limits:
     @property
     def seconds(self) -> float:
         """The time that is left."""
-        return max(0.0, self.end - time.monotonic())
+        return max(0.0, self.end - time.process_time())
 
 
 class ConvexPricing:
@@ -149,7 +149,7 @@ class ConvexPricing:
 
     def _search(self, prices: Array, **options: object) -> SearchResult:
         """Search in the time that is left, and count the effort."""
-        started = time.monotonic()
+        started = time.process_time()
         # Cuts since the last search have changed the set, so its pricer is asked for anew.
         result = self._outer.pricer(self._limits.workers)(
             prices,
@@ -158,6 +158,6 @@ class ConvexPricing:
             time_limit=self._limits.seconds,
             **options,
         )
-        self.seconds += time.monotonic() - started
+        self.seconds += time.process_time() - started
         self.counts += result.counts
         return result

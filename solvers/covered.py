@@ -263,7 +263,7 @@ class _UnionPricer:
         """As `ConcaveSearch.run`; `progress` is left out, for no region knows the others'
         bounds.
         """
-        end = time.monotonic() + time_limit
+        end = time.process_time() + time_limit
         bound = math.inf
         best = math.inf
         status = SearchStatus.DONE
@@ -279,7 +279,7 @@ class _UnionPricer:
                 cutoff=reach,
                 tolerance=tolerance,
                 slack=slack,
-                time_limit=max(0.0, end - time.monotonic()),
+                time_limit=max(0.0, end - time.process_time()),
                 **options,
             )
             bound = min(bound, result.bound)

@@ -90,7 +90,7 @@ def greedy_merging(
 
     With a `budget`, until the channel leaks no more; of all channels on the way, thinned to the
     budget, the one that keeps most is returned. With `keep`, as long as I(X;Y) >= keep H(X). `end`
-    (on the clock of `time.monotonic`) stops it earlier.
+    (on the clock of `time.process_time`) stops it earlier.
     """
     groups = [[x] for x in range(joint.shape[1])]
     merged = measured(joint, measure, _membership(groups))
@@ -100,7 +100,7 @@ def greedy_merging(
     within = merged
     if budget is not None:
         within = thinned(joint, measure, merged.channel, budget)
-    while len(groups) > 1 and time.monotonic() < end:
+    while len(groups) > 1 and time.process_time() < end:
         # Further merging would only lose information.
         if budget is not None and merged.leakage <= budget:
             break
@@ -185,7 +185,7 @@ def convex_concave(
         # Sparse rows are near deterministic channels, where minima of the concave part lie.
         first = random.dirichlet(np.full(count, SPARSITY), size=count)
         for _ in range(multipliers):
-            if time.monotonic() >= end:
+            if time.process_time() >= end:
                 return best
             channel = _descend(joint, first, multiplier)
             raw = measured(joint, Measure.MUTUAL_INFORMATION, channel)

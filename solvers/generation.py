@@ -147,7 +147,7 @@ class Generation:
     progress: Callable[[Progress], None] | None = None
 
     def __post_init__(self) -> None:
-        self._end = time.monotonic() + self.time_limit
+        self._end = time.process_time() + self.time_limit
         # The gap that the rounds work for; `run` holds the result against the one asked for.
         self._aim = max(self.gap, LEAST_GAP)
         master = HighsMaster(self.target)
@@ -160,7 +160,7 @@ class Generation:
         self.counts = SearchCounts()
         self.seconds_pricing = 0.0
         self._box = GrowingBox(self.target, self.guess, in_use=self.stabilise)
-        self._started = time.monotonic()
+        self._started = time.process_time()
         # Seconds of the run after which exact pricing has its next turn among local searches.
         self._next_proof = FIRST_PROOF
         self._idle = _IdleRounds(GAIN_SHARE * self._aim)
@@ -284,14 +284,14 @@ class Generation:
 
     def _prove_early(self, prices: Array) -> None:
         """Price exactly for a share of the time, if the searches have had theirs."""
-        spent = time.monotonic() - self._started
+        spent = time.process_time() - self._started
         if spent < self._next_proof:
             return
         result = self._raise_bound(prices, seconds=PROOF_SHARE * spent)
         self._columns.add(result.points, prices, math.inf)
         self._report()
         # The next turn comes when the run is twice as old.
-        self._next_proof = 2.0 * (time.monotonic() - self._started)
+        self._next_proof = 2.0 * (time.process_time() - self._started)
 
     def _descend(self, prices: Array) -> int:
         """Searches from mixtures of the point and every coordinate."""
@@ -461,12 +461,12 @@ class Generation:
     ) -> SearchResult:
         """Run the pricer, at most so long and in the time that is left; count its effort."""
         assert self.pricer is not None, "priced after the end"
-        started = time.monotonic()
+        started = time.process_time()
         # Prices change after every round, so a sharp minimum at these ones is not worth its time.
         options.setdefault("slack", EARLY_SLACK)
         limit = min(self._left(), seconds)
         result = self.pricer(prices, time_limit=limit, **options)
-        self.seconds_pricing += time.monotonic() - started
+        self.seconds_pricing += time.process_time() - started
         self.counts += result.counts
         return result
 
@@ -492,7 +492,7 @@ class Generation:
 
     def _left(self) -> float:
         """Seconds of the run that are left."""
-        return self._end - time.monotonic()
+        return self._end - time.process_time()
 
     def _report(self) -> None:
         """Report the state of the run."""

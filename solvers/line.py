@@ -149,7 +149,7 @@ class LineSearch:
         """Price every vertex; the other parameters of a tree do not apply."""
         deadline = np.inf
         if time_limit is not None:
-            deadline = time.monotonic() + time_limit
+            deadline = time.process_time() + time_limit
         # Symbols by themselves: a unit vector has no entropy, so it costs minus its price.
         between = (self.a >= self._outer[0]) & (self.a <= self._outer[1])
         bound = -float(np.max(prices[between], initial=-np.inf))
@@ -165,7 +165,7 @@ class LineSearch:
                 level = self._outer[end]
             for below, above in self._blocks(level):
                 # A part of the vertices proves nothing: without the rest there is no bound.
-                if time.monotonic() > deadline:
+                if time.process_time() > deadline:
                     return SearchResult(
                         SearchStatus.TIME_LIMIT,
                         -np.inf,

@@ -52,7 +52,7 @@ NOTHING = 1e-18
 def first_columns(search: LineSearch, point: Array, gap: float, end: float) -> Points:
     """Members of the polytope that decompose `point` (n,).
 
-    `gap` is that of the envelope in nats, and `end` a time on the clock of `time.monotonic`.
+    `gap` is that of the envelope in nats, and `end` a time on the clock of `time.process_time`.
     """
     # At the mean alone they decompose the point, too, at a high cost.
     _, mean = at_mean(search, point)
@@ -61,7 +61,7 @@ def first_columns(search: LineSearch, point: Array, gap: float, end: float) -> P
         return Points.concatenate(
             [mean, _all_pairs(search, low), _all_pairs(search, high)]
         )
-    if time.monotonic() > end:
+    if time.process_time() > end:
         return mean
 
     # The merged problem: groups with their masses, at the means of their members.
@@ -83,7 +83,7 @@ def first_columns(search: LineSearch, point: Array, gap: float, end: float) -> P
         merged.run,
         Points.concatenate([Points.from_dense(mass), units, coarser]),
         gap,
-        end - time.monotonic(),
+        end - time.process_time(),
         stabilise=False,
     )
     if run.run() is EnvelopeStatus.INTERRUPTED:

@@ -106,7 +106,7 @@ class MemberMaster:
         fresh = self.members.take(np.arange(self._listed, len(self.members)))
         self._program.add(fresh, fresh.entropies())
         self._listed = len(self.members)
-        seconds = min(MASTER_SECONDS, max(LEAST_SECONDS, end - time.monotonic()))
+        seconds = min(MASTER_SECONDS, max(LEAST_SECONDS, end - time.process_time()))
         solution = self._program.solve(seconds)
         if not solution.is_optimal:
             return False

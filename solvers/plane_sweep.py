@@ -65,7 +65,7 @@ class PlaneSweep:
         self._blur = blur
         self._deadline = np.inf
         if time_limit is not None:
-            self._deadline = time.monotonic() + time_limit
+            self._deadline = time.process_time() + time_limit
         # No vertex costs less: entropies are not negative.
         self._floor = -float(prices.max())
         self._lowest = np.inf
@@ -83,7 +83,7 @@ class PlaneSweep:
         """Seconds left, None for any number."""
         if np.isinf(self._deadline):
             return None
-        return max(0.0, self._deadline - time.monotonic())
+        return max(0.0, self._deadline - time.process_time())
 
     def include(self, value: float) -> None:
         """Take the least value of the unit vectors into account."""
@@ -176,7 +176,7 @@ class PlaneSweep:
         # Symbol from which the next slice goes on.
         first = 0
         while first < len(self.prices):
-            left = min(SLICE, self._deadline - time.monotonic())
+            left = min(SLICE, self._deadline - time.process_time())
             if left <= 0.0:
                 return False
             state = (self._level, KEEP, self._lowest, self._floor)

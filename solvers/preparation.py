@@ -251,7 +251,7 @@ def _listed_vertices(
             return None
     left: float | None = None
     if not math.isinf(end):
-        left = max(0.0, end - time.monotonic())
+        left = max(0.0, end - time.process_time())
     try:
         return vertices(polytope, enumeration, time_limit=left)
     except errors.BackendFailure:

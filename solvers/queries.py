@@ -103,7 +103,7 @@ def least_variance(
     gap : float
         Stop when value minus bound is at most this share of ``value - p^T G p``, the variance.
     end : float
-        When to stop, on the clock of `time.perf_counter`.
+        When to stop, on the clock of `time.process_time`.
     relaxation : (l, n) array, optional
         Points of the set that the bound is for, by default the points themselves.
     start : (k,) array, optional
@@ -141,7 +141,7 @@ def least_variance(
                 break
         if method.is_stuck:
             break
-        if time.perf_counter() >= end:
+        if time.process_time() >= end:
             best.status = EnvelopeStatus.TIME_LIMIT
             break
     if best.weights is None:

@@ -64,7 +64,7 @@ def robust_envelope(
     are used; `margin` is that of `RobustSearch`. Points are members with the margin, and the bound
     holds for the set without it.
     """
-    started = time.monotonic()
+    started = time.process_time()
     end = deadline(started, gap, time_limit)
     guess = checked_prices(dual, uncertain.n)
     resources = Resources(workers, memory_limit, time_limit)
@@ -96,7 +96,7 @@ def robust_envelope(
         pricer,
         columns,
         gap,
-        end - time.monotonic(),
+        end - time.process_time(),
         over_uncertain_set=True,
         guess=guess,
         progress=progress,

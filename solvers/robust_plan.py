@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from solvers import assignment
 from solvers.assignment import Assigned, Assignment, Multipliers
 from solvers.errors import BackendFailure, EmptyPolytope
+from solvers.pace import passing
 from solvers.points import Array
 from solvers.programs.highs import SHARP, highs_with
 from solvers.robust_counterpart import RobustCounterpart
@@ -69,7 +70,7 @@ def robust_plan(
     margin : float
         Slack of the inequalities, for columns of mass 1; below `UncertainSet.room`.
     end : float
-        When to stop, on the clock of `time.monotonic`. Where nothing but the set restricts columns,
+        When to stop (of `time.process_time`). Where nothing but the set restricts columns,
         there is an answer at any time.
 
     Raises
@@ -121,7 +122,7 @@ def _run(program: RobustCounterpart, end: float) -> tuple[Any, bool]:
         highs = highs_with(way)
         program.blocks.load(highs)
         if end < math.inf:
-            highs.setOptionValue("time_limit", max(end - time.monotonic(), 0.0))
+            highs.setOptionValue("time_limit", passing(end - time.process_time()))
         highs.run()
         status = highs.getModelStatus()
         if status == statuses.kOptimal:

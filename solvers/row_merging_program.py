@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from solvers.errors import BackendFailure
+from solvers.pace import passing
 from solvers.points import Array
 from solvers.programs.highs import highs_with
 from solvers.row_merging_problem import Integers, Merging, sums
@@ -85,13 +86,13 @@ class MergingProgram:
         Raises
         ------
         BackendFailure
-            If HiGHS finds no flow within so many seconds, which it counts by the clock.
+            If HiGHS finds no flow within so many seconds of processor time.
         """
         import highspy
 
         problem = self._problem
         highs = highs_with(OPTIONS)
-        highs.setOptionValue("time_limit", min(time_limit, highspy.kHighsInf))
+        highs.setOptionValue("time_limit", min(passing(time_limit), highspy.kHighsInf))
         highs.passModel(self._model())
         highs.run()
         solution = highs.getSolution()

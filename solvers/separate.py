@@ -171,7 +171,7 @@ class _SeparateSearch(ABC):
             found.append(points.toarray())
         end = math.inf
         if time_limit is not None:
-            end = time.monotonic() + time_limit
+            end = time.process_time() + time_limit
         root = self._root(prices)
         heap: list[tuple[float, int, _Node]] = []
         if root is not None:
@@ -181,7 +181,7 @@ class _SeparateSearch(ABC):
         nodes = 0
         count = 0
         status = SearchStatus.DONE
-        next_report = time.monotonic() + REPORT_SECONDS
+        next_report = time.process_time() + REPORT_SECONDS
         while heap:
             bound, _, node = heapq.heappop(heap)
             if bound > cutoff:
@@ -208,7 +208,7 @@ class _SeparateSearch(ABC):
                 status = SearchStatus.NODE_LIMIT
                 break
             if nodes % FEW_NODES == 1:
-                now = time.monotonic()
+                now = time.process_time()
                 if now > end:
                     status = SearchStatus.TIME_LIMIT
                     break

@@ -111,7 +111,7 @@ def task_envelope(
     gap : float
         Nats between value and bound at which the search stops.
     end : float
-        When to stop, on the clock of `time.perf_counter`.
+        When to stop, on the clock of `time.process_time`.
     start : (k, n) array, optional
         Members of the inner polytope to begin with.
 
@@ -147,7 +147,7 @@ def _listed(polytope: Polytope, end: float) -> Array | None:
     """All vertices, (k, n); None where they are too many."""
     seconds = None
     if end < math.inf:
-        seconds = max(0.0, LISTING_SHARE * (end - time.perf_counter()))
+        seconds = max(0.0, LISTING_SHARE * (end - time.process_time()))
     try:
         listed = vertices(polytope, max_vertices=MOST_VERTICES, time_limit=seconds)
     except (TooManyVertices, OutOfTime, BackendFailure):
@@ -229,7 +229,7 @@ class _Search:
             if solution.value - self._bound <= gap:
                 status = EnvelopeStatus.OPTIMAL
                 break
-            if time.perf_counter() >= end:
+            if time.process_time() >= end:
                 status = EnvelopeStatus.TIME_LIMIT
                 break
             if self.add(candidates):

@@ -110,7 +110,7 @@ class Branching:
         while queue:
             # The least bound of all open boxes bounds the minimum.
             bound, _, node = heapq.heappop(queue)
-            if bound >= best - tolerance or time.perf_counter() >= end:
+            if bound >= best - tolerance or time.process_time() >= end:
                 break
             if self.nodes > last and best < -tolerance:
                 break

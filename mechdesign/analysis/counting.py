@@ -41,8 +41,9 @@ from mechdesign.formats.cells import Encoded
 from mechdesign.formats.digests import RowHasher
 from mechdesign.formats.opening import Source, open_source
 from mechdesign.release.first_symbols import FirstSymbols
+from mechdesign.release.nearest_rows import NearestRows
 from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
-from mechdesign.tables.columns import MISSING, positions_of, unknown_at
+from mechdesign.tables.columns import MISSING, RecordFault, positions_of, unknown_at
 from mechdesign.tables.variable import Variable
 
 STRICT = Policy()
@@ -78,6 +79,7 @@ def count_pairs(
     useful: Variable,
     possible: NDArray[np.bool_],
     policy: Policy = STRICT,
+    nearest: NearestRows | None = None,
 ) -> CountedFile:
     """Count symbols and labels of an original and its release, record by record.
 
@@ -92,6 +94,8 @@ def count_pairs(
         missing and an unknown symbol.
     policy : Policy
         What the release did with missing and unknown symbols.
+    nearest : NearestRows, optional
+        The known rows, where unknown ones were released as the nearest of them.
     """
     # The release normalised the symbols before it looked them up, so the original's are, too.
     useful = replace(normalised(useful, policy.cell_form), columns=file.useful)
@@ -122,7 +126,7 @@ def count_pairs(
                 continue
             ys = counting.label_codes(new)
             cells = normalised_cells(cells_of(old, file.useful), policy.cell_form)
-            xs = symbol_codes(before, cells, useful, counting.records, policy)
+            xs = symbol_codes(before, cells, useful, counting.records, policy, nearest)
             _note_impossible_pairs(counting, xs, ys, useful, possible)
             difference = first_difference(old, new, common, loose, file.escaped)
             if difference is not None:
@@ -150,8 +154,10 @@ def symbol_codes(
     useful: Variable,
     before: int,
     policy: Policy = STRICT,
+    nearest: NearestRows | None = None,
 ) -> Counts:
-    """Positions of the symbols: |X| for a missing one and |X| + 1 for an unknown one.
+    """Positions of the symbols: |X| for a missing one, and |X| + 1 for an unknown one or the
+    position of the nearest row.
 
     Where the policy refuses these, InputError names the first; `before` is the number of records
     before the cells.
@@ -167,7 +173,15 @@ def symbol_codes(
         error = unknown_at(int(wrong[0]), cells, useful)
         raise InputError(f"{table.where(before + error.position)}: {error.what}")
     further = np.where(missing, len(useful), len(useful) + 1)
-    return np.where(codes < 0, further, codes)
+    placed = np.where(codes < 0, further, codes)
+    if nearest is not None:
+        at = np.flatnonzero((codes < 0) & ~missing)
+        try:
+            placed[at] = nearest.find(cells, at)
+        except RecordFault as error:
+            where = table.where(before + error.position)
+            raise InputError(f"{where}: {error.what}") from None
+    return placed
 
 
 def pairs(before: Iterator[Any], after: Iterator[Any]) -> Iterator[tuple[Any, Any]]:

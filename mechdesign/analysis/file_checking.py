@@ -41,6 +41,7 @@ from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.files import PathLike, has_sha256
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.manifest_records import read_manifest
+from mechdesign.release.nearest_rows import NearestRows
 from mechdesign.release.policies import OUTPUT, Policy
 from mechdesign.release.released_values import LABEL
 from mechdesign.tables.variable import Variable
@@ -235,7 +236,9 @@ def _check_beside(
     """The check of a release against its original, record by record."""
     # Masses are integers over a denominator, so what the channel never gives is exactly zero.
     possible = law.rows > 0.0
-    counted = counting.count_pairs(file, original, useful, possible, law.policy)
+    counted = counting.count_pairs(
+        file, original, useful, possible, law.policy, law.nearest
+    )
     test = checking.check_pairs(law.symbols, law.rows, counted.counts, level)
     notices: tuple[str, ...] = ()
     # Such a file has all of its counts set to zero, and the test of nothing is passed.
@@ -288,6 +291,7 @@ class _LabelLaw:
     model: ReleaseModel
     policy: Policy
     rows: Array
+    nearest: NearestRows | None
 
     @classmethod
     def of(cls, channel: Channel, form: str, policy: Policy) -> _LabelLaw:
@@ -295,7 +299,8 @@ class _LabelLaw:
         model = release_model(channel, form)
         missing = law_of_rule(channel, form, "missing", policy.missing)
         unknown = law_of_rule(channel, form, "unknown", policy.unknown)
-        return cls(model, policy, np.vstack([model.matrix, missing, unknown]))
+        rows = np.vstack([model.matrix, missing, unknown])
+        return cls(model, policy, rows, NearestRows.of(channel, policy))
 
     @property
     def symbols(self) -> tuple[str, ...]:

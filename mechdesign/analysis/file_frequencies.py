@@ -31,7 +31,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.release.policies import Policy
+from mechdesign.release.policies import NEAREST, Policy
 
 NO_MANIFEST = (
     "no manifest says whether draws stand in place of empty or unknown cells here; if so, say "
@@ -79,6 +79,8 @@ def estimate_file(
         policy = Policy.recorded(channel.record.rules)
         if policy.lets_nothing_through:
             notices = (NO_MANIFEST,)
+    if policy.unknown == NEAREST:
+        notices = (*notices, NEAREST_COUNTS)
     file = released_file(
         channel,
         released,
@@ -122,6 +124,12 @@ def estimate_file(
         **settings,
     )
     return replace(estimated, notices=(*estimated.notices, *notices))
+
+
+NEAREST_COUNTS = (
+    "rows that the table of the channel does not have were released as draws of the nearest row "
+    "that it has: the estimates count them as that row"
+)
 
 
 def _crossed(file: Released, by: str) -> dict[tuple[str, str], int]:

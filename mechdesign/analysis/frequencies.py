@@ -390,8 +390,7 @@ def impossible_notice(before: Array, after: Array) -> tuple[str, ...]:
 
 def _kept_frequencies_notice(channel: Channel, records: int) -> tuple[str, ...]:
     """A notice that released shares are estimates themselves, if the channel keeps the table's."""
-    objective = channel.record.objective
-    if objective is None or not objective.keep_frequencies:
+    if not _keeps_frequencies(channel):
         return ()
     # The number of records with a label is a sum of independent draws: each has the variance of an
     # indicator.
@@ -408,3 +407,16 @@ def _kept_frequencies_notice(channel: Channel, records: int) -> tuple[str, ...]:
         f"themselves, each with a standard error of at most {error:.2g} from the "
         "draws; the estimates here need no such assumption",
     )
+
+
+def _keeps_frequencies(channel: Channel) -> bool:
+    """Whether a channel releases every symbol as often as its table has it.
+
+    What was asked for does not say so of released rows: smallest groups move the frequencies of a
+    design that was to keep them. Of one column it does, up to the rounding of its rows to integers
+    of one common total.
+    """
+    objective = channel.record.objective
+    if channel.published is None and objective is not None:
+        return objective.keep_frequencies
+    return channel.keeps_law

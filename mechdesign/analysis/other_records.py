@@ -32,17 +32,18 @@ from mechdesign.analysis.model import ReleaseModel
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError
-from mechdesign.release.policies import REFUSE, Policy, policy_row
+from mechdesign.release.policies import NEAREST, REFUSE, Policy, policy_row
 from mechdesign.release.released_values import LABEL, by_output
 
 
 def law_of_rule(channel: Channel, form: str, name: str, rule: str) -> Array:
-    """Probabilities of the labels for a missing or unknown symbol; zeros where it is refused.
+    """Probabilities of the labels for a missing or unknown symbol; zeros where it is refused, or
+    where it has the law of the nearest row.
 
     `name` is the field of the policy, for messages.
     """
     row = np.zeros(len(channel.outputs))
-    if rule != REFUSE:
+    if rule not in (REFUSE, NEAREST):
         # Integers in proportion to the probabilities, so that the release draws from them exactly.
         masses = policy_row(channel, rule, name)
         total = sum(masses)
@@ -102,6 +103,9 @@ class OtherRecords:
             rule = REFUSE if policy is None else getattr(policy, field)
             if share is not None:
                 share = _checked_share(field, share)
+            if rule == NEAREST:
+                # They count as the nearest row, whose draw was released.
+                continue
             if rule == REFUSE:
                 if share:
                     raise InputError(

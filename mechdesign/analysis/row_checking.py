@@ -40,6 +40,7 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.integers import NOWHERE, Integers, places_in
 from mechdesign.core.wording import quoted
 from mechdesign.formats.opening import open_source
+from mechdesign.release.nearest_rows import NearestRows
 from mechdesign.release.policies import Policy, normalised, normalised_cells
 
 WIDE = 1 << 20
@@ -117,6 +118,7 @@ def _count_pairs(
     """The counts of all possible pairs in a release beside its original, and what is impossible."""
     useful = replace(normalised(channel.useful, policy.cell_form), columns=file.useful)
     possible = _Pairs(channel)
+    nearest = NearestRows.of(channel, policy)
     times = np.zeros(len(possible.numbers), dtype=np.int64)
     with (
         open_source(file.path, file.text_beside_original) as after,
@@ -141,7 +143,7 @@ def _count_pairs(
                 continue
             ys = counting.label_codes(new)
             cells = normalised_cells(cells_of(old, file.useful), policy.cell_form)
-            xs = symbol_codes(before, cells, useful, counting.records, policy)
+            xs = symbol_codes(before, cells, useful, counting.records, policy, nearest)
             known = (ys >= 0) & (xs < len(useful))
             places = possible.places(xs[known], ys[known])
             wrong = np.flatnonzero(known)[places == NOWHERE]

@@ -182,8 +182,10 @@ def _merged(joint: md.Joint, choice: Choice, say: Say) -> md.BoxDesign:
 
 
 def _facts(design: md.BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
-    """The promise, what is kept, and what the boxes were learned on."""
+    """The promise, what is kept, what the boxes were learned on, and what an analyst reads."""
     from mechdesign.report import wording as w
+    from mechdesign.report.box_sentences import law_lines
+    from mechdesign.report.law_section import TITLE, untitled
 
     # The promise for the population first: it is the one that was asked for.
     channel = design.channel
@@ -220,6 +222,8 @@ def _facts(design: md.BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
             f"proven on the other {others:,}.",
         ),
     ]
+    for text in untitled(law_lines(design.utility, channel)):
+        facts.append((TITLE, text))
     if design.limit is not None:
         facts.append(("What limits it", design.limit.text(channel.level)))
     return tuple(facts)

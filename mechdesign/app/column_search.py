@@ -68,7 +68,7 @@ def designed_column(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     return Designed(
         title=f"A channel for {w.title(choice.released)}",
         unit="row" if choice.is_rows else "value",
-        facts=_column_facts(result, binned, choice),
+        facts=_column_facts(result, binned, choice, report),
         unchanged=_unchanged(result, choice),
         beliefs=_beliefs(report),
         beliefs_note="Computed from the channel, rounded outwards.",
@@ -158,22 +158,30 @@ def _column_files(result: md.Design, report: Report) -> tuple[Download, ...]:
 
 
 def _column_facts(
-    result: md.Design, joint: md.Joint, choice: Choice
+    result: md.Design, joint: md.Joint, choice: Choice, report: Report
 ) -> tuple[tuple[str, str], ...]:
-    """The promise for the table and for the population, kept and bound, and the worst cell."""
+    """The promise for the table and for the population, what is kept, what an analyst reads, and
+    the worst cell.
+    """
     from mechdesign.report import wording as w
+    from mechdesign.report.law_section import TITLE, untitled
+    from mechdesign.report.rule_sentences import rule_sentences
 
     secret = w.title(choice.sensitive)
     audit = md.audit(result.channel, joint, result.notion)
     span = factors(audit.achieved.eps_l, audit.achieved.eps_u)
+    unit = "row" if choice.is_rows else "value"
     promise = (
-        f"A released value makes any value of {secret} {span} as probable "
+        f"A released {unit} makes any value of {secret} {span} as probable "
         f"({verdict_text(audit.satisfied)})."
     )
+    rules = rule_sentences(report.promise, report.asked)
     facts = [
+        *[("The most that a rule finds", rule) for rule in rules],
         ("Promise for the table", promise),
         ("Promise for the population", _population_text(result)),
         ("Kept", _kept_text(result)),
+        (TITLE, " ".join(untitled(report.law))),
     ]
     # Most cells unchanged is a search for least cost, where an untrue record costs 1.
     if result.least is not None:
@@ -183,7 +191,7 @@ def _column_facts(
         )
         facts.append(("Expected cost", cost))
     worst = audit.worst
-    place = "Worst released value"
+    place = f"Worst released {unit}"
     if result.confidence is not None:
         # The audit of such a channel is about the population.
         place += " in the population"

@@ -27,11 +27,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.auditing.columns import Entries
+from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
+from mechdesign.core.wording import escaped, quoted
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import Variable
 
 Cells = tuple[str, ...]
 """The texts of a row, one for each column."""
@@ -118,16 +122,15 @@ class Law:
 def channel_law(channel: Channel, joint: Joint) -> Law | None:
     """What an analyst reads of what a channel releases from a table.
 
-    None where outputs are labels: only rows, and symbols of the column that an objective asked for,
-    can be compared with those of the table.
+    None where outputs are labels, which cannot be compared with the table: only rows, and symbols
+    of the columns themselves, have a place in it (`absent_law` has the reason in words).
     """
     useful = joint.useful
     cells: Sequence[Cells] | None = None
     if channel.releases_symbols:
         cells = channel.output_cells
-    elif channel.published is None and channel.record.objective is not None:
-        symbols = dict(zip(useful.names, useful.symbols, strict=True))
-        cells = [symbols[label] for label in channel.outputs]
+    elif channel.published is None:
+        cells = cells_of_labels(channel.outputs, useful)
     return law_of(
         joint.useful_counts,
         channel.integers,
@@ -136,6 +139,91 @@ def channel_law(channel: Channel, joint: Joint) -> Law | None:
         cells,
         useful.columns,
     )
+
+
+def box_law(channel: BoxChannel) -> Law | None:
+    """What an analyst reads of released rows; None where boxes are released, or not by the law.
+
+    Rows are released only where they fill the boxes (`absent_box_law` has the reason).
+    """
+    if not channel.keeps_law:
+        return None
+    return _kept_law(channel.released_columns)
+
+
+def absent_box_law(channel: BoxChannel) -> str:
+    """Why there is no law of a channel of boxes."""
+    if not channel.fills:
+        return "labels of boxes are released in the place of rows"
+    return (
+        "boxes are not released exactly as often as the table has them, and neither are the rows "
+        "that fill them"
+    )
+
+
+def _kept_law(columns: Sequence[str]) -> Law:
+    """The law of rows that are all released exactly as often as the table has them."""
+    pair = None if len(columns) < 2 else (columns[0], columns[1], 0.0)
+    return Law(
+        kept=True,
+        largest_deviation=0.0,
+        total_variation=0.0,
+        columns=dict.fromkeys(columns, 0.0),
+        pairs=pair,
+        impossible_rows=0.0,
+        vanished={},
+        largest_share_change=None,
+    )
+
+
+def absent_law(outputs: Sequence[str], columns: Sequence[str]) -> str:
+    """Why there is no law of outputs that are labels; one of them is named."""
+    names = " x ".join(map(escaped, columns))
+    return (
+        f"labels, such as {quoted(label_of(outputs))}, are released in the place of values of "
+        f"{names}"
+    )
+
+
+def label_of(outputs: Sequence[str]) -> str:
+    """An output of several symbols, as an example; those of a single one have its name."""
+    return max(outputs, key=lambda name: name.startswith(("mix-", "{")), default="")
+
+
+def cells_of_labels(outputs: Sequence[str], useful: Variable) -> list[Cells] | None:
+    """The cells of outputs that all have the name of a symbol; else None.
+
+    A reader takes such a label for the symbol. An output of several symbols never has the name of
+    one of them (`channel.labels`).
+    """
+    symbols = dict(zip(useful.names, useful.symbols, strict=True))
+    if not all(label in symbols for label in outputs):
+        return None
+    return [symbols[label] for label in outputs]
+
+
+def columns_law(
+    joint: Joint,
+    columns: Sequence[Entries],
+    denominator: int,
+    outputs: Sequence[str],
+) -> Law | None:
+    """The law of a matrix from elsewhere, column by column over one denominator; None for labels.
+
+    The entries are positions of useful symbols of the table with their integers.
+    """
+    cells = cells_of_labels(outputs, joint.useful)
+    if cells is None:
+        return None
+    before: dict[Cells, int] = defaultdict(int)
+    after: dict[Cells, int] = defaultdict(int)
+    counts = joint.useful_counts
+    for symbol, count in zip(joint.useful.symbols, counts, strict=True):
+        before[symbol] += int(count) * denominator
+    for cell, (inputs, values) in zip(cells, columns, strict=True):
+        for x, value in zip(inputs, values, strict=True):
+            after[cell] += int(counts[x]) * value
+    return _compared(before, after, joint.useful.columns)
 
 
 def law_of(
@@ -189,11 +277,20 @@ def law_of(
         before[cells] += count * denominator
     for cells, mass in zip(output_cells, released, strict=True):
         after[cells] += mass
-    whole = sum(counts) * denominator
+    return _compared(before, after, columns)
+
+
+def _compared(
+    before: dict[Cells, int], after: dict[Cells, int], columns: Sequence[str]
+) -> Law:
+    """The law of rows with these masses after the release, beside those before; of one sum."""
+    whole = sum(before.values())
     # Rows in the order of the table, so that values are listed in this order, too.
     every_row = list(dict.fromkeys(itertools.chain(before, after)))
-    deviations = _Deviations(every_row, [after[row] - before[row] for row in every_row])
-    impossible = sum(mass for row, mass in after.items() if not before[row])
+    deviations = _Deviations(
+        every_row, [after.get(row, 0) - before.get(row, 0) for row in every_row]
+    )
+    impossible = sum(mass for row, mass in after.items() if not before.get(row))
 
     variations: list[int] = []
     for column in range(len(columns)):

@@ -15,11 +15,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mechdesign.auditing.columns import Entries
+from mechdesign.auditing.law import Law, columns_law
 from mechdesign.auditing.population_promise import (
     PopulationPromise,
     Released,
@@ -72,13 +73,30 @@ def audit_matrix(
     return audit_columns(released.columns, released.outputs, joint, notion)
 
 
+class MatrixAudit(NamedTuple):
+    """The verdict on a matrix, and what else can be said of it.
+
+    Attributes
+    ----------
+    audit : Audit
+    population : PopulationPromise or None
+        The promise for the population; None unless the table counts records and has one secret.
+    law : Law or None
+        What an analyst reads; None where outputs are labels and no symbols of the table.
+    outputs : tuple of str
+        The outputs that occur.
+    """
+
+    audit: Audit
+    population: PopulationPromise | None
+    law: Law | None
+    outputs: tuple[str, ...]
+
+
 def audit_file(
     path: PathLike, joint: Joint, notion: Notion, *, text: TextOptions | None = None
-) -> tuple[Audit, PopulationPromise | None]:
+) -> MatrixAudit:
     """Decide exactly whether the matrix in a CSV or Parquet file satisfies `notion` on `joint`.
-
-    The second result is the promise for the population; None unless the table counts records and
-    has one secret.
 
     Decimals are exact as written (a double of Parquet is the shortest decimal that names it); rows
     must sum to 1 within 1e-9 and are then normalised exactly. `text` is the format of a CSV; ``-``
@@ -100,9 +118,11 @@ def audit_file(
             probabilities.append(row[1:])
         matrix = outside(probabilities, joint, symbols, header[1:])
         audit = audit_columns(matrix.columns, matrix.outputs, joint, notion)
-        if not joint.is_counts or joint.sensitive.protects_columns:
-            return audit, None
-        return audit, promise_of(matrix, joint, notion, confidence_set(joint))
+        law = columns_law(joint, matrix.columns, matrix.denominator, matrix.outputs)
+        promise: PopulationPromise | None = None
+        if joint.is_counts and not joint.sensitive.protects_columns:
+            promise = promise_of(matrix, joint, notion, confidence_set(joint))
+    return MatrixAudit(audit, promise, law, tuple(matrix.outputs))
 
 
 def outside(

@@ -8,7 +8,8 @@ computes again whatever the table decides:
 - the budgets that are achieved, which are exact;
 - the share of the information that is kept, I(X;Y) and H(X), to `ROUNDING`;
 - of a channel of least cost the share of true records, the largest change of a frequency, and the
-  cost where the objective is truth or a distance; they are exact.
+  cost where the objective is truth or a distance of one column; they are exact. Of released rows
+  the law, too, and the share of each column.
 
 Each stated figure is then right, wrong, or only stated, as is every bound on other channels, which
 would need the search again. For example, a file states nmi 0.9, but the integers keep 0.42: `wrong`
@@ -20,22 +21,25 @@ for releases: it raises where the table disproves the promise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from operator import mul
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from mechdesign.auditing.averages import average_verdicts
 from mechdesign.auditing.either import audit
+from mechdesign.auditing.law import channel_law
 from mechdesign.auditing.measures import beyond_given, utility
 from mechdesign.auditing.proofs import numbers_in
+from mechdesign.auditing.unchanged import share_of_cells, unchanged_cells
 from mechdesign.auditing.verdict import achieved_by
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import Objective
 from mechdesign.core.balls import quotient_above
-from mechdesign.core.errors import NotPrivate
+from mechdesign.core.errors import InputError, NotPrivate
+from mechdesign.core.wording import listed
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 
@@ -51,6 +55,8 @@ SHARES = ("entropy", "mutual_information", "nmi")
 
 UPPER_BOUND = "upper_bound_nmi"
 GAP = "gap_nmi"
+TRUTH_BY_COLUMN = "truth_by_column"
+LAW = "law"
 LOWER_BOUND = "cost_lower_bound"
 LOWER_BOUND_OF_AVERAGE = "lower_bound"
 
@@ -170,7 +176,26 @@ def refuse_broken(channel: Channel | BoxChannel, name: str = "the channel") -> b
             f"{name} breaks {promised} on its own table, so the file was edited or damaged: "
             "nothing goes out through it; design it anew (`mechdesign audit` shows where)"
         )
+    _refuse_wrong_budgets(channel, name)
     return kept is True
+
+
+def _refuse_wrong_budgets(channel: Channel | BoxChannel, name: str) -> None:
+    """Refuse a channel whose file states other achieved budgets than those of its table, which
+    manifests would repeat.
+    """
+    if not isinstance(channel, Channel) or channel.joint is None:
+        return
+    # With earlier releases they are those of all together, which the file cannot prove alone.
+    if channel.record.achieved is None or channel.record.after:
+        return
+    computed = asdict(achieved_by(channel, channel.joint))
+    for figure, stated in _numbers(channel.record.achieved).items():
+        if figure in computed and stated != computed[figure]:
+            wrong = WrongFigure(figure, stated, computed[figure])
+            raise NotPrivate(
+                f"{name}: {wrong_text(wrong)}: nothing goes out through it"
+            )
 
 
 def refuse_wrong_figures(statement: Statement) -> None:
@@ -248,10 +273,17 @@ def statement_of(channel: Channel | BoxChannel) -> Statement:
     return Statement(
         promise,
         keeps_promise(channel),
-        right=tuple(right),
+        right=_in_groups(right, wrong),
         wrong=tuple(wrong),
         only_stated=tuple(only_stated),
     )
+
+
+def _in_groups(names: Sequence[str], wrong: Sequence[WrongFigure]) -> tuple[str, ...]:
+    """The names of figures that agree, where those of all columns are one, which all must."""
+    disproved = {figure.name.partition(".")[0] for figure in wrong}
+    groups = [name.partition(".")[0] for name in names]
+    return tuple(dict.fromkeys(group for group in groups if group not in disproved))
 
 
 def stated_figures(channel: Channel | BoxChannel) -> dict[str, float]:
@@ -262,10 +294,26 @@ def stated_figures(channel: Channel | BoxChannel) -> dict[str, float]:
     figures: dict[str, float] = {}
     for part in (record.achieved, record.utility, record.certificate):
         figures |= _numbers(part or {})
+    utility_stated = record.utility or {}
+    for name in (TRUTH_BY_COLUMN, LAW):
+        if name in utility_stated:
+            figures |= _nested({name: utility_stated[name]})
     for average in record.averages:
         if average.lower_bound is not None:
             figures[f"{average.measure} {LOWER_BOUND_OF_AVERAGE}"] = average.lower_bound
     return figures
+
+
+def _nested(values: Mapping[str, Any], place: str = "") -> dict[str, float]:
+    """All numbers and truth values in nested entries, by their places, such as law.columns.age."""
+    numbers: dict[str, float] = {}
+    for name, value in values.items():
+        at = f"{place}.{name}" if place else name
+        if isinstance(value, Mapping):
+            numbers |= _nested(cast("Mapping[str, Any]", value), at)
+        elif isinstance(value, int | float):
+            numbers[at] = value
+    return numbers
 
 
 def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
@@ -290,10 +338,28 @@ def _computed_figures(channel: Channel | BoxChannel) -> dict[str, float]:
     bound = (channel.record.certificate or {}).get(UPPER_BOUND)
     if isinstance(bound, int | float):
         figures[GAP] = max(0.0, bound - figures["nmi"])
-    # What rows cost depends on weights of columns and ranks of numbers, which are only stated.
-    if channel.record.objective is not None and channel.published is None:
-        figures |= _least_figures(channel, joint, channel.record.objective)
-    return figures
+    if channel.record.objective is None:
+        return figures
+    if channel.published is None:
+        return figures | _least_figures(channel, joint, channel.record.objective)
+    return figures | _row_figures(channel, joint)
+
+
+def _row_figures(channel: Channel, joint: Joint) -> dict[str, float]:
+    """Figures of a channel of least cost that releases rows.
+
+    What rows cost depends on weights of columns and ranks of numbers, which are only stated.
+    """
+    law = channel_law(channel, joint)
+    if law is None:
+        # Labels beside given columns: such a channel has no cells that could stay.
+        return {}
+    truth = unchanged_cells(channel, joint)
+    figures = {
+        "truth": share_of_cells(truth),
+        "frequency_deviation": law.largest_deviation,
+    }
+    return figures | _nested({TRUTH_BY_COLUMN: truth, LAW: law.record})
 
 
 def _agree(name: str, stated: float, computed: float, entropy: float) -> bool:
@@ -307,6 +373,13 @@ def _least_figures(
     channel: Channel, joint: Joint, objective: Objective
 ) -> dict[str, float]:
     """Figures of a channel of least cost, whose outputs are its own symbols: rounded against it."""
+    own = {*channel.useful.names}
+    foreign = [label for label in channel.outputs if label not in own]
+    if foreign:
+        raise InputError(
+            "a channel of least cost releases its own symbols, and "
+            f"{listed(foreign)} is none: the file was edited or damaged"
+        )
     counts = joint.useful_counts
     whole = joint.total * channel.denominator
     unchanged = sum(map(mul, counts, channel.own_entries))
@@ -342,6 +415,11 @@ def _largest_change(channel: Channel, counts: tuple[int, ...]) -> int:
 def _expected_distance(channel: Channel, joint: Joint, *, squared: bool) -> Fraction:
     """The expected distance between a number and the one that is released for it."""
     useful = channel.useful
+    if len(useful.columns) > 1:
+        raise InputError(
+            "a channel of least distance releases the numbers of one column, and this one has "
+            f"{listed(useful.columns)}: the file was edited or damaged"
+        )
     numbers = numbers_in(joint)
     number_of = dict(zip(useful.names, numbers, strict=True))
     total = Fraction(0)

@@ -211,6 +211,15 @@ class BoxChannel(Described):
         """Whether symbols are released in the place of boxes."""
         return any(part.fill for part in self.parts)
 
+    @cached_property
+    def keeps_law(self) -> bool:
+        """True if every row of the table is released exactly as often as the table has it.
+
+        Rows are released where they fill the boxes, each as often among those of its box as the
+        table has it there. So the boxes must be released as often as the table has them.
+        """
+        return self.fills and all(map(_keeps_law, self.parts))
+
     @property
     def levels(self) -> tuple[Variable, ...]:
         """The columns that the boxes are made of, as `RowsWithStrata` calls them."""
@@ -508,3 +517,29 @@ def _table_of(rows: Sequence[Sequence[int]], width: int) -> Integers:
             "a row that fills a box must have a code for every column, and its records"
         )
     return np.array(rows, dtype=np.int64)
+
+
+def _keeps_law(part: BoxPart) -> bool:
+    """Whether the boxes of a part that is filled are released as often as its table has them."""
+    channel = part.channel
+    if channel is None or not part.releases_boxes or not part.fill:
+        return False
+    records: dict[str, int] = {}
+    for box, rows in enumerate(part.fill):
+        if rows:
+            records[box_name(box)] = sum(row[-1] for row in rows)
+    # Boxes of records outside of the proof have no row of their own, and are drawn blindly.
+    if set(records) != set(channel.useful.names):
+        return False
+    released = dict.fromkeys(records, Fraction(0))
+    rows = zip(
+        channel.useful.names,
+        channel.integers.entries(),
+        channel.row_totals,
+        strict=True,
+    )
+    for name, row, total in rows:
+        share = Fraction(records[name], int(total))
+        for output, value in row:
+            released[channel.outputs[output]] += share * int(value)
+    return all(released[name] == count for name, count in records.items())

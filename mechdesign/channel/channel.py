@@ -31,7 +31,14 @@ from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import Encoded
 from mechdesign.notions import from_record
-from mechdesign.release.drawing import Release, fixed_records, key_of
+from mechdesign.release.drawing import (
+    DRAWS,
+    INDEPENDENT,
+    NOT_FIXED,
+    Release,
+    fixed_records,
+    key_of,
+)
 from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
 from mechdesign.release.policies import Policy
 from mechdesign.release.row_frames import frame_of_columns
@@ -165,13 +172,20 @@ class Channel(Displayed):
                 )
             return
         self.published.check(len(self.outputs))
-        if not self.given:
-            return
         absent = [name for name in self.given if name not in self.published.columns]
         if absent:
             raise InputError(
                 f"given: {listed(absent)} is not among the published columns"
             )
+        released = [name for name in self.useful.columns if name not in self.given]
+        labels = (*self.given, ",".join(released))
+        if self.published.columns not in (self.useful.columns, labels):
+            raise InputError(
+                f"the published columns {listed(self.published.columns)} must be the useful "
+                "ones, or the given ones and one of labels for all others"
+            )
+        if not self.given:
+            return
         before = self.useful.parts_of_symbols(
             [self.useful.columns.index(name) for name in self.given]
         )
@@ -399,10 +413,13 @@ class Channel(Displayed):
     def keeps_law(self) -> bool:
         """True if every row of the table is released exactly as often as the table has it.
 
-        The total of each row must be in proportion to its records; of a public channel, which does
-        not say how many these are, it is taken to be.
+        The total of each row must be in proportion to its records. A public channel does not say
+        how many these are: it is taken to be, where the design was asked to keep the law.
         """
         if not self.releases_symbols:
+            return False
+        objective = self.record.objective
+        if self.joint is None and (objective is None or not objective.keep_frequencies):
             return False
         totals = self.row_totals
         if self.joint is not None:
@@ -577,8 +594,10 @@ class Channel(Displayed):
             )
         if policy is None:
             policy = Policy.recorded(self.record.rules)
+        if draws not in (None, *DRAWS):
+            raise InputError(f"draws ({quoted(draws)}) must be one of {listed(DRAWS)}")
         release = Release(self, key_of(key, insecure_seed), policy=policy)
-        if draws != "independent":
+        if draws != INDEPENDENT:
             _fix_where_whole(release, cells, records, is_asked=draws is not None)
         drawn = release.draw(cells, records)
         if is_frame(column):
@@ -670,6 +689,8 @@ def _fix_where_whole(
         if np.array_equal(found[: len(counts)], counts) and len(codes) == counts.sum():
             release.fix(codes)
             return
+    if is_asked and counts is None:
+        raise InputError(NOT_FIXED)
     if is_asked:
         raise InputError(
             "the entries are not the whole table of the design, so their counts cannot be fixed: "

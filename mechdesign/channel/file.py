@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, cast
 
@@ -60,7 +61,7 @@ from mechdesign.core.files import (
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.json_values import canonical, with_infinities, without_infinities
 from mechdesign.core.records import Digest, Record
-from mechdesign.core.wording import listed
+from mechdesign.core.wording import listed, quoted
 from mechdesign.notions import from_record
 from mechdesign.tables.bins import Bins
 from mechdesign.tables.cell_rules import NO_RULES, CellRules
@@ -448,6 +449,8 @@ def _record(document: ChannelDocument) -> ChannelRecord:
     notion = with_infinities(document.notion)
     if document.notion is not None:
         from_record(document.notion)  # refuses a notion that does not exist
+    for place in ("achieved", "utility", "certificate"):
+        _check_figures(getattr(document, place) or {}, place)
     confidence = None
     if document.confidence is not None:
         confidence = document.confidence.model_dump(mode="json", exclude_unset=True)
@@ -465,6 +468,59 @@ def _record(document: ChannelDocument) -> ChannelRecord:
         promise_kind=document.promise,
         rules=document.rules,
     )
+
+
+INFINITE = {
+    "eps_l": ("inf", "-inf"),
+    "eps_u": ("inf", "-inf"),
+    "eps_ldp": ("inf", "-inf"),
+    "cost_lower_bound": ("-inf",),
+}
+"""Figures that may be infinite, and how."""
+
+NUMBERS = (
+    *INFINITE,
+    "cost",
+    "entropy",
+    "frequency_deviation",
+    "gap_nmi",
+    "impossible_rows",
+    "largest_deviation",
+    "mutual_information",
+    "nmi",
+    "total_variation",
+    "truth",
+    "upper_bound_nmi",
+)
+"""Entries that are numbers, if they are there."""
+
+NUMBERS_BY_COLUMN = ("columns", "truth_by_column")
+"""Entries with a number for every column."""
+
+
+def _check_figures(entries: Mapping[str, Any], place: str) -> None:
+    """Refuse figures that are no numbers, which reports and pages could not print."""
+    for name, value in entries.items():
+        at = f"{place}.{name}"
+        if name in NUMBERS:
+            if value not in (None, *INFINITE.get(name, ())):
+                _check_figure(value, at)
+        elif isinstance(value, dict) and name in NUMBERS_BY_COLUMN:
+            for column, figure in cast("dict[str, Any]", value).items():
+                _check_figure(figure, f"{at}.{column}")
+        elif isinstance(value, dict):
+            _check_figures(cast("dict[str, Any]", value), at)
+        elif type(value) in (int, float):
+            _check_figure(value, at)
+
+
+def _check_figure(value: Any, place: str) -> None:
+    """Raise InputError unless a figure is a number that a double holds."""
+    # bool is a kind of int, and no figure; 1e999 is read as an infinity.
+    if type(value) is int and abs(value) <= LARGEST_INTEGER:
+        return
+    if type(value) is not float or not math.isfinite(value):
+        raise InputError(f"{place} ({quoted(value)}) must be a number")
 
 
 def _joint(

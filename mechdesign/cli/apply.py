@@ -187,7 +187,7 @@ def _kept_guess(reporter: Reporter, result: Applied, job: Job) -> dict[str, Any]
 
 def _written(result: Applied, target: str, dry_run: bool) -> str:
     """What was written where, and which columns the promise does not cover, for people."""
-    from mechdesign.jobs.options import FIXED
+    from mechdesign.release.drawing import FIXED
     from mechdesign.report.wording import count, first_labels, label
 
     released = ", ".join(map(label, result.columns))
@@ -204,8 +204,8 @@ def _written(result: Applied, target: str, dry_run: bool) -> str:
         kept = first_labels(result.kept, MOST_KEPT)
         text += f" Kept as they are, and not covered by the promise (--keep): {kept}."
     if result.draws == FIXED:
-        text += (
-            " Counts are fixed: every row is released exactly as often as expected, and the "
-            "promise holds for readers of the whole file, too."
-        )
+        text += " Counts are fixed: every row is released exactly as often as expected"
+        if result.whole_file:
+            text += ", and the promise holds for readers of the whole file, too"
+        text += "."
     return text

@@ -22,7 +22,10 @@ from mechdesign.cli.parsing import number
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mechdesign.auditing.breaches import BreachVerdict
+    from mechdesign.auditing.matrix import MatrixAudit
     from mechdesign.auditing.measures import ChannelMeasures
     from mechdesign.auditing.population_promise import PopulationPromise
     from mechdesign.auditing.stated import Statement
@@ -79,6 +82,8 @@ class Verdict(NamedTuple):
         there is no file.
     breaches
         Whether there is a privacy breach, for each protected column, with --breach.
+    law
+        What an analyst reads: for JSON. Its sentences are among `sentences`.
     """
 
     joint: md.Joint
@@ -88,6 +93,7 @@ class Verdict(NamedTuple):
     measures: ChannelMeasures | None = None
     statement: Statement | None = None
     breaches: tuple[BreachVerdict, ...] = ()
+    law: Mapping[str, Any] | None = None
 
     @property
     def satisfied(self) -> bool:
@@ -238,6 +244,7 @@ def _answer(
 
     def record() -> dict[str, Any]:
         answer = dict(audit_record(verdict.audit, verdict.population))
+        answer |= verdict.law or {}
         if channel_measures is not None:
             answer["measures"] = asdict(channel_measures)
         if verdict.breaches:
@@ -278,7 +285,9 @@ def _audit_matrix(
     budget: options.MaybeBudget,
 ) -> Verdict:
     """The verdict on an outside matrix."""
+    from mechdesign.auditing.law import absent_law
     from mechdesign.auditing.matrix import audit_file
+    from mechdesign.report.command_records import law_record
     from mechdesign.report.sentences import population_sentences
 
     if table.table is None:
@@ -288,11 +297,22 @@ def _audit_matrix(
     notion = budget.notion_or("alip")
     with reporter.work("auditing"):
         joint = table.joint(table.table)
-        result, promise = audit_file(matrix, joint, notion, text=table.text())
-    sentences: list[str] = []
-    if promise is not None:
-        sentences = population_sentences(promise, None, joint.total)
-    return Verdict(joint, result, promise, sentences)
+        result = audit_file(matrix, joint, notion, text=table.text())
+    sentences = _matrix_law_sentences(result, joint)
+    if result.population is not None:
+        sentences += population_sentences(result.population, None, joint.total)
+    law = law_record(result.law, absent_law(result.outputs, joint.useful.columns))
+    return Verdict(joint, result.audit, result.population, sentences, law=law)
+
+
+def _matrix_law_sentences(result: MatrixAudit, joint: md.Joint) -> list[str]:
+    """What an analyst reads of the outputs of an outside matrix."""
+    from mechdesign.auditing.law import absent_law
+    from mechdesign.report.law_section import TITLE, law_lines
+
+    if result.law is not None:
+        return law_lines(result.law)
+    return [f"{TITLE}: {absent_law(result.outputs, joint.useful.columns)}."]
 
 
 def _audit_channel(
@@ -308,11 +328,14 @@ def _audit_channel(
     from mechdesign.auditing.population import set_behind
     from mechdesign.auditing.population_promise import population_promise
     from mechdesign.auditing.stated import statement_of
+    from mechdesign.report.law_section import channel_law_lines
+    from mechdesign.report.promises import POPULATION_TOTAL, relative_sentences
     from mechdesign.report.sentences import population_sentences
 
     notion = _notion(channel, path, budget)
     earlier = after.channels()
-    sentences = _earlier_sentences(channel, earlier)
+    relative = relative_sentences(channel)
+    sentences = [*relative, *_earlier_sentences(channel, earlier)]
     with reporter.work("auditing"):
         if earlier:
             # All releases are judged on one table that has the useful columns of each.
@@ -328,12 +351,30 @@ def _audit_channel(
         # A design with --confidence is judged on the confidence set that it was made for.
         confidence = set_behind(channel, joint)
         result = md.audit(channel, joint, notion, population=confidence)
+        law = _law_of(channel, joint)
+        lines = [] if law is None else channel_law_lines(channel, joint)
         # A promise for the population needs counts of records, and one secret for all columns.
-        if not joint.is_counts or joint.sensitive.protects_columns:
-            return Verdict(joint, result, None, sentences, statement=statement)
-        promise = population_promise(channel, joint, notion, chosen=confidence)
-    sentences += population_sentences(promise, confidence, joint.total)
-    return Verdict(joint, result, promise, sentences, statement=statement)
+        promise: PopulationPromise | None = None
+        if joint.is_counts and not joint.sensitive.protects_columns:
+            promise = population_promise(channel, joint, notion, chosen=confidence)
+    sentences += lines
+    if promise is not None:
+        sentences += population_sentences(promise, confidence, joint.total)
+        if relative:
+            sentences.append(POPULATION_TOTAL)
+    return Verdict(joint, result, promise, sentences, statement=statement, law=law)
+
+
+def _law_of(channel: md.Channel, joint: md.Joint) -> Mapping[str, Any] | None:
+    """What an analyst reads, for JSON; None on a table with other symbols than the channel's."""
+    from mechdesign.auditing.law import absent_law, channel_law
+    from mechdesign.report.command_records import law_record
+
+    useful = channel.useful
+    if joint.useful.columns != useful.columns or joint.useful.symbols != useful.symbols:
+        return None
+    reason = absent_law(channel.outputs, useful.columns)
+    return law_record(channel_law(channel, joint), reason)
 
 
 def _audit_boxes(
@@ -346,6 +387,10 @@ def _audit_boxes(
     common: options.CommonOptions,
 ) -> int:
     """The verdict on a channel for boxes of rows, on the confidence sets of its counts."""
+    from mechdesign.auditing.law import absent_box_law, box_law
+    from mechdesign.report.boxes import box_law_text
+    from mechdesign.report.command_records import law_record
+
     # The proof holds for records that the boxes were not learned on; the file has their counts,
     # and another table may contain the very records that they were learned on.
     if table.table is not None or after.after:
@@ -359,7 +404,13 @@ def _audit_boxes(
     with reporter.work("auditing"):
         result = md.audit(channel, None, notion)
     _report_verdict(reporter, path, result.satisfied)
-    common.answer(lambda: result.to_record(), lambda: result.summary())
+    record = {
+        **result.to_record(),
+        **law_record(box_law(channel), absent_box_law(channel)),
+    }
+    common.answer(
+        lambda: record, lambda: f"{result.summary()}\n{box_law_text(channel)}"
+    )
     return 0 if result.satisfied else NO
 
 

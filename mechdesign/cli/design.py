@@ -139,6 +139,7 @@ def _design_table(
         request = arguments.objective.on(request, table, table.text(), columns)
         request = population.on(request, arguments.confidence.unseen(joint))
         request = _after(request, table, arguments.after.channels())
+        request = replace(request, unknown=arguments.output.unknown)
     result, proposals = _searched(reporter, arguments, request, population)
     # Bins that the search chose have made another table.
     if bins is not None and result.channel.joint is not None:
@@ -230,7 +231,7 @@ def _searched(
     Of T seconds the search has T, or (1 - TIME_SHARE) T with a confidence level.
     """
     seconds = arguments.search.seconds
-    started = time.perf_counter()
+    started = time.process_time()
     limit = seconds
     if limit is not None and population.level is not None:
         # The rest is for what merging would keep, should the channel keep little.
@@ -250,7 +251,7 @@ def _proposals(
 ) -> MergeProposals:
     """What merging would keep, within the rest of the time.
 
-    `started` is the start of the search in seconds of `time.perf_counter`, `limit` the whole time
+    `started` is the start of the search in seconds of `time.process_time`, `limit` the whole time
     in seconds, or None without a limit. The proposals end with the limit, and have at most a share
     TIME_SHARE of it, so that a quick search is not followed by a long one for advice.
     """
@@ -263,7 +264,7 @@ def _proposals(
     if limit is not None:
         seconds = limit
     # A search may overrun its limit a little: then the end is now, and not in the past.
-    now = time.perf_counter()
+    now = time.process_time()
     end = max(started + seconds, now)
     return merge_proposals(result, min(end, now + TIME_SHARE * seconds))
 

@@ -33,8 +33,9 @@ class DesignBudget(options.BudgetOptions):
     )
     keep: str | None = option(
         "SHARE",
-        "Find the smallest epsilon that keeps this share of the information: four digits, with "
-        "--release three, and no other budget. With --average KIND: find the least average.",
+        "Find the smallest epsilon that keeps this share of the information, in four digits; with "
+        "--release this share of the cells, in three; and no other budget. With --average KIND: "
+        "find the least average.",
     )
 
     average: list[str] | None = option(
@@ -301,6 +302,13 @@ class OutputOptions:
     public: bool = flag(
         "Leave the table out of the channel file: with it, whatever else discloses the table.",
         public="",
+    )
+    unknown: str = option(
+        "WHAT",
+        "What `apply` releases for a symbol that the table does not have, unless it is told "
+        "otherwise: refuse, marginal, output:LABEL; with --release also nearest (a draw of the "
+        "nearest known row).",
+        "refuse",
     )
     full: bool = flag(
         "Print all sections: causes and remedies, and bounds on other measures.",

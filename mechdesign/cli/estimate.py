@@ -105,7 +105,7 @@ def estimate(
     # the user would take an ignored one for obeyed.
     loaded = load(channel)
     if isinstance(loaded, md.BoxChannel) and asked.of is not None:
-        if _has_other_cells(released, loaded, others):
+        if not _policy_of(released, loaded, others).lets_nothing_through:
             raise InputError(NOT_CORRECTED.format("boxes"))
         _estimate_boxes(reporter, released, loaded, text, asked, reading, common)
         return
@@ -118,7 +118,8 @@ def estimate(
         loaded = loaded.single()
     has_shares = loaded.keeps_law or can_correct(loaded)
     if has_shares and asked.by is None and not as_csv:
-        has_others = _has_other_cells(released, loaded, others)
+        policy = _policy_of(released, loaded, others)
+        has_others = not policy.lets_nothing_through
         is_row = len(loaded.useful.columns) > 1
         if has_others and is_row:
             raise InputError(NOT_CORRECTED.format("columns"))
@@ -126,14 +127,29 @@ def estimate(
         # estimated like those of any channel, and corrected.
         if not has_others:
             file = _ReleasedFile(released, columns, published, others, reading, text)
-            _estimate_shares(reporter, file, loaded, asked, common)
+            _estimate_shares(reporter, file, loaded, policy, asked, common)
             return
     if asked.of is not None:
-        raise InputError(
-            "--of names columns of released rows; a channel of one column estimates its own"
-        )
+        raise InputError(_of_refusal(loaded, asked))
     file = _ReleasedFile(released, columns, published, others, reading, text)
     _estimate_column(reporter, file, loaded, asked, common, as_csv=as_csv)
+
+
+def _of_refusal(channel: md.Channel, asked: EstimateOptions) -> str:
+    """Why columns of released rows (--of) cannot be estimated here, and what to do."""
+    from mechdesign.analysis.law_estimates import NOT_KEPT, can_correct
+
+    if len(channel.useful.columns) == 1:
+        return "--of names columns of released rows; a channel of one column estimates its own"
+    if channel.keeps_law or can_correct(channel):
+        beside = "--by" if asked.by is not None else "--csv"
+        return f"--of is not for {beside}: leave one of them out"
+    if channel.releases_symbols:
+        return NOT_KEPT
+    return (
+        "--of names columns of released rows, and this channel releases labels in their place: "
+        "leave it out, and whole rows are estimated"
+    )
 
 
 class _ReleasedFile(NamedTuple):
@@ -147,10 +163,10 @@ class _ReleasedFile(NamedTuple):
     text: table_options.TextFormat
 
 
-def _has_other_cells(
+def _policy_of(
     released: str, channel: md.Channel | md.BoxChannel, others: OtherCells
-) -> bool:
-    """Whether records without a symbol may be among the released ones."""
+) -> md.Policy:
+    """What was released for records without a symbol."""
     from mechdesign.analysis.release_facts import facts_of_release
     from mechdesign.release.policies import Policy, recorded_rules
 
@@ -162,7 +178,7 @@ def _has_other_cells(
     if policy is None:
         # Without a manifest the channel says what `apply` does by default.
         policy = Policy.recorded(recorded_rules([channel]))
-    return not policy.lets_nothing_through
+    return policy
 
 
 def _estimate_column(
@@ -265,13 +281,17 @@ def _estimate_shares(
     reporter: Reporter,
     file: _ReleasedFile,
     channel: md.Channel,
+    policy: md.Policy,
     asked: EstimateOptions,
     common: options.CommonOptions,
 ) -> None:
     """Shares of columns of released rows."""
+    from mechdesign.analysis.file_frequencies import NEAREST_COUNTS
     from mechdesign.analysis.law_estimates import estimate_shares
     from mechdesign.analysis.release_facts import has_fixed_counts
+    from mechdesign.release.policies import NEAREST
     from mechdesign.report.column_estimates import law_estimate_note
+    from mechdesign.report.layout import paragraph
 
     for group in (file.columns, file.published, file.reading):
         if group != type(group)():
@@ -295,8 +315,10 @@ def _estimate_shares(
     records = estimates[0].records
     reporter.done("estimated", f"{file.path} is counted", records=records)
     facts = {"records": records, "level": level, "fixed_counts": fixed}
-    note = law_estimate_note(fixed=fixed, kept=channel.keeps_law)
-    _answer_columns(estimates, facts, [note], common)
+    notes = [law_estimate_note(fixed=fixed, kept=channel.keeps_law)]
+    if policy.unknown == NEAREST:
+        notes.append(paragraph(f"Note: {NEAREST_COUNTS}.", ""))
+    _answer_columns(estimates, facts, notes, common)
 
 
 def _answer_columns(

@@ -283,7 +283,7 @@ class SearchOptions:
     )
     time_limit: str = option(
         "SECONDS",
-        "Stop each search after this many seconds: best verified channel, proven gap. "
+        "Stop each search after this processor time: best verified channel, proven gap. "
         "Or none: no limit.",
         "30",
     )

@@ -3,9 +3,9 @@
 typer would print every option of a command at once, in panels: a hundred lines for `design`.
 `PlainCommand` takes the place of typer's own class of commands, and `PlainGroup` of its groups.
 --help shows a copy of the command that has the options of `first_options.FIRST_OPTIONS` alone, each
-with the first clause of its text (`_in_brief`): "Stop each search after this many seconds: best
-verified channel, proven gap." becomes "Stop each search after this many seconds." --help-all is an
-option like any other, whose callback prints the whole help (`HELP_ALL_PARAMETER`). Besides, the
+with the first clause of its text (`_in_brief`): "Stop each search after this processor time: best
+verified channel, proven gap." becomes "Stop each search after this processor time." --help-all is
+an option like any other, whose callback prints the whole help (`HELP_ALL_PARAMETER`). Besides, the
 class puts the options in the order of the short help (`get_params`), and refuses one that is given
 twice (`parse_args`).
 """

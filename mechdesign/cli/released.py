@@ -97,7 +97,8 @@ class PolicyOptions(PublishedForm):
     )
     unknown: str | None = option(
         "WHAT",
-        "The same for symbols that the channel does not have: refuse, marginal or output:LABEL.",
+        "The same for symbols that the channel does not have: refuse, marginal, output:LABEL, or "
+        "for rows of several columns nearest (a draw of the nearest known row).",
     )
     normalise: str | None = option(
         "FORM",

@@ -18,7 +18,7 @@ from mechdesign.cli import options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.design_arguments import DesignArguments
 from mechdesign.cli.design_boxes import answer_boxes
-from mechdesign.cli.design_options import DesignOptions
+from mechdesign.cli.design_options import DesignOptions, OutputOptions
 from mechdesign.cli.report import ReportOptions
 from mechdesign.core.errors import InputError
 
@@ -166,6 +166,7 @@ def _unbuilt_options(
         "--method": search.method != default.method,
         "--enumerate": search.enumerate != default.enumerate,
         "--gap": search.smallest_gap != default.smallest_gap,
+        "--unknown": arguments.output.unknown != OutputOptions().unknown,
         "--curve": arguments.reports.curve != ReportOptions().curve,
     }
     unbuilt = [name for name, is_given in refused.items() if is_given]

@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import Objective
 from mechdesign.comparison.grid import AT, Case
 from mechdesign.comparison.rows import ComparisonRow, with_bounds
@@ -219,7 +220,7 @@ def _tasks(design: Design, axis: Axis, mechanism: str, seconds: float) -> list[_
     elsewhere = dict(shared)
     if design.least is not None:
         objective = design.least.objective
-        if _is_comparable(objective):
+        if _is_comparable(objective, design.channel):
             elsewhere["keep_frequencies"] = objective.keep_frequencies
             elsewhere["distance"] = objective.distance
         else:
@@ -250,14 +251,17 @@ def _has_optimum(design: Design) -> bool:
     return True
 
 
-def _is_comparable(objective: Objective) -> bool:
+def _is_comparable(objective: Objective, channel: Channel) -> bool:
     """Whether `compare` can design for this objective at other budgets.
 
     `compare` has no arguments for the least shares of symbols that stay, for forbidden
-    replacements, and for further constraints.
+    replacements, for further constraints, and for smallest groups.
     """
     has_restrictions = objective.stay or objective.forbid or objective.constraints
-    return objective.name in OBJECTIVES and not has_restrictions
+    # Of rows, what was to keep the frequencies and does not has smallest groups that moved them.
+    is_row = channel.published is not None
+    has_groups = is_row and objective.keep_frequencies and not channel.keeps_law
+    return objective.name in OBJECTIVES and not has_restrictions and not has_groups
 
 
 def _shared_arguments(design: Design, axis: Axis, seconds: float) -> dict[str, Any]:

@@ -120,7 +120,7 @@ def compare_purpose(
             f"a comparison for a purpose needs one of {', '.join(PURPOSES)}, or queries"
         )
     limit = seconds_of_each(time_limit)
-    started = time.perf_counter()
+    started = time.process_time()
     request = DesignRequest(joint, notion, gap=gap, time_limit=limit, progress=progress)
     design = design_requested(replace(request, objective=objective, task=task))
     ways = [_way(MADE_FOR_IT, design, joint, objective, task)]
@@ -128,7 +128,7 @@ def compare_purpose(
     for mechanism in (OPTIMAL, *HEURISTICS):
         informed = design_requested(replace(request, mechanism=mechanism))
         ways.append(_way(mechanism, informed, joint, objective, task))
-    return PurposeComparison(design, tuple(ways), time.perf_counter() - started)
+    return PurposeComparison(design, tuple(ways), time.process_time() - started)
 
 
 def _way(

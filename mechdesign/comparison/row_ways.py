@@ -18,6 +18,7 @@ import numpy as np
 
 from mechdesign.auditing.law import channel_law
 from mechdesign.auditing.measures import beyond_given, utility
+from mechdesign.auditing.unchanged import share_of_cells, unchanged_cells
 from mechdesign.auditing.verdict import Achieved, audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import own_rows
@@ -25,8 +26,6 @@ from mechdesign.channel.record import RELATIVE, ChannelRecord
 from mechdesign.core.errors import InputError, MechdesignError
 from mechdesign.core.integers import IntegerRows
 from mechdesign.mechanisms.designing import design_requested
-from mechdesign.mechanisms.plan_costs import CodedCells
-from mechdesign.mechanisms.plan_design import column_truth
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
@@ -140,7 +139,7 @@ def _way(name: str, channel: Channel, joint: Joint, request: DesignRequest) -> R
     """The figures of one way."""
     record = ChannelRecord(promise_kind=request.promise)
     verdict = audit(channel.with_record(record), joint, request.notion)
-    truth = column_truth(channel, CodedCells.of(joint.useful), tuple(request.given))
+    truth = unchanged_cells(channel, joint)
     worth = beyond_given(utility(channel, joint), joint, tuple(request.given))
     law = channel_law(channel, joint)
     # Labels alone have none, and all ways release rows as rows.
@@ -149,7 +148,7 @@ def _way(name: str, channel: Channel, joint: Joint, request: DesignRequest) -> R
         name=name,
         satisfied=verdict.satisfied,
         achieved=verdict.achieved,
-        unchanged=sum(truth.values()) / len(truth),
+        unchanged=share_of_cells(truth),
         nmi=worth.nmi,
         total_variation=law.total_variation,
     )

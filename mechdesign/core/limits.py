@@ -85,12 +85,12 @@ class LiftLimits:
         """Whether the limits depend on P(s); quotients of two rows of the table do not."""
         return math.isfinite(self.lower) or math.isfinite(self.upper)
 
-    def condition(self, sensitive: str) -> str:
-        """The limits in words; at least one of them must be finite."""
+    def condition(self, sensitive: str, unit: str = "value") -> str:
+        """The limits in words; at least one must be finite. A `unit` is released of a record."""
         parts: list[str] = []
         if self.need_shares:
             text = (
-                f"seeing a released value changes the probability of any value of {sensitive} "
+                f"seeing a released {unit} changes the probability of any value of {sensitive} "
                 f"by a factor {_factor_range(self.lower, self.upper)}"
             )
             for name, lower, upper in self.symbol_budgets:
@@ -98,7 +98,7 @@ class LiftLimits:
             parts.append(text)
         if math.isfinite(self.ratio):
             parts.append(
-                f"no released value is more than {factor_at_most(self.ratio)} times as likely "
+                f"no released {unit} is more than {factor_at_most(self.ratio)} times as likely "
                 f"under one value of {sensitive} as under another"
             )
         return f"{'; '.join(parts)}."
@@ -335,15 +335,15 @@ class MeanLimits:
             return None
         return self.not_convex
 
-    def condition(self, sensitive: str) -> str:
-        """The limits in words; at least one of them must be finite."""
+    def condition(self, sensitive: str, unit: str = "value") -> str:
+        """The limits in words; at least one must be finite. A `unit` is released of a record."""
         bounds: list[str] = []
         if math.isfinite(self.upper):
             bounds.append(self.mean.condition(False, self.upper))
         if math.isfinite(self.lower):
             bounds.append(self.mean.condition(True, self.lower))
         return (
-            f"a released value makes a value of {sensitive} l times as likely as before; with "
+            f"a released {unit} makes a value of {sensitive} l times as likely as before; with "
             f"{sensitive} as in the table, {' and '.join(bounds)}. A single value of {sensitive} "
             "can become much more or less likely than that."
         )

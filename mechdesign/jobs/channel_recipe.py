@@ -35,15 +35,22 @@ from mechdesign.jobs.box_recipe import BoxRecipe
 from mechdesign.jobs.channel_drawer import ChannelDrawer
 from mechdesign.jobs.codebook import codebook_text
 from mechdesign.jobs.column_groups import ColumnGroup
+from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.entries import Use
 from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.manifest_columns import ReleasedColumn, released_column
 from mechdesign.jobs.option_keys import key_for_columns, key_in_options
-from mechdesign.jobs.options import FIXED, INDEPENDENT, ReleaseOptions
-from mechdesign.jobs.recipe import Codes, Drawer, TablePart
+from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.jobs.recipe import Codes, Drawer, Recipe, TablePart
 from mechdesign.jobs.side_files import Sides
-from mechdesign.release.drawing import Release, channel_digest, fixed_records
+from mechdesign.release.drawing import (
+    FIXED,
+    INDEPENDENT,
+    Release,
+    channel_digest,
+    fixed_records,
+)
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import MARGINAL, Policy, recorded_rules
 from mechdesign.release.released_values import LABEL, POSTERIOR_DRAW
@@ -103,11 +110,13 @@ def _single_box_channel(releasable: Any) -> BoxChannel | None:
 class ChannelRecipe(KeyedRecipe):
     """Channels with their keys and what a user asks of the release.
 
-    `fixed_codes` has the symbol of every record where their counts are fixed.
+    `fixed_codes` has the symbol of every record where their counts are fixed; `in_folder` is
+    whether the file is one of several that are released together.
     """
 
     channels: tuple[Channel, ...]
     fixed_codes: Codes | None = field(default=None, repr=False, compare=False)
+    in_folder: bool = False
 
     @classmethod
     def of(
@@ -164,6 +173,16 @@ class ChannelRecipe(KeyedRecipe):
             drawer.fix(self.fixed_codes)
         return drawer
 
+    def for_folder(self) -> ChannelRecipe:
+        """The recipe for the files of one folder."""
+        return replace(self, in_folder=True)
+
+    def for_lazy_table(self, header: Sequence[Any]) -> Recipe:
+        """The recipe with keys that last; its records are not at hand, so no counts are fixed."""
+        if self.options.draws == FIXED:
+            raise InputError(_cannot_be_fixed("a lazy table is computed in parts"))
+        return super().for_lazy_table(header)
+
     def settled(
         self,
         header: Sequence[Any],
@@ -178,23 +197,30 @@ class ChannelRecipe(KeyedRecipe):
             return self
         reason = self._unfixed(is_whole)
         if reason is None:
-            drawer = ChannelDrawer(self, self.channels, header)
-            codes: list[Codes] = [np.zeros(0, dtype=np.int32)]
-            first_row = 0
-            for column, count in parts:
-                codes.append(drawer.symbols_of(column, first_row))
-                first_row += count
-            whole = np.concatenate(codes)
-            if self._has_records_of_design(whole):
+            whole = self._codes_of_design(header, parts)
+            if whole is not None:
                 options = replace(self.options, draws=FIXED)
                 return replace(self, options=options, fixed_codes=whole)
             reason = "the records are not those of the table of the design"
         if self.options.draws == FIXED:
-            raise InputError(
-                f"{reason}, so their counts cannot be fixed: draw them independently (--draws "
-                "independent)"
-            )
+            raise InputError(_cannot_be_fixed(reason))
         return replace(self, options=replace(self.options, draws=INDEPENDENT))
+
+    def covers_whole_file(self, plan: Plan) -> bool:
+        """Whether the promise is proven for a reader of the whole file, too.
+
+        The proof is about fixed counts, and nothing else in the file may tell whose record is
+        where: no other columns, no order. A guessed seed undoes the draws. For readers of several
+        files, of a folder or through earlier channels (`after`), nothing is proven
+        (docs/explanation/whole-file.md).
+        """
+        options = self.options
+        if not (options.draws == FIXED and options.shuffle):
+            return False
+        if options.insecure_seed is not None or plan.others or self.in_folder:
+            return False
+        records = [channel.record for channel in self.channels]
+        return all(record.notion is not None and not record.after for record in records)
 
     def _unfixed(self, is_whole: bool) -> str | None:
         """Why counts cannot be fixed, whatever the records are; None where they can."""
@@ -209,16 +235,30 @@ class ChannelRecipe(KeyedRecipe):
             return "the channel does not keep the law of its table, or comes without that table"
         return None
 
-    def _has_records_of_design(self, codes: Codes) -> bool:
-        """True if every symbol has as many records as in the table of the design."""
-        counts = fixed_records(self.channels[0])
-        if counts is None:
-            return False
-        # Two places more are for missing cells and unknown symbols.
-        found = np.bincount(codes, minlength=len(counts) + 2)
-        return bool(
-            (found[: len(counts)] == counts).all() and not found[len(counts) :].any()
-        )
+    def _codes_of_design(
+        self, header: Sequence[Any], parts: Iterable[TablePart]
+    ) -> Codes | None:
+        """The symbol of every record, if every symbol has as many records as in the table of the
+        design; None otherwise, and then only the first records are looked at.
+        """
+        missing = fixed_records(self.channels[0])
+        if missing is None:
+            return None
+        # Two places more are for missing cells and unknown symbols, of which there must be none.
+        missing = np.append(missing, [0, 0])
+        drawer = ChannelDrawer(self, self.channels, header)
+        codes: list[Codes] = [np.zeros(0, dtype=np.int32)]
+        first_row = 0
+        for column, count in parts:
+            if count > missing.sum():
+                return None
+            codes.append(drawer.symbols_of(column, first_row))
+            missing -= np.bincount(codes[-1], minlength=len(missing))
+            # Another table has too many records of a symbol long before it ends.
+            if missing.min() < 0:
+                return None
+            first_row += count
+        return None if missing.any() else np.concatenate(codes)
 
     def uses(self, header: Sequence[Any]) -> list[Use]:
         """How a table with this header is released through each channel."""
@@ -293,6 +333,14 @@ class ChannelRecipe(KeyedRecipe):
                 "a codebook says what labels mean, and this channel releases the symbols of the "
                 "columns themselves"
             )
+
+
+def _cannot_be_fixed(reason: str) -> str:
+    """Why counts are not fixed, and what to do."""
+    return (
+        f"{reason}, so their counts cannot be fixed: draw them independently (--draws "
+        "independent)"
+    )
 
 
 def _rows_group(channel: Channel, sensitive: tuple[str, ...] | None) -> ColumnGroup:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from mechdesign.jobs.entries import Entry
@@ -58,6 +58,7 @@ class FileRecipe(Recipe):
         number of such columns.
         """
 
+    @abstractmethod
     def folder_result(
         self,
         results: Sequence[Any],
@@ -67,10 +68,3 @@ class FileRecipe(Recipe):
         notices: tuple[str, ...],
     ) -> Released:
         """What the files of a folder report together."""
-        return replace(
-            results[0],
-            records=sum(result.records for result in results),
-            sha256=sha256,
-            already=already,
-            notices=notices,
-        )

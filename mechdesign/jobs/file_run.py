@@ -275,7 +275,13 @@ class FileRun:
         self._notes += drawer.checks.notes
 
     def applied(
-        self, records: int, sha256: str, ledger: str | None, *, already: bool = False
+        self,
+        records: int,
+        sha256: str,
+        ledger: str | None,
+        *,
+        already: bool = False,
+        whole_file: bool = False,
     ) -> Applied:
         """What was written through channels."""
         return Applied(
@@ -288,6 +294,7 @@ class FileRun:
             kept=self.plan.others,
             sensitive=self.plan.sensitive,
             draws=self.recipe.options.draws,
+            whole_file=whole_file,
         )
 
 

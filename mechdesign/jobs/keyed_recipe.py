@@ -43,13 +43,14 @@ from mechdesign.formats.formulas import csv_as_text
 from mechdesign.formats.opening import Batch
 from mechdesign.formats.urls import FRAME, LAZY
 from mechdesign.jobs.bare_records import BareRecords
+from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.earlier_releases import EarlierReleases
 from mechdesign.jobs.entries import Entry, Use
 from mechdesign.jobs.file_run import FileRun
 from mechdesign.jobs.grouped_recipe import GroupedRecipe
 from mechdesign.jobs.job import Job
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE, change_notices
+from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE, record_notices
 from mechdesign.jobs.manifest import Manifest
 from mechdesign.jobs.manifest_columns import ReleasedColumn
 from mechdesign.jobs.recipe import ContentOf, Drawer, Frame, Recipe, TablePart
@@ -58,6 +59,7 @@ from mechdesign.jobs.results import Applied
 from mechdesign.jobs.target import Target
 from mechdesign.leaks.crossing import Crossing
 from mechdesign.leaks.evidence import LEVEL, decisive, log_evidence
+from mechdesign.release.drawing import INDEPENDENT
 from mechdesign.release.draws import Key
 
 MOST_DRAWINGS = 5
@@ -112,6 +114,26 @@ class KeyedRecipe(GroupedRecipe):
         """The same with the keys of a job."""
         return replace(self, keys=keys)
 
+    def folder_result(
+        self,
+        results: Sequence[Any],
+        sha256: str,
+        *,
+        already: bool,
+        notices: tuple[str, ...],
+    ) -> Applied:
+        """What the files of a folder report together: fixed counts only if all files have them."""
+        first: Applied = results[0]
+        draws = {result.draws for result in results}
+        return replace(
+            first,
+            records=sum(result.records for result in results),
+            sha256=sha256,
+            already=already,
+            notices=notices,
+            draws=first.draws if len(draws) == 1 else INDEPENDENT,
+        )
+
     def split_warning(
         self, crossing: Crossing, names: Sequence[str], *, looks: int
     ) -> str | None:
@@ -153,6 +175,7 @@ class KeyedRecipe(GroupedRecipe):
         if finished is not None and self._are_sides_written(run, finished):
             run.refuse_notes_if_strict()
             output = finished.output or ""
+            # What else was released of the records, its manifest has said.
             return run.applied(finished.records, output, ledger_place, already=True)
         # The target is locked before anything is drawn, and entered when all of it is on disk; a
         # kill before `commit` leaves a temporary file that the next run takes over.
@@ -172,16 +195,27 @@ class KeyedRecipe(GroupedRecipe):
                 drawn.bare,
                 drawn.columns,
             )
-        return run.applied(drawn.records, sha256, ledger_place)
+        whole_file = self._covers_whole_file(run.plan, drawn.earlier)
+        return run.applied(drawn.records, sha256, ledger_place, whole_file=whole_file)
 
     def _write_unrecorded(self, run: FileRun) -> Applied:
         """Release a file without a ledger."""
         with run.opened_target() as out:
             drawer = self.drawer(run.table.header)
             records = run.draw(out, drawer)
-            sha256 = self._seal(run, out, drawer, records, EarlierReleases())
+            earlier = EarlierReleases()
+            sha256 = self._seal(run, out, drawer, records, earlier)
             out.commit()
-        return run.applied(records, sha256, None)
+        whole_file = self._covers_whole_file(run.plan, earlier)
+        return run.applied(records, sha256, None, whole_file=whole_file)
+
+    def _covers_whole_file(self, plan: Plan, earlier: EarlierReleases) -> bool:
+        """Whether the promise is proven for a reader of the whole file, too, which it is for the
+        only release of these records.
+        """
+        if earlier.draws or earlier.beside:
+            return False
+        return self.covers_whole_file(plan)
 
     def _are_sides_written(self, run: FileRun, finished: Entry) -> bool:
         """Whether an earlier run, which wrote the data file, wrote these side files, too.
@@ -246,7 +280,7 @@ class KeyedRecipe(GroupedRecipe):
         the hash of the output, which is complete and on disk.
         """
         run.refuse_disclosure(drawer)
-        run.add_notes((*earlier.notices, *change_notices(drawer.releases)))
+        run.add_notes((*earlier.notices, *record_notices(drawer.releases)))
         sha256 = out.seal()
         if run.sides.manifests:
             manifest = self._manifest(run, drawer, records, earlier, sha256)
@@ -267,8 +301,9 @@ class KeyedRecipe(GroupedRecipe):
         sha256: str,
     ) -> Manifest:
         """The facts for both manifests of an output with this hash."""
-        # How many records changed is a count of the original data: for the internal manifest alone.
-        changes = change_notices(drawer.releases)
+        # How many records changed, or have an unknown row, is a count of the original data: for
+        # the internal manifest alone.
+        changes = record_notices(drawer.releases)
         public_notes = tuple(note for note in run.notices if note not in changes)
         return Manifest(
             output=sha256,
@@ -284,6 +319,7 @@ class KeyedRecipe(GroupedRecipe):
             other_channels=bool(earlier.beside),
             insecure_seed=self.options.insecure_seed is not None,
             shuffled=self.options.shuffle,
+            whole_file=self._covers_whole_file(drawer.plan, earlier),
             notes=public_notes,
             inner_notes=changes,
         )
@@ -329,7 +365,7 @@ class KeyedRecipe(GroupedRecipe):
         entry = drawn.entry(job, FRAME, None)
         job.finish(entry, table_content, drawer.releases, bare, columns)
         job.done(entry)
-        return released, (*drawn.earlier.notices, *change_notices(drawer.releases))
+        return released, (*drawn.earlier.notices, *record_notices(drawer.releases))
 
     def for_lazy_table(self, header: Sequence[Any]) -> Recipe:
         """The recipe with keys that last; a ledger is told of the release, but sees no record of

@@ -20,7 +20,9 @@ from mechdesign.core.wording import at_most, listed
 from mechdesign.jobs.entries import Entry
 from mechdesign.jobs.joint_budget import local_budget
 from mechdesign.jobs.recipe import RecordedDraws
+from mechdesign.release.drawing import Release
 from mechdesign.release.identified_draws import REDRAW
+from mechdesign.release.policies import NEAREST
 
 
 def second_draw_refusal(share: float, entry: Entry, identity: Sequence[str]) -> str:
@@ -132,6 +134,29 @@ OTHER_CHANNELS = (
 )
 
 RELEASED_MEANWHILE = "another job has released these records meanwhile; start again"
+
+
+def record_notices(releases: Sequence[RecordedDraws]) -> tuple[str, ...]:
+    """Notices that count records of the original: for the internal manifest alone."""
+    return (*change_notices(releases), *nearest_notices(releases))
+
+
+def nearest_notices(releases: Sequence[RecordedDraws]) -> tuple[str, ...]:
+    """Notices of records that were drawn as the nearest row of the table."""
+    notices: list[str] = []
+    for release in releases:
+        if not isinstance(release, Release) or release.policy.unknown != NEAREST:
+            continue
+        # The last count is that of the unknown ones.
+        unknown = int(release.symbol_counts[-1])
+        if unknown:
+            have = "record has a row" if unknown == 1 else "records have rows"
+            notices.append(
+                f"{unknown:,} {have} that the table of the design does not have: released is a "
+                "draw of the nearest row that it has. The promise is about the records of the "
+                "table; of others the release tells no more than their nearest row"
+            )
+    return tuple(notices)
 
 
 def change_notices(releases: Sequence[RecordedDraws]) -> tuple[str, ...]:

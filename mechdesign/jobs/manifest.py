@@ -58,6 +58,8 @@ class Manifest:
         Whether the records were released through other channels, too.
     insecure_seed, shuffled : bool
         Whether the draws come from a seed, and whether the records are in random order.
+    whole_file : bool
+        Whether the promise is proven for a reader of the whole file, too.
     notes, inner_notes : tuple of str
         Notes for all readers, and those that count records of the original data.
     """
@@ -75,6 +77,7 @@ class Manifest:
     other_channels: bool = False
     insecure_seed: bool = False
     shuffled: bool = False
+    whole_file: bool = False
     notes: tuple[str, ...] = ()
     inner_notes: tuple[str, ...] = ()
 
@@ -116,7 +119,12 @@ class Manifest:
         """What both manifests hold, by the names of their fields."""
         covered: list[str] = []
         for column in self.released:
-            covered += covers(column.description, column.channel, internal=internal)
+            covered += covers(
+                column.description,
+                column.channel,
+                internal=internal,
+                whole_file=self.whole_file,
+            )
         uses = [column.description for column in self.released]
         return {
             "output": self.output,

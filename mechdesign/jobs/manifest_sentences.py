@@ -49,8 +49,11 @@ def covers(
     channel: Channel | BoxChannel,
     *,
     internal: bool,
+    whole_file: bool,
 ) -> list[str]:
-    """What the promise for one channel's columns is."""
+    """What the promise for one channel's columns is; `whole_file` is whether it is proven for a
+    reader of the whole file, too.
+    """
     # A recipe refuses a channel whose table disproves its promise, so a table is a proof here.
     checked = has_table(channel)
     if isinstance(channel, BoxChannel):
@@ -70,7 +73,7 @@ def covers(
         is_one = joint.is_counts and not joint.sensitive.protects_columns
         if is_one and channel.published is None:
             population = population_promise(channel, joint)
-    text = _template().covers(column, internal, checked, scope, population)
+    text = _template().covers(column, internal, checked, scope, population, whole_file)
     return _sentences(text)
 
 

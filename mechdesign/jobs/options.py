@@ -26,6 +26,7 @@ from mechdesign.core.progress import Progress
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.text_options import TextOptions
+from mechdesign.release.drawing import DRAWS
 from mechdesign.release.draws import Key
 from mechdesign.release.identified_draws import CHANGES
 from mechdesign.release.policies import REFUSE, Policy
@@ -73,15 +74,6 @@ class FileOptions:
     strict: bool = False
     progress: Progress | None = None
     warn: Callable[[str], None] | None = None
-
-
-FIXED = "fixed"
-"""Draws of fixed counts (`release.fixed_counts`)."""
-
-INDEPENDENT = "independent"
-"""A draw of its own for each record."""
-
-DRAWS = (FIXED, INDEPENDENT)
 
 
 class FileKeywords(TypedDict, total=False):

@@ -163,6 +163,10 @@ class Recipe(ABC):
             return []
         return self.useful_columns
 
+    def covers_whole_file(self, plan: Plan) -> bool:
+        """Whether the promise is proven for a reader of the whole file, too."""
+        return False
+
     @abstractmethod
     def plan(self, header: Sequence[Any]) -> Plan:
         """What becomes of each column of a table."""

@@ -63,6 +63,8 @@ class Applied:
         The sensitive columns, by the names that they have in the table if it has them.
     draws : {"fixed", "independent"} or None
         How the records were drawn; None where the recipe does not say.
+    whole_file : bool
+        Whether the promise is proven for a reader of the whole file, too.
     """
 
     records: int
@@ -74,3 +76,4 @@ class Applied:
     kept: tuple[str, ...] = ()
     sensitive: tuple[str, ...] = ()
     draws: str | None = None
+    whole_file: bool = False

@@ -100,7 +100,7 @@ def own_boxes(
     SolverFailure
         If no channel was verified.
     """
-    started = time.perf_counter()
+    started = time.process_time()
     populations = confidence_set(
         joint,
         level,
@@ -180,7 +180,7 @@ class _OwnBoxes:
         uncertain = self._set(reach)
         seconds = None
         if end < float("inf"):
-            seconds = max(end - time.perf_counter(), 0.0)
+            seconds = max(end - time.process_time(), 0.0)
         return assign_uncertain(
             self._problem,
             uncertain,

@@ -126,7 +126,7 @@ class PartDesigns:
         end = started + self._request.time_limit
         for k, stratum in enumerate(self._strata):
             # An equal share of the time that is left, so that quick strata leave more to the later.
-            seconds = (end - time.perf_counter()) / (len(self._strata) - k)
+            seconds = (end - time.process_time()) / (len(self._strata) - k)
             rows = self._rows_of(stratum)
             records = int((self._learning[rows] + self._proving[rows]).sum())
             mass = float(self._proving[rows].sum() / self._proving.sum())
@@ -167,7 +167,7 @@ class PartDesigns:
         self, stratum: tuple[int, ...], rows: Integers, seconds: float
     ) -> tuple[BoxPart, Design | None]:
         """The part of one stratum, and its design; None where it releases nothing."""
-        started = time.perf_counter()
+        started = time.process_time()
         request = self._request
         silent = BoxPart(stratum, Boxes(())), None
         released = StratumRecords(
@@ -188,7 +188,7 @@ class PartDesigns:
         joint = plan.rows.joint(boxes, released.proving)
         if joint is None:
             return silent
-        left = max(started + seconds - time.perf_counter(), LEAST_SECONDS)
+        left = max(started + seconds - time.process_time(), LEAST_SECONDS)
         everything = released.learning + released.proving
         all_records = plan.rows.sizes(boxes, joint, everything)
         design = design_for_boxes(

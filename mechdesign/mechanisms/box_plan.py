@@ -108,7 +108,7 @@ class BoxPlanner:
         self._level = level
 
     def plan(self, end: float) -> Plan | None:
-        """What the slice decides until `end` (of `time.perf_counter`); None where nothing can be
+        """What the slice decides until `end` (of `time.process_time`); None where nothing can be
         released.
 
         With `AUTO` the fewest values are promised together with which the slice expects `GOAL` of
@@ -235,7 +235,7 @@ class BoxPlanner:
         """
         # The width of intervals depends on the number of records, so that of the proof is needed.
         joint = rows.joint(boxes, self._records.learning * self._records.factor)
-        seconds = end - time.perf_counter()
+        seconds = end - time.process_time()
         if joint is None or seconds <= 0.0:
             return -math.inf
         sizes = rows.sizes(boxes, joint, self._records.learning)
@@ -280,5 +280,5 @@ def design_for_boxes(
 
 def _share_of_time(end: float, left: int) -> float:
     """When an equal share of the time until `end` is over, with so many trials left."""
-    now = time.perf_counter()
+    now = time.process_time()
     return now + (end - now) / left

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from mechdesign.auditing.boxes import BoxAudit
+from mechdesign.auditing.law import Law, absent_box_law, box_law
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.box_utility import BoxUtility
@@ -84,6 +85,16 @@ class BoxDesign(Described):
     def upper_bound_nmi(self) -> float:
         """The bound for these boxes in the same unit; other boxes may keep more."""
         return self.utility.upper_bound_nmi
+
+    @property
+    def law(self) -> Law | None:
+        """What an analyst reads of released rows; None where it is not known (`law_absent`)."""
+        return box_law(self.channel)
+
+    @property
+    def law_absent(self) -> str | None:
+        """Why there is no law; None where there is one."""
+        return None if self.channel.keeps_law else absent_box_law(self.channel)
 
     def __repr__(self) -> str:
         return (

@@ -14,17 +14,20 @@ nats. The least budget that keeps a share is found by trying budgets (`budget_ke
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 from mechdesign.auditing.population import lift_limits
+from mechdesign.auditing.strata import members_of, strata_of
+from mechdesign.channel.record import RELATIVE
 from mechdesign.core.arguments import at_least_times as least_nats
 from mechdesign.core.arguments import at_most_times as most_nats
 from mechdesign.core.arguments import share_of
 from mechdesign.core.balls import log_at_most
 from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.core.limits import LiftLimits
-from mechdesign.core.wording import about, quoted
+from mechdesign.core.wording import about, listed, quoted
 from mechdesign.mechanisms.budget_keeping import keeping
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.notions import NOTIONS, Notion
@@ -160,7 +163,8 @@ def posterior_budget(request: DesignRequest, value: object) -> float:
 
     One budget protects every symbol, so the most frequent one decides: its prior times exp of the
     budget is at most the share. With a confidence level its prior is the largest one in the
-    confidence set. Of the request's notion only the kind matters, not the budgets.
+    confidence set; with a relative promise it is the largest among records with the same given
+    cells. Of the request's notion only the kind matters, not the budgets.
     """
     share = share_of("--max-posterior", value)
     joint = request.joint
@@ -175,6 +179,8 @@ def posterior_budget(request: DesignRequest, value: object) -> float:
     if prior >= share:
         symbol = quoted(joint.sensitive.names[priors.index(prior)])
         has = "has"
+        if request.promise == RELATIVE:
+            has = f"has, among records with some cells of {listed(request.given)},"
         if request.confidence is not None:
             # The share is then the largest that the counts do not contradict.
             has = "may have"
@@ -196,9 +202,27 @@ def posterior_budget(request: DesignRequest, value: object) -> float:
     return log_at_most(largest_lift)
 
 
+def _largest_given(joint: Joint, given: Sequence[str]) -> list[Fraction]:
+    """The largest P(s|k) over the strata k, for every sensitive symbol s."""
+    members = members_of(strata_of(given, joint))
+    totals = [sum(joint.useful_counts[x] for x in places) for places in members]
+    largest: list[Fraction] = []
+    for counts in joint.counts:
+        shares = [
+            Fraction(sum(counts[x] for x in places), total)
+            for places, total in zip(members, totals, strict=True)
+        ]
+        largest.append(max(shares))
+    return largest
+
+
 def _largest_priors(request: DesignRequest) -> list[Fraction]:
-    """P(s) of every sensitive symbol: of the table, or the largest of the confidence set."""
+    """P(s) of every sensitive symbol: of the table, the largest among records with the same given
+    cells (to which a relative promise compares), or the largest of the confidence set.
+    """
     joint = request.joint
+    if request.promise == RELATIVE:
+        return _largest_given(joint, request.given)
     if request.confidence is None:
         return [Fraction(count, joint.total) for count in joint.sensitive_counts]
     populations = confidence_set(

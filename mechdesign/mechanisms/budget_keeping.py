@@ -1,4 +1,4 @@
-"""The smallest budget whose optimum keeps a share of the information (`--keep` with one column).
+"""The smallest budget whose optimum keeps a share (`--keep`): of the information, or of the cells.
 
 The utility of the optimum grows with the budget, so bisection over the budgets of four digits finds
 it (`budget_scale`). Each tried budget is a whole design, which starts from the columns
@@ -7,13 +7,18 @@ below the share.
 
 For example, a search for 80 % may try the budgets 1, 2 and 1.5, then others between, and end with
 1.413, which keeps 80.01 %, and 1.412, with which no channel keeps more than 79.99 %. Both go into
-the certificate (`KEPT_AT`, `KEPT_LESS_AT`). `row_keeping` does the same for rows.
+the certificate (`KEPT_AT`, `KEPT_LESS_AT`).
+
+A release of rows as rows of the table changes the fewest cells. So what it keeps is the share of
+unchanged cells, as its objective weighs them: 1 less the cost of the plan, which grows with the
+budget and has a proven bound. What such a plan keeps of the information need not grow. Budgets have
+three digits there, and all plans together have the time of one (`_of_rows`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NoReturn
 
@@ -25,9 +30,11 @@ from mechdesign.mechanisms.budget_scale import (
     KEPT_LESS_AT,
     LARGEST_STEP,
     BudgetScale,
+    KeptT,
     epsilon_of,
 )
 from mechdesign.mechanisms.designing import design_requested
+from mechdesign.mechanisms.least_cost_objective import ABSOLUTE
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
@@ -36,6 +43,15 @@ from mechdesign.notions import Notion
 FINE_GAP = 1e-7
 """Gap of every optimum, as a share of H(X). A step of the scale is worth 1e-5 to 1e-3, so the gap
 must be smaller to decide between neighbours."""
+
+ROW_GAP = 1e-5
+"""Relative gap of every plan of rows: a step of three digits moves its cost by some 1e-3."""
+
+ROW_GRAIN = 10
+"""Steps of the scale between two budgets of three digits."""
+
+ROW_PLANS = 12
+"""Plans that a search for three digits takes, more or less."""
 
 
 def keeping(
@@ -46,7 +62,8 @@ def keeping(
     Parameters
     ----------
     request : DesignRequest
-        The design at every budget; its notion is replaced by that of `at`.
+        The design at every budget; its notion is replaced by that of `at`. For rows the share is
+        one of the cells.
     at : callable
         From epsilon (nats) to the notion.
     value : number
@@ -64,15 +81,91 @@ def keeping(
             f"{request.mechanism} has none"
         )
     share = share_of("--keep", value)
+    if request.publishes_rows and not request.has_free_outputs:
+        return _of_rows(request, at, share, value)
     optima = _Optima(replace(request, gap=min(request.gap, FINE_GAP)), at)
     scale = BudgetScale(optima.designed, share)
     step = scale.smallest_step()
     if step > LARGEST_STEP:
         _refuse(scale.designs[LARGEST_STEP], share, value)
-    design = scale.designs[step]
-    # The certificate names the budget, and the largest one that was proven to be too small.
-    details = design.certificate.details | {KEPT_AT: epsilon_of(step)}
     too_small = scale.largest_where(lambda design: _keeps_less(design, share))
+    return _with_answer(scale.designs[step], scale, step, too_small)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A plan of rows as the scale sees it, or the refusal where the budget leaves none.
+
+    `nmi` is the share of unchanged cells, which is the name that the scale has for what is kept.
+    """
+
+    design: Design | None
+    refusal: NotPrivate | None = None
+
+    @property
+    def nmi(self) -> float:
+        """The share of unchanged cells, rounded down; none without a plan."""
+        if self.design is None or self.design.least is None:
+            return 0.0
+        return 1.0 - self.design.least.cost
+
+    @property
+    def most(self) -> float:
+        """No plan at this budget leaves a larger share unchanged."""
+        if self.design is None or self.design.least is None:
+            return 0.0
+        return 1.0 - self.design.least.cost_lower_bound
+
+
+def _of_rows(
+    request: DesignRequest,
+    at: Callable[[float], Notion],
+    share: Fraction,
+    value: object,
+) -> Design:
+    """The plan at the smallest budget of three digits that keeps a share of the cells."""
+    if not isinstance(request.objective, str) or request.distance == ABSOLUTE:
+        raise InputError(
+            "--keep counts unchanged cells of released rows, and these costs are no shares: use "
+            "--objective truth, or distances of ranks"
+        )
+    limit = request.time_limit
+    asked = replace(
+        request,
+        gap=min(request.gap, ROW_GAP),
+        time_limit=None if limit is None else limit / ROW_PLANS,
+    )
+
+    def planned(epsilon: float) -> _Plan:
+        try:
+            return _Plan(design_requested(replace(asked, notion=at(epsilon))))
+        except NotPrivate as refusal:
+            # Given columns alone, or what must stay, need a larger budget.
+            return _Plan(None, refusal)
+
+    scale = BudgetScale(planned, share, grain=ROW_GRAIN, of="cells", kind="plan")
+    step = scale.smallest_step()
+    if step > LARGEST_STEP:
+        largest = scale.designs[LARGEST_STEP]
+        if largest.refusal is not None:
+            raise largest.refusal
+        raise NotPrivate(
+            f"no budget up to 700 nats was found that keeps {value} of the cells, only "
+            f"{about(largest.nmi)}; no plan keeps more than {at_most(largest.most)} there (proven)"
+        )
+    found = scale.designs[step].design
+    if found is None:
+        raise TypeError("a budget that keeps a share has a plan")
+    return _with_answer(
+        found, scale, step, scale.largest_where(lambda plan: plan.most < share)
+    )
+
+
+def _with_answer(
+    design: Design, scale: BudgetScale[KeptT], step: int, too_small: int | None
+) -> Design:
+    """The design with the budget, and the largest one that is proven too small."""
+    details = design.certificate.details | {KEPT_AT: epsilon_of(step)}
     if too_small is not None:
         details |= {KEPT_LESS_AT: epsilon_of(too_small)}
     return replace(

@@ -64,8 +64,10 @@ class BudgetScale(Generic[KeptT]):
     grain : int
         Only every so many-th step is tried: 10 leaves budgets of three digits.
     end : float
-        When the search for smaller budgets ends, on the clock of `time.perf_counter`. The search
+        When the search for smaller budgets ends, on the clock of `time.process_time`. The search
         for one that keeps the share has no end.
+    of, kind : str
+        What the share is one of, and what the designs are, in words.
     """
 
     def __init__(
@@ -75,11 +77,15 @@ class BudgetScale(Generic[KeptT]):
         *,
         grain: int = 1,
         end: float = math.inf,
+        of: str = "information",
+        kind: str = "channel",
     ) -> None:
         self._designed = designed
         self._share = share
         self._grain = grain
         self._end = end
+        self._of = of
+        self._kind = kind
         self.in_time = True
         self.designs: dict[int, KeptT] = {}
 
@@ -94,7 +100,7 @@ class BudgetScale(Generic[KeptT]):
         high = LARGEST_STEP + grain
         epsilon = 1.0
         while high - low > grain:
-            if high <= LARGEST_STEP and time.perf_counter() >= self._end:
+            if high <= LARGEST_STEP and time.process_time() >= self._end:
                 self.in_time = False
                 return high
             if low < 0 or high > LARGEST_STEP:
@@ -137,7 +143,7 @@ class BudgetScale(Generic[KeptT]):
     def sentence(self, step: int, too_small: int | None) -> str:
         """The answer `step` in words; `too_small` is the answer of `largest_where`."""
         if too_small is not None:
-            proof = f"with {epsilon_of(too_small):g} no channel does (proven)"
+            proof = f"with {epsilon_of(too_small):g} no {self._kind} does (proven)"
             if too_small < step - self._grain:
                 proof += "; between the two the search did not decide"
         elif step == 0:
@@ -145,7 +151,9 @@ class BudgetScale(Generic[KeptT]):
         else:
             proof = "no smaller budget was proven to keep less"
         percent = at_least(float(100 * self._share))
-        return f"epsilon {epsilon_of(step):g} keeps {percent} % of the information; {proof}"
+        return (
+            f"epsilon {epsilon_of(step):g} keeps {percent} % of the {self._of}; {proof}"
+        )
 
 
 def epsilon_of(step: int) -> float:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
 
 import numpy as np
 
@@ -26,16 +25,18 @@ from mechdesign.channel.proof import CostProof
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms.least_cost_limits import ChannelLimits
 from mechdesign.mechanisms.least_cost_objective import TRUTH, Costs
-from mechdesign.mechanisms.plan_integers import plan_rows
+from mechdesign.mechanisms.plan_integers import (
+    keeps_stays,
+    least_shares,
+    plan_rows,
+)
 from mechdesign.mechanisms.plan_limits import limits_of_demands
 from mechdesign.mechanisms.proofs import of_plan
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search
-from solvers import Array
+from mechdesign.mechanisms.search import Search, cost_steps
 from solvers.plans import (
     CellCosts,
     MatrixCosts,
-    Plan,
     PlanProblem,
     PlanProof,
     solve_plan,
@@ -50,12 +51,6 @@ tenth of the time of the dense program; with 15 and 160 symbols under LDP five t
 
 MARGINS = (1e-7, 1e-6, 1e-5)
 """Relative margins of the limits, tried in turn until the integers pass the exact audit."""
-
-STAY_MARGIN = 1e-9
-"""Added to the least shares that stay, which integers then keep as they are written."""
-
-STAY_ROUNDING = 1e-15
-"""Relative: a double may lie above the share that it stands for, and the bound must not."""
 
 LEAST_TIME = 1e-3
 """Seconds for a plan where the time is over: a first one is found in any case."""
@@ -90,26 +85,23 @@ def planned(
         If no plan was found.
     """
     joint = rules.joint
-    exact = _problem(rules, costs, limits)
-    problem = exact
+    problem = _problem(rules, costs, limits)
     started = time.process_time()
-
-    def solved(problem: PlanProblem, margin: float) -> Plan:
+    bound = -math.inf
+    proof: PlanProof | None = None
+    for margin in MARGINS:
         left = search.time_limit
         if left is not None:
             left = max(left - (time.process_time() - started), LEAST_TIME)
-        return solve_plan(problem, time_limit=left, gap=search.gap, margin=margin)
-
-    bound = -math.inf
-    proof: PlanProof | None = None
-    if exact.stay is not None:
-        # The bound is for the shares as they are asked, not for those with a margin.
-        first = solved(exact, MARGINS[0])
-        bound, proof = first.lower_bound, first.proof
-        problem = replace(exact, stay=_with_margin(exact.stay))
-    for margin in MARGINS:
-        plan = solved(problem, margin)
-        if exact.stay is None and plan.lower_bound > bound:
+        plan = solve_plan(
+            problem,
+            time_limit=left,
+            gap=search.gap,
+            margin=margin,
+            progress=cost_steps(search.progress),
+        )
+        # Bounds are for the limits as they are asked, whatever the margin.
+        if plan.lower_bound > bound:
             bound, proof = plan.lower_bound, plan.proof
         rows = plan_rows(
             plan, joint.useful_counts, joint.useful_counts if limits.keep else None
@@ -123,7 +115,7 @@ def planned(
             totals=rows.totals,
         )
         verdict = rules.verdict(channel)
-        if verdict.satisfied and _stays(channel, limits):
+        if verdict.satisfied and keeps_stays(channel, limits.stay):
             kept = of_plan(proof, rules.notion.limits)
             return channel, verdict, bound, kept
     raise SolverFailure("no plan passed the exact audit: give a larger budget")
@@ -141,7 +133,6 @@ def _problem(rules: Rules, costs: Costs, limits: ChannelLimits) -> PlanProblem:
         )
     else:
         cost = MatrixCosts(costs.floats)
-    stay = np.array([float(share) for share in limits.stay])
     rows, columns = np.nonzero(~limits.allowed)
     return PlanProblem(
         masses=joint.p_x,
@@ -149,16 +140,5 @@ def _problem(rules: Rules, costs: Costs, limits: ChannelLimits) -> PlanProblem:
         costs=cost,
         limits=limits_of_demands([demands], [0] * n, joint.useful_counts),
         forbidden=(rows, columns) if len(rows) else None,
-        stay=stay * (1.0 - STAY_ROUNDING) if stay.any() else None,
+        stay=least_shares(limits.stay),
     )
-
-
-def _with_margin(stay: Array) -> Array:
-    """Least shares that are a little larger, so that integers keep them."""
-    return np.where(stay > 0.0, np.minimum(stay + STAY_MARGIN, 1.0), 0.0)
-
-
-def _stays(channel: Channel, limits: ChannelLimits) -> bool:
-    """Whether the integers keep the least shares exactly."""
-    shares = zip(channel.own_entries, limits.stay, strict=True)
-    return all(entry >= least * channel.denominator for entry, least in shares)

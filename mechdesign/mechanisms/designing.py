@@ -49,6 +49,7 @@ from mechdesign.mechanisms.task_design import for_task
 from mechdesign.mechanisms.unsuited_columns import refuse_identifier
 from mechdesign.mechanisms.watchdog import HEURISTICS, subset_merging
 from mechdesign.notions import Notion
+from mechdesign.release.policies import REFUSE
 from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint, Missing
 from mechdesign.tables.records import Records
@@ -81,7 +82,7 @@ def _requested(request: DesignRequest) -> Design:
     SolverFailure
         If no channel was verified and no fallback is allowed.
     """
-    started = time.perf_counter()
+    started = time.process_time()
     if request.bins is not None:
         return _in_bins(request, started)
     # In bins a column may be no identifier any more, so this comes after them.
@@ -214,6 +215,7 @@ def _boxes(request: DesignRequest, notion: Notion) -> BoxRequest:
         "constraints": request.constraints is not None,
         f"mechanism {request.mechanism}": request.mechanism != OPTIMAL,
         "unseen symbols": bool(request.unseen),
+        f"unknown={request.unknown}": request.unknown != REFUSE,
     }
     for name, is_given in refused.items():
         if is_given:
@@ -362,7 +364,7 @@ def _in_bins(request: DesignRequest, started: float) -> Design:
     time_limit = request.time_limit
     if time_limit is not None:
         # At least half of the time is for the channel itself, whatever the search for bins took.
-        remaining = request.search.end(started) - time.perf_counter()
+        remaining = request.search.end(started) - time.process_time()
         time_limit = max(time_limit / 2, remaining)
     result = design_requested(
         replace(request, joint=binned, bins=None, time_limit=time_limit)
@@ -370,7 +372,7 @@ def _in_bins(request: DesignRequest, started: float) -> Design:
     return replace(
         result,
         messages=(*messages, *result.messages),
-        seconds=time.perf_counter() - started,
+        seconds=time.process_time() - started,
     )
 
 
@@ -433,7 +435,7 @@ def _optimal_or_merging(rules: Rules, search: Search, started: float) -> Design:
         return best
     remaining = None
     if search.time_limit is not None:
-        remaining = max(0.0, search.end(started) - time.perf_counter())
+        remaining = max(0.0, search.end(started) - time.process_time())
     merged = subset_merging(rules, replace(search, time_limit=remaining))
     if merged.nmi <= best.nmi:
         return best
@@ -449,5 +451,5 @@ def _fallen_back(merged: Design, message: str, started: float) -> Design:
         merged,
         fallback_from=OPTIMAL,
         messages=(*merged.messages, message),
-        seconds=time.perf_counter() - started,
+        seconds=time.process_time() - started,
     )

@@ -54,7 +54,7 @@ class Beginning:
 
     `start` and `dual` are columns and prices of a neighbouring budget. `merged` merges once, when
     its channels are first needed. `channels` are other known channels. The search ends at
-    `search_end`, on the clock of `time.perf_counter`; the time from there to `end` is for the best
+    `search_end`, on the clock of `time.process_time`; the time from there to `end` is for the best
     response within the sets of subset merging, where the search has not closed the gap.
     `interrupted` is whether Ctrl-C came already.
     """
@@ -97,7 +97,7 @@ def beginning_of(rules: Rules, search: Search, started: float) -> Beginning:
     elif may_respond:
         subsets = merged().subsets
         # Merging has taken its time: the share is one of what is left.
-        now = time.perf_counter()
+        now = time.process_time()
         until = now + rules.response_share * (end - now)
         response = _response_until(rules, search, subsets, until)
         if response is not None:
@@ -125,7 +125,7 @@ def _response_until(
     most_lost: float = math.inf,
 ) -> Response | None:
     """`respond` at the first margin; None without time, and where that fails: one channel less."""
-    if time.perf_counter() >= end:
+    if time.process_time() >= end:
         return None
     # Only the first margin: it is enough for nearly every table.
     solve = rules.solver(rules.margins[0], search, end)

@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mechdesign.auditing.law import channel_law
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.proof import CostProof
@@ -80,7 +79,7 @@ def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> D
     SolverFailure
         If none was verified.
     """
-    started = time.perf_counter()
+    started = time.process_time()
     joint = rules.joint
     # The program is linear, so the promise must be linear rows on the posteriors.
     check_polytope(rules.notion, joint)
@@ -162,10 +161,7 @@ def _with_least(design: Design, least: LeastCost) -> Design:
     utility = {**(design.channel.record.utility or {}), **least.figures}
     record = replace(design.channel.record, objective=least.objective, utility=utility)
     channel = design.channel.with_record(record)
-    law = None
-    if channel.joint is not None:
-        law = channel_law(channel, channel.joint)
-    return replace(design, channel=channel, least=least, law=law)
+    return replace(design, channel=channel, least=least)
 
 
 def _refuse(program: LeastCostProgram, error: Exception) -> None:

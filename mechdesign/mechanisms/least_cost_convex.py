@@ -206,7 +206,7 @@ class _ConvexSearch:
                 break
             self._bound = max(self._bound, solution.bound)
             is_broken = self._take(solution)
-            if self._is_closed() or time.monotonic() >= end:
+            if self._is_closed() or time.process_time() >= end:
                 break
             if is_broken and not self._tangents:
                 # The new rows come first: tangents outside of them prove little.

@@ -132,7 +132,7 @@ class LeastCostProgram:
         self.proof: CostProof | None = None
         self._end = math.inf
         if search.time_limit is not None:
-            self._end = time.monotonic() + search.time_limit
+            self._end = time.process_time() + search.time_limit
 
     @property
     def is_restricted(self) -> bool:
@@ -298,7 +298,7 @@ class LeastCostProgram:
             return self.solve(
                 margin, gap=gap, time_limit=None, progress=self._progress()
             )
-        seconds = max(self._end - time.monotonic(), 0.0)
+        seconds = max(self._end - time.process_time(), 0.0)
         return self.solve(
             margin,
             gap=self.search.gap,

@@ -33,6 +33,7 @@ from solvers import Array
 from solvers.assignment import SUPPORT, Assigned, Assignment, Multipliers, lower_bound
 from solvers.assignment_uncertain import priced
 from solvers.errors import BackendFailure, EmptyPolytope
+from solvers.pace import passing
 from solvers.programs.highs import SHARP
 from solvers.uncertain import UncertainSet
 
@@ -147,7 +148,7 @@ class Round:
         EmptyPolytope
             If the solver proves that no channel keeps the constraints.
         BackendFailure
-            If it has no answer, or none before `end` (of `time.monotonic`).
+            If it has no answer, or none before `end` (of `time.process_time`).
         """
         self._run(end)
         multipliers = self._multipliers()
@@ -167,7 +168,7 @@ class Round:
 
     def _run(self, end: float) -> None:
         """Solve by HiGHS if everything is linear, by Clarabel if not."""
-        seconds = max(end - time.monotonic(), 0.0)
+        seconds = passing(end - time.process_time())
         options: dict[str, Any] = {
             "solver": cp.CLARABEL,
             **CLARABEL,
@@ -190,7 +191,7 @@ class Round:
         if "infeasible" in status:
             # This includes "infeasible_or_unbounded": shares in [0, 1] are never unbounded.
             raise EmptyPolytope("no channel keeps to the constraints")
-        is_late = status == cp.USER_LIMIT and time.monotonic() >= end
+        is_late = status == cp.USER_LIMIT and time.process_time() >= end
         if self.model.w.value is None or is_late:
             raise BackendFailure(f"cvxpy ended with {status}")
 

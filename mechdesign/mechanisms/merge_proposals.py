@@ -127,7 +127,7 @@ def merge_proposals(
     design : Design
         With confidence.
     end : float
-        When to stop, on the clock of `time.perf_counter`.
+        When to stop, on the clock of `time.process_time`.
     gap : float
         Gap of the searches, in units of H(X).
     slice_seed : int, optional
@@ -149,7 +149,7 @@ def merge_proposals(
     proposals: list[MergeProposal] = []
     best = design.nmi
     for place, (options, rare) in enumerate(trials):
-        seconds = (end - time.perf_counter()) / (len(trials) - place)
+        seconds = (end - time.process_time()) / (len(trials) - place)
         if seconds < LEAST_SECONDS:
             break
         request = BoxRequest(

@@ -71,7 +71,7 @@ def merging(
     It is always private after its repair. Complete merging randomises all risky symbols alike, the
     others merge them in small sets (Algorithm 1).
     """
-    started = time.perf_counter()
+    started = time.process_time()
     joint = rules.joint
     names = joint.useful.names
     partition, harmless = partition_of(mechanism, rules, search, options, share)
@@ -113,7 +113,7 @@ def partition_of(
     share: float,
 ) -> tuple[Merging, NDArray[np.bool_]]:
     """The partition of X, and which symbols satisfy the notion by themselves, (|X|,)."""
-    started = time.perf_counter()
+    started = time.process_time()
     end = max(search.end(started, share), started + partitions.LEAST_SECONDS)
     sets = rules.sets(rules.joint, options.risk)
     harmless = _harmless(rules, sets)

@@ -69,7 +69,7 @@ def optimal(rules: Rules, search: Search) -> Design:
     SolverFailure
         If no channel could be verified; the message says what to try.
     """
-    started = time.perf_counter()
+    started = time.process_time()
     joint = rules.joint
     released = _release(rules)
     if released is not None:

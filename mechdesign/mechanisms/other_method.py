@@ -44,7 +44,7 @@ def envelope_by_any_method(
     SolverError
         The error of the first method, where the other one fails, too.
     """
-    started = time.perf_counter()
+    started = time.process_time()
     try:
         first = lower_envelope(polytope, point, relaxation=relaxation, **options)
     except BackendFailure:
@@ -85,7 +85,7 @@ def _by_other_method(
         return None
     left = options["time_limit"]
     if left is not None:
-        left = max(0.0, left - (time.perf_counter() - started))
+        left = max(0.0, left - (time.process_time() - started))
     changed = options | {"method": method, "enumeration": "auto", "time_limit": left}
     try:
         return lower_envelope(polytope, point, relaxation=relaxation, **changed)

@@ -61,7 +61,7 @@ def merge_subsets(
         Whether harmless symbols may join; without it the partition of the algorithm as it is
         published, which may violate the notion.
     end : float
-        Each step looks at every set that is left. From this time of `time.perf_counter` on these
+        Each step looks at every set that is left. From this time of `time.process_time` on these
         all join the last set, and the repair takes what is quickest.
     """
     low_risk, risky = _split(sets, harmless)
@@ -75,7 +75,7 @@ def merge_subsets(
         # A single risky symbol violates, so it needs no test.
         within = False
         while not within and pool.groups:
-            if time.perf_counter() > end:
+            if time.process_time() > end:
                 block = pool.all_joined(block)
             else:
                 block = pool.joined(block)
@@ -86,7 +86,7 @@ def merge_subsets(
     # Lines 12 to 14: only the last set can violate, for nothing was left to join it.
     last = subsets[-1]
     others = subsets[:-1]
-    if time.perf_counter() <= end:
+    if time.process_time() <= end:
         joined = _join(sets, last, others)
         if joined is not None:
             return _merging(joined + low_risk)
@@ -279,7 +279,7 @@ def _pruned(core: Block, pool: _Pool, taken: list[int], end: float) -> list[int]
     """
     needed = list(taken)
     for k in sorted(taken, key=lambda k: -pool.mass[k]):
-        if time.perf_counter() > end:
+        if time.process_time() > end:
             break
         # Sums anew, not differences: subtraction would lose small entries.
         rest = [j for j in needed if j != k]

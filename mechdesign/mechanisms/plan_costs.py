@@ -223,13 +223,17 @@ def _positions(
 
 def _numbers(variable: Variable, cells: CodedCells, k: int) -> list[Fraction] | None:
     """The number of every text of a column, None where it does not hold numbers."""
+    # Each text is read once, however many rows have it.
+    bins = variable.bins_of(k)
+    column = Variable(
+        (variable.columns[k],),
+        tuple((text,) for text in cells.texts[k]),
+        bins=() if bins is None else (bins,),
+    )
     try:
-        by_symbol = numbers_of(variable, k)
+        numbers = numbers_of(column)
     except InputError:
         return None
-    numbers: list[Fraction | None] = [None] * len(cells.texts[k])
-    for code, number in zip(cells.codes[:, k].tolist(), by_symbol, strict=True):
-        numbers[code] = number
     # A missing cell among the numbers has no distance to them: then cells change or do not.
     present = [number for number in numbers if number is not None]
     return present if len(present) == len(numbers) else None

@@ -11,7 +11,8 @@ table has it, and rows that no record has never occur. The channel is W(y|x) = F
 2. `solvers.plans` finds a plan of least cost with a proven bound, in each stratum of the given
    columns by itself.
 3. The plan becomes integers with exact row and column sums (`solvers.plans.integer_plan`), which
-   the exact audit must pass; if it does not, the next plan keeps more distance from the budgets.
+   must pass the exact audit and keep the shares that must stay; if they do not, the next plan keeps
+   more distance from both.
 4. The figures are computed from the integers.
 
 docs/explanation/rows-theory.md has the proofs.
@@ -21,8 +22,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, cast
 
 import numpy as np
@@ -32,13 +34,14 @@ from mechdesign.auditing.extremes import LargestQuotients, output_masses
 from mechdesign.auditing.law import channel_law
 from mechdesign.auditing.measures import beyond_given, utility
 from mechdesign.auditing.strata import members_of, strata_of, stratum_demands
+from mechdesign.auditing.unchanged import share_of_cells, unchanged_cells
 from mechdesign.auditing.verdict import Audit, audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import own_rows
 from mechdesign.channel.record import RELATIVE, TOTAL, ChannelRecord, Objective
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
-from mechdesign.core.integers import Integers
-from mechdesign.core.progress import Step, Steps
+from mechdesign.core.integers import IntegerRows, Integers
+from mechdesign.core.progress import Steps
 from mechdesign.core.wording import at_least, at_most, listed, quoted
 from mechdesign.mechanisms.least_cost_limits import stays_of_symbols
 from mechdesign.mechanisms.least_cost_matrix import exact_costs
@@ -48,19 +51,21 @@ from mechdesign.mechanisms.plan_costs import (
     cell_costs,
     check_distance,
 )
-from mechdesign.mechanisms.plan_integers import plan_rows
+from mechdesign.mechanisms.plan_integers import keeps_stays, least_shares, plan_rows
 from mechdesign.mechanisms.plan_limits import limits_of_demands
 from mechdesign.mechanisms.result import Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.mechanisms.rules import check_sensitive
+from mechdesign.mechanisms.search import cost_steps
 from mechdesign.mechanisms.smallest_groups import (
     GroupLaw,
     default_smallest_group,
     group_law,
 )
 from mechdesign.notions import Notion
+from mechdesign.release.mean_counts import mean_counts
 from mechdesign.tables.joint import Joint
-from solvers import Array
+from solvers import Array, SolverError
 from solvers.plans import (
     CellCosts,
     MatrixCosts,
@@ -79,6 +84,13 @@ GROUP_TIME = 20.0
 
 GROUP_SHARE = 0.4
 """Most of the time limit that this choice may take."""
+
+LEAST_TIME = 1e-3
+"""Seconds for a plan where the time is over: a first one is found in any case."""
+
+FLOAT_ERROR = 2.0**-44
+"""No sum of products is off by more, relative, whose terms come from less than 500 roundings: one
+for each released column, and a few. The terms are added without rounding."""
 
 TRUTH = "truth"
 DISTANCE = "distance"
@@ -153,7 +165,7 @@ def plan_design(request: PlanRequest) -> Design:
     SolverFailure
         If no plan passed the exact audit.
     """
-    started = time.perf_counter()
+    started = time.process_time()
     joint = request.joint
     if request.notion.limits.mean is not None:
         raise InputError(
@@ -175,42 +187,47 @@ def plan_design(request: PlanRequest) -> Design:
             by_stratum = stratum_demands(demands, joint, request.notion, strata)
         if request.promise == TOTAL:
             check_given(joint, request.given, by_stratum, strata)
-    problem = _problem(request, costs, groups, strata, by_stratum)
+    stays = stays_of_symbols(request.stay or 0, joint)
+    problem = _problem(request, costs, groups, strata, by_stratum, stays)
     record = ChannelRecord(promise_kind=request.promise)
-    failure: Exception | None = None
+    bound = 0.0
     for margin in MARGINS:
+        left = request.time_limit
+        if left is not None:
+            left = max(left - (time.process_time() - started), LEAST_TIME)
         try:
             plan = solve_plan(
                 problem,
-                time_limit=request.time_limit,
+                time_limit=left,
                 gap=request.gap,
                 margin=margin,
-                progress=_shown(request.progress),
+                progress=cost_steps(request.progress),
             )
         except PlanError as error:
             raise _refusal(request, error) from None
+        except SolverError as error:
+            raise _not_computed(error) from error
+        # Bounds are for the limits as they are asked, whatever the margin.
+        bound = max(bound, plan.lower_bound)
         channel = replace(_channel(request, plan, groups), record=record)
         verdict = audit(
             channel, request.whole or joint, request.notion, after=request.after
         )
-        if verdict.satisfied:
-            return _design(request, cells, channel, verdict, plan, groups, started)
-        failure = SolverFailure(
-            "no plan passed the exact audit: give a larger budget, or release fewer columns"
-        )
-    raise failure or SolverFailure("no plan was computed")
-
-
-def _shown(progress: Steps | None) -> Callable[[float, float], None] | None:
-    """The caller's progress in the form of the solver."""
-    if progress is None:
-        return None
-
-    def show(cost: float, bound: float) -> None:
-        text = f"cost {cost:.5g}, at least {bound:.5g}"
-        progress(Step(text, {"cost": cost, "cost_lower_bound": bound}))
-
-    return show
+        if verdict.satisfied and keeps_stays(channel, stays):
+            return _design(
+                request,
+                costs,
+                stays,
+                channel,
+                verdict,
+                bound,
+                plan.ended_early,
+                groups,
+                started,
+            )
+    raise SolverFailure(
+        "no plan passed the exact audit: give a larger budget, or release fewer columns"
+    )
 
 
 def _costs(request: PlanRequest, cells: CodedCells) -> CellCosts | MatrixCosts:
@@ -224,6 +241,11 @@ def _costs(request: PlanRequest, cells: CodedCells) -> CellCosts | MatrixCosts:
             request.objective,
             request.distance,
             request.column_weights,
+        )
+    if request.column_weights:
+        raise InputError(
+            "column weights are for the objectives truth and distance: a matrix of costs says "
+            "itself what each row costs"
         )
     units, unit = exact_costs(request.objective, request.joint)
     values = [value / unit for value in units.ravel().tolist()]
@@ -311,6 +333,7 @@ def _problem(
     groups: GroupLaw | None,
     strata: Sequence[int],
     by_stratum: Sequence[Sequence[Demand]],
+    stays: Sequence[Fraction],
 ) -> PlanProblem:
     """The program of the request."""
     joint = request.joint
@@ -326,16 +349,8 @@ def _problem(
         limits=limits_of_demands(by_stratum, strata, joint.useful_counts),
         strata=np.array(strata) if request.given else None,
         forbidden=_forbidden(request),
-        stay=_stay(request),
+        stay=least_shares(stays),
     )
-
-
-def _stay(request: PlanRequest) -> Array | None:
-    """The least share of each row that stays."""
-    if request.stay is None:
-        return None
-    shares = stays_of_symbols(request.stay, request.joint)
-    return np.array(list(map(float, shares)))
 
 
 def _forbidden(request: PlanRequest) -> tuple[Integers, Integers] | None:
@@ -361,7 +376,8 @@ def forbidden_pairs(request: PlanRequest) -> list[tuple[int, int]]:
     """The pairs of positions that `forbid` names.
 
     Each side of a pair is the name of a row, or a cell as ``column=text``: then every row with the
-    one cell is never released as a row with the other.
+    one cell is never released as a row with the other. A row with both cells may stay; one that is
+    named on both sides must change.
     """
     pairs: list[tuple[int, int]] = []
     for pair in request.forbid:
@@ -373,7 +389,9 @@ def forbidden_pairs(request: PlanRequest) -> list[tuple[int, int]]:
         sources = _meant(pair[0], request.joint, "forbid")
         targets = set(_meant(pair[1], request.joint, "forbid"))
         for source in sources:
-            pairs += [(source, target) for target in targets if target != source]
+            for target in targets:
+                if target != source or pair[0] == pair[1]:
+                    pairs.append((source, target))
     return pairs
 
 
@@ -412,12 +430,23 @@ def never_released(request: PlanRequest) -> list[int]:
     useful = request.joint.useful
     rows: set[int] = set()
     for combination in request.never:
+        if not combination:
+            raise InputError(
+                "never: a combination without a cell means every row; name its columns and cells"
+            )
         unknown = [name for name in combination if name not in useful.columns]
         if unknown:
             raise InputError(f"never: {listed(unknown)} is not released")
         wanted = [
             (useful.columns.index(name), text) for name, text in combination.items()
         ]
+        for k, text in wanted:
+            # A combination that no row has is kept anyway; a cell that none has is a slip.
+            if all(symbol[k] != text for symbol in useful.symbols):
+                cell = f"{useful.columns[k]}={text}"
+                raise InputError(
+                    f"never: no row of the table has {quoted(cell)} (cells are written as text)"
+                )
         for x, symbol in enumerate(useful.symbols):
             if all(symbol[k] == text for k, text in wanted):
                 rows.add(x)
@@ -431,6 +460,11 @@ def _refusal(request: PlanRequest, error: PlanError) -> Exception:
             "no plan keeps the promise with these restrictions (stay, forbid, never): give a "
             "larger budget, leave frequencies open (--free-frequencies), or relax them"
         )
+    return _not_computed(error)
+
+
+def _not_computed(error: SolverError) -> SolverFailure:
+    """What a failure of the solver is called."""
     return SolverFailure(f"the plan could not be computed: {error}")
 
 
@@ -458,10 +492,12 @@ def _channel(request: PlanRequest, plan: Plan, groups: GroupLaw | None) -> Chann
 
 def _design(
     request: PlanRequest,
-    cells: CodedCells,
+    costs: CellCosts | MatrixCosts,
+    stays: Sequence[Fraction],
     channel: Channel,
     verdict: Audit,
-    plan: Plan,
+    bound: float,
+    ended_early: bool,
     groups: GroupLaw | None,
     started: float,
 ) -> Design:
@@ -470,9 +506,9 @@ def _design(
     law = channel_law(channel, joint)
     # Labels alone have none, and rows are released as rows.
     assert law is not None
-    truth = column_truth(channel, cells, request.given)
-    # A plain share of cells, whatever they weigh in the cost.
-    unchanged = sum(truth.values()) / max(len(truth), 1)
+    truth = unchanged_cells(channel, joint)
+    unchanged = share_of_cells(truth)
+    names = joint.useful.names
     name = request.objective if isinstance(request.objective, str) else COSTS
     distance = None
     if name == DISTANCE:
@@ -483,11 +519,17 @@ def _design(
             name=cast("Any", name),
             distance=cast("Any", distance),
             keep_frequencies=request.keep_law,
-            stay=_stay_record(request),
+            stay={
+                symbol: str(share)
+                for symbol, share in zip(names, stays, strict=True)
+                if share
+            },
             forbid=tuple((str(a), str(b)) for a, b in request.forbid),
+            # Weights of columns are no constraints, yet without them it would be another objective.
+            constraints=len(request.never) + len(request.column_weights or {}),
         ),
-        cost=_cost(channel, plan),
-        cost_lower_bound=max(0.0, plan.lower_bound),
+        cost=_cost(channel, costs),
+        cost_lower_bound=bound,
         truth=unchanged,
         frequency_deviation=law.largest_deviation,
     )
@@ -508,7 +550,7 @@ def _design(
         promise_kind=request.promise,
     )
     messages: list[str] = []
-    if plan.ended_early:
+    if ended_early:
         messages.append(
             f"the search ended early, at the cost {at_most(least.cost)} of a row (1 where all of "
             f"it changes); no plan costs less than {at_least(least.cost_lower_bound)}"
@@ -517,7 +559,6 @@ def _design(
         design,
         channel=channel.with_record(record),
         least=least,
-        law=law,
         truth=truth,
         smallest_group=1 if groups is None else groups.k,
         known=() if groups is None else request.known,
@@ -536,41 +577,39 @@ def _single_rows(channel: Channel, joint: Joint, groups: GroupLaw | None) -> int
     return sum(1 for cells in channel.output_cells if records[cells] == 1)
 
 
-def _stay_record(request: PlanRequest) -> dict[str, str]:
-    """The least shares as the channel file keeps them."""
-    if request.stay is None:
-        return {}
-    shares = stays_of_symbols(request.stay, request.joint)
-    names = request.joint.useful.names
-    return {
-        name: str(share) for name, share in zip(names, shares, strict=True) if share
-    }
+def groups_of(channel: Channel, joint: Joint) -> tuple[int, int]:
+    """How often every released row occurs at least, and how many rows stand for a single record.
+
+    The former is 1 where counts cannot be fixed: then any row may occur once.
+    """
+    single = _single_rows(channel, joint, None)
+    if not joint.is_counts:
+        return 1, single
+    records = np.array(joint.useful_counts, dtype=np.int64)
+    try:
+        counts = mean_counts(IntegerRows.of(channel.rows), records).column_units
+    except InputError:
+        # Integers of other tools may be no fractions of a power of two.
+        counts = None
+    if counts is None:
+        return 1, single
+    return int(counts[counts > 0].min()), single
 
 
-def _cost(channel: Channel, plan: Plan) -> float:
-    """The cost of the integers: that of the plan, which they round by less than 1e-9 of it."""
-    return math.nextafter(plan.cost * (1.0 + 1e-9), math.inf)
-
-
-def column_truth(
-    channel: Channel, cells: CodedCells, given: Sequence[str]
-) -> dict[str, float]:
-    """The expected share of unchanged cells of each released column, rounded down."""
+def _moves(channel: Channel) -> tuple[Integers, Integers, Array]:
+    """The pairs (true row, released row) of a channel, and their shares of the records."""
     joint = channel.joint
     if joint is None:
         raise TypeError("a designed channel has its table")
     index = joint.useful.index
     outputs = np.array([index[symbol] for symbol in channel.output_cells])
     integers = channel.integers
-    masses = joint.p_x[integers.row_of] * channel.shares
-    # A sum of n doubles errs by at most n units of rounding.
-    reserve = 1.0 - len(masses) * 2.0**-52
-    truth: dict[str, float] = {}
-    before = cells.codes[integers.row_of]
-    after = cells.codes[outputs[integers.indices]]
-    for k, name in enumerate(cells.columns):
-        if name in given:
-            continue
-        same = before[:, k] == after[:, k]
-        truth[name] = max(0.0, float(masses[same].sum()) * reserve)
-    return truth
+    before = integers.row_of
+    return before, outputs[integers.indices], joint.p_x[before] * channel.shares
+
+
+def _cost(channel: Channel, costs: CellCosts | MatrixCosts) -> float:
+    """The expected cost of a channel, rounded up."""
+    before, after, masses = _moves(channel)
+    cost = math.fsum((costs.pairs(before, after) * masses).tolist())
+    return cost * (1.0 + FLOAT_ERROR)

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.channel.channel import DENOMINATOR
+from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows, Integers
+from solvers import Array
 from solvers.plans import Plan, integer_plan
 
 UNIT_BITS = 40
 """Units of mass of one record, as a power of two: plans are known to some 1e-12 of a record."""
+
+STAY_ROUNDING = 1e-15
+"""Relative: a double may lie above the share that it stands for, and the bound must not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +79,19 @@ def plan_rows(
         np.asarray(values, dtype=np.int64)[order],
     )
     return PlanRows(used, integers, totals)
+
+
+def keeps_stays(channel: Channel, stays: Sequence[Fraction]) -> bool:
+    """Whether the integers keep the least share that stays of every symbol, exactly."""
+    shares = zip(channel.own_entries, stays, strict=True)
+    return all(entry >= least * channel.denominator for entry, least in shares)
+
+
+def least_shares(stays: Sequence[Fraction]) -> Array | None:
+    """Least shares that stay in the form of the solver; None where nothing must."""
+    if not any(stays):
+        return None
+    return np.array([float(share) for share in stays]) * (1.0 - STAY_ROUNDING)
 
 
 def _rounded_rows(plan: Plan, n: int) -> tuple[Integers, Integers, Integers]:

@@ -61,7 +61,8 @@ def limits_of_demands(
     ratio = math.inf
     for group, of_strata in enumerate(zip(*demands, strict=True)):
         demand = of_strata[0]
-        ratio = min(ratio, math.exp(min(demand.ratio, LARGEST_EXPONENT)))
+        if math.isfinite(demand.ratio):
+            ratio = min(ratio, math.exp(min(demand.ratio, LARGEST_EXPONENT)))
         left = _left(demand, counts)
         scale = float(left.max())
         is_plain = float(left.min()) >= scale * (1.0 - EQUAL)
@@ -104,7 +105,7 @@ def limits_of_demands(
         lower=np.array(lower),
         upper=np.array(upper),
         groups=np.array(groups, dtype=np.int64),
-        ratio=ratio if ratio < math.exp(LARGEST_EXPONENT) else math.inf,
+        ratio=ratio,
     )
 
 

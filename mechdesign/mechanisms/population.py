@@ -243,7 +243,7 @@ def _unstalled(
     while envelope.status is EnvelopeStatus.STALLED:
         gap *= COARSER
         # Enough is proven, nothing coarser is worth a search, or the time is over.
-        seconds = end - time.perf_counter()
+        seconds = end - time.process_time()
         is_closed = best.value - best.bound <= options["gap"]
         if is_closed or gap > COARSEST_GAP * entropy or seconds <= 0.0:
             break

@@ -72,7 +72,7 @@ def confident(
     messages = design.messages
     # A design of least cost may keep little because its restrictions ask for that.
     if design.nmi < LITTLE and design.least is None:
-        end = time.perf_counter() + ESTIMATE_SECONDS
+        end = time.process_time() + ESTIMATE_SECONDS
         if time_limit is not None:
             end = min(end, started + time_limit)
         messages = (*messages, _advice(design, rules, end))
@@ -82,7 +82,7 @@ def confident(
         channel=design.channel.with_record(record),
         confidence=rules.populations,
         messages=messages,
-        seconds=time.perf_counter() - started,
+        seconds=time.process_time() - started,
     )
 
 
@@ -111,13 +111,13 @@ def records_needed(
 ) -> int | None:
     """About how many records (2, 4, 8, .. times these) keep half of what the table alone allows.
 
-    None where the estimate did not end until `end`, a moment of `time.perf_counter`, or no number
+    None where the estimate did not end until `end`, a moment of `time.process_time`, or no number
     was enough. All counts are multiplied alike, so the table stays the same and only the intervals
     shrink.
     """
     if end is None:
-        end = time.perf_counter() + ESTIMATE_SECONDS
-    if time.perf_counter() >= end:
+        end = time.process_time() + ESTIMATE_SECONDS
+    if time.process_time() >= end:
         return None
     search = Search(gap=ESTIMATE_GAP)
 
@@ -138,7 +138,7 @@ def records_needed(
         for row in joint.counts:
             counts.append(tuple(count << k for count in row))
         larger = replace(joint, counts=tuple(counts))
-        if time.perf_counter() > end:
+        if time.process_time() > end:
             return None
         larger_set = confidence_set(
             larger,

@@ -204,7 +204,7 @@ class _QueryProgram:
         """Time for posteriors; the rest is for their weights. None without a limit."""
         if math.isinf(self._end):
             return None
-        return max(0.0, CHOSEN_SHARE * (self._end - time.perf_counter()))
+        return max(0.0, CHOSEN_SHARE * (self._end - time.process_time()))
 
     def _chosen(self, inner: Polytope) -> tuple[Array, Array]:
         """Posteriors of the search for information, and one on the way to each symbol, (k, n).

@@ -26,7 +26,7 @@ from mechdesign.channel.record import RELATIVE, TOTAL
 from mechdesign.core.arguments import list_argument, repeated, share_of
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.progress import Steps
-from mechdesign.core.wording import quoted
+from mechdesign.core.wording import listed, quoted
 from mechdesign.mechanisms.average_budgets import averages_of, kept_measure
 from mechdesign.mechanisms.least_cost_objective import (
     DISTANCE,
@@ -43,6 +43,7 @@ from mechdesign.mechanisms.search import Search
 from mechdesign.mechanisms.task_design import task_joint
 from mechdesign.mechanisms.watchdog import HEURISTICS
 from mechdesign.notions import Notion
+from mechdesign.release.policies import NEAREST, REFUSE, Policy, check_nearest
 from mechdesign.tables.confidence import check_level, unprotected
 from mechdesign.tables.joint import Joint
 from solvers import Envelope
@@ -99,6 +100,10 @@ class DesignRequest:
         With `confidence`: number of symbols of X that were listed in advance but have no record.
         They are protected, too, if their records are released with the policy
         ``unknown="marginal"``.
+    unknown : str
+        What a release through the channel does with a symbol that the table does not have, unless
+        it is told otherwise: "refuse", "marginal", "output:LABEL", or "nearest" for rows of several
+        columns, as `Policy` has it. The channel records it.
     bins : optional
         As in `Joint.binned`; or "auto" for a column: the number of bins that moves the released
         medians least at this budget.
@@ -201,6 +206,7 @@ class DesignRequest:
     confidence: float | None = None
     known_shares: Mapping[Any, Any] | None = None
     unseen: int = 0
+    unknown: str = REFUSE
     bins: Any = None
     allow_identifier: bool = False
     protect_each: bool = False
@@ -270,6 +276,7 @@ class DesignRequest:
         self._check_rows()
         self._check_objective()
         self._check_population()
+        self._record_unknown()
         if self.average is not None:
             self._check_average()
         elif self.keep is not None:
@@ -547,6 +554,22 @@ class DesignRequest:
         raise InputError(
             f"{option} need a confidence level: without one the table itself is the population"
         )
+
+    def _record_unknown(self) -> None:
+        """Give the table the rule for unknown symbols, which its channel records."""
+        if self.unknown == REFUSE:
+            return
+        policy = Policy(unknown=self.unknown)
+        if policy.unknown == NEAREST:
+            check_nearest(self.released_columns, self.unseen)
+        elif self.given:
+            raise InputError(
+                f"unknown={self.unknown}: the channel releases {listed(self.given)} as it is, and "
+                "an output for other rows would change it: say nearest, or refuse"
+            )
+        rules = self.joint.rules.model_copy(update={"unknown": policy.unknown})
+        if rules != self.joint.rules:
+            object.__setattr__(self, "joint", replace(self.joint, rules=rules))
 
     def _check_average(self) -> None:
         """Raise InputError for options that average budgets do not have."""

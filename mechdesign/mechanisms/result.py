@@ -22,7 +22,7 @@ from typing import Any
 from mechdesign import __version__
 from mechdesign.auditing.composition import Composition
 from mechdesign.auditing.demands import own_budgets
-from mechdesign.auditing.law import Law
+from mechdesign.auditing.law import Law, absent_law, channel_law
 from mechdesign.auditing.measures import Utility, utility
 from mechdesign.auditing.population_extremes import OutOfTime
 from mechdesign.auditing.population_promise import PopulationPromise, population_promise
@@ -184,9 +184,6 @@ class Design(Displayed):
         The set of populations for which the promise was verified; None for one about the table.
     spending, least, purpose
         Of a channel designed after others, of one of least cost, of one for queries or a task.
-    law : Law or None
-        What an analyst reads of released rows: how far their law is from that of the table. None
-        where outputs are free labels.
     truth : dict or None
         Column to expected share of unchanged cells, rounded down; None where outputs are free
         labels.
@@ -223,7 +220,6 @@ class Design(Displayed):
     envelope: Envelope | None = field(default=None, repr=False, compare=False)
     least: LeastCost | None = None
     purpose: QueryAccuracy | TaskUtility | None = None
-    law: Law | None = field(default=None, repr=False)
     truth: dict[str, float] | None = None
     smallest_group: int = 1
     known: tuple[str, ...] = ()
@@ -265,6 +261,24 @@ class Design(Displayed):
     def outputs(self) -> int:
         """Number of output symbols."""
         return len(self.channel.outputs)
+
+    @cached_property
+    def law(self) -> Law | None:
+        """What an analyst reads: how far the law of released rows or values is from the table's.
+
+        None where outputs are labels; `law_absent` says so in words.
+        """
+        joint = self.channel.joint
+        if joint is None:
+            return None
+        return channel_law(self.channel, joint)
+
+    @property
+    def law_absent(self) -> str | None:
+        """Why there is no law; None where there is one."""
+        if self.law is not None:
+            return None
+        return absent_law(self.channel.outputs, self.channel.useful.columns)
 
     @cached_property
     def population(self) -> PopulationPromise | None:
@@ -320,7 +334,7 @@ def finish(
     joint : Joint
         The table that its utility is measured on.
     started : float, optional
-        When the design began, on the clock of `time.perf_counter`.
+        When the design began, on the clock of `time.process_time`.
     worth : Utility, optional
         The utility, where it has been computed already.
 
@@ -333,7 +347,7 @@ def finish(
         certificate = Certificate()
     seconds = 0.0
     if started is not None:
-        seconds = time.perf_counter() - started
+        seconds = time.process_time() - started
     record = ChannelRecord(
         notion=to_record(verdict.notion),
         budgets=own_budgets(joint, verdict.notion),

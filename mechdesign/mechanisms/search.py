@@ -3,7 +3,7 @@
 `Search` has the options as users give them, and checks them. A mechanism asks it for the `end` of
 its time, for the keywords of a solver (`options`), and for progress in the user's units (`shown`).
 
-Durations are seconds, and moments those of `time.perf_counter`. Gaps are shares of H(X) here and
+Durations are seconds, and moments those of `time.process_time`. Gaps are shares of H(X) here and
 nats in `solvers`: a gap of 1e-4 for a column with H(X) = 2 nats is 1.9e-4 nats there, as
 `GAP_SHARE` leaves some of it to the rounding.
 """
@@ -111,7 +111,7 @@ class Search:
             )
 
     def end(self, started: float, share: float = 1.0) -> float:
-        """The end of a share of the time, on the clock of `time.perf_counter`."""
+        """The end of a share of the time, on the clock of `time.process_time`."""
         if self.time_limit is None:
             return math.inf
         return started + share * self.time_limit
@@ -120,7 +120,7 @@ class Search:
         """Keywords of envelopes of every kind: the gap in nats, the remaining time, threads."""
         seconds = None
         if end < math.inf:
-            seconds = max(0.0, end - time.perf_counter())
+            seconds = max(0.0, end - time.process_time())
         return {
             "gap": max(GAP_SHARE * self.gap, LEAST_GAP) * utility_entropy(joint),
             "time_limit": seconds,
@@ -169,3 +169,15 @@ def utility_entropy(joint: Joint) -> float:
     """H(X) in nats."""
     p = joint.p_x
     return -math.fsum((p * np.log(p)).tolist())
+
+
+def cost_steps(progress: Steps | None) -> Callable[[float, float], None] | None:
+    """The caller's progress in the form of the solver of plans: cost and bound so far."""
+    if progress is None:
+        return None
+
+    def show(cost: float, bound: float) -> None:
+        text = f"cost {cost:.5g}, at least {bound:.5g}"
+        progress(Step(text, {"cost": cost, "cost_lower_bound": bound}))
+
+    return show

@@ -64,7 +64,7 @@ def respond(
     """The optimum within every set of a partition; None if H(X|Y) exceeds `most_lost` (nats).
 
     `solve` is called with the members of a set, and `progress` with the number of sets before it. A
-    set that is not improved before `end` (of `time.perf_counter`), or lies in the margin, stays one
+    set that is not improved before `end` (of `time.process_time`), or lies in the margin, stays one
     output.
     """
     weights: list[Array] = []
@@ -79,7 +79,7 @@ def respond(
         envelope: Envelope | None = None
         if len(group) > 1:
             progress(done)
-            if not interrupted and time.perf_counter() < end:
+            if not interrupted and time.process_time() < end:
                 envelope = _within_set(solve, members)
         if envelope is None:
             weights.append(np.array([mass]))

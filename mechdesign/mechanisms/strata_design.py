@@ -76,7 +76,7 @@ def by_strata(
     design : callable
         Designs the request of one stratum.
     started : float
-        On the clock of `time.perf_counter`.
+        On the clock of `time.process_time`.
 
     Raises
     ------

@@ -3,7 +3,8 @@
 A `Release` is made once for a channel and a key. `Release.draw` then takes batch after batch:
 
 1. `_rows` finds the row x of the sampler for each record: its symbol, |X| for a missing cell and
-   |X| + 1 for an unknown symbol, if the policy does not refuse these.
+   |X| + 1 for an unknown symbol, if the policy does not refuse these. Where unknown rows are
+   released as the nearest known one, `_nearest` finds its symbol.
 2. `first_codes` (`identified_draws`) looks up records with identifiers. These share a draw, so two
    symbols under one identifier would have dependent draws: such records are refused.
 3. `_choices` draws the output y: the place where the random integer u of the record falls among the
@@ -36,11 +37,26 @@ from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
 from mechdesign.release.fixed_counts import integer_flows
 from mechdesign.release.identified_draws import REDRAW, IdentifiedDraws
 from mechdesign.release.mean_counts import MeanCounts, mean_counts
-from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
+from mechdesign.release.nearest_rows import NearestRows
+from mechdesign.release.policies import (
+    NEAREST,
+    REFUSE,
+    Policy,
+    normalised,
+    normalised_cells,
+)
 from mechdesign.release.protocol import Releasable
 from mechdesign.release.publication import publication_of
 from mechdesign.release.released_values import FORMS, LABEL
 from mechdesign.tables.columns import MISSING, UNKNOWN, positions_of, unknown_at
+
+FIXED = "fixed"
+"""Draws of fixed counts (`fixed_counts`)."""
+
+INDEPENDENT = "independent"
+"""A draw of its own for each record."""
+
+DRAWS = (FIXED, INDEPENDENT)
 
 
 class Release(IdentifiedDraws):
@@ -63,7 +79,8 @@ class Release(IdentifiedDraws):
     digest : str
         SHA-256 of what the channel does.
     codes : (n,) array
-        The symbols of the records that were drawn last, numbered as in `symbol_counts`.
+        The symbols of the records that were drawn last, numbered as in `symbol_counts`; of an
+        unknown one that of the nearest row, if that was drawn.
     symbol_counts : (|X| + 2,) array
         Records so far by their symbol, then the missing and the unknown.
     output_counts : array
@@ -96,6 +113,7 @@ class Release(IdentifiedDraws):
         super().__init__(key.derived("channel", self.digest), changed)
         self._alphabet = normalised(channel.useful, policy.cell_form)
         self._sampler = policies.sampler_with_policies(channel, policy)
+        self._nearest_rows: NearestRows | None = None
         self._publication = publication_of(channel, form)
         self.codes: Integers = np.zeros(0, dtype=np.int64)
         self.symbol_counts: Integers = np.zeros(len(channel.useful) + 2, dtype=np.int64)
@@ -141,7 +159,7 @@ class Release(IdentifiedDraws):
         self.fixed = assigned_outputs(codes, flows, batches, self._key)
 
     def symbols_of(self, columns: Sequence[Encoded]) -> Integers:
-        """The symbol of each record, as `codes` has it; nothing is drawn.
+        """The symbol of each record, numbered as in `symbol_counts`; nothing is drawn.
 
         Raises
         ------
@@ -167,9 +185,10 @@ class Release(IdentifiedDraws):
         InputError
             On a symbol or a missing cell that the policy refuses, or as `first_codes` does.
         """
-        self.codes = self._rows(columns)
-        codes = self.codes
+        codes = self._rows(columns)
         self.symbol_counts += np.bincount(codes, minlength=len(self.symbol_counts))
+        codes = self._nearest(codes, columns)
+        self.codes = codes
         if isinstance(records, Identifiers):
             # A record that comes again keeps its draw: a second, independent one would disclose
             # more than the budget.
@@ -248,6 +267,20 @@ class Release(IdentifiedDraws):
             self._place(codes, UNKNOWN, self.policy.unknown, size + 1, columns)
         return codes
 
+    def _nearest(self, codes: Integers, columns: Sequence[Encoded]) -> Integers:
+        """The codes with those of the nearest rows in place of unknown ones, by the policy."""
+        if self.policy.unknown != NEAREST:
+            return codes
+        at = np.flatnonzero(codes == len(self._alphabet) + 1)
+        if not at.size:
+            return codes
+        if self._nearest_rows is None:
+            self._nearest_rows = NearestRows(self._alphabet, self.channel.given)
+        cells = normalised_cells(columns, self.policy.cell_form)
+        codes = codes.copy()
+        codes[at] = self._nearest_rows.find(cells, at)
+        return codes
+
     def _place(
         self,
         codes: Integers,
@@ -277,7 +310,12 @@ def fixed_means(channel: Releasable) -> MeanCounts | None:
     table, and for other channels.
     """
     joint = channel.joint
-    if joint is None or not joint.is_counts or channel.totals is None:
+    if joint is None or not joint.is_counts:
+        return None
+    # A channel that keeps the law has one sum for all rows where every symbol has the same number
+    # of records. One of labels has it, too, and its large tables would take long in vain.
+    releases_values = channel.published is not None or channel.releases_own_symbols
+    if channel.totals is None and not releases_values:
         return None
     records = np.array(joint.useful_counts, dtype=np.int64)
     try:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from mechdesign.release.sampling import Sampler
 from mechdesign.tables.cell_rules import (
     DROP,
     MARGINAL,
+    NEAREST,
     OUTPUT,
     REFUSE,
     SYMBOL,
@@ -49,8 +49,9 @@ class Policy:
     ----------
     unknown : str
         For a symbol that the channel does not have: ``refuse``, ``output:LABEL`` (publish this
-        output of the channel), or ``marginal`` (draw from P_Y under the table, as for a record
-        about which nothing is known).
+        output of the channel), ``marginal`` (draw from P_Y under the table, as for a record
+        about which nothing is known), or, for rows of several columns, ``nearest`` (draw as for
+        the nearest known row; `release.nearest_rows`).
     missing : str
         The same for a missing or empty cell, unless the channel has the empty symbol; ``symbol``
         says that it has one.
@@ -92,8 +93,8 @@ class Policy:
 
     @property
     def lets_nothing_through(self) -> bool:
-        """Whether all records of a release have a symbol of the channel."""
-        return self.missing == REFUSE and self.unknown == REFUSE
+        """Whether all records of a release have a symbol of the channel, or that of the nearest."""
+        return self.missing == REFUSE and self.unknown in (REFUSE, NEAREST)
 
     @property
     def cell_form(self) -> CellForm:
@@ -145,7 +146,12 @@ def _check_rule(name: str, rule: str) -> None:
             f"{name}=drop: a release has all records, because one that is left out tells that "
             "its cell was empty or unknown; say marginal, or take the records out of the file first"
         )
-    if rule not in (REFUSE, MARGINAL) and not has_label:
+    if name == "unknown":
+        if rule not in (REFUSE, MARGINAL, NEAREST) and not has_label:
+            raise InputError(
+                f"{name} ({quoted(rule)}) must be refuse, marginal, nearest or output:LABEL"
+            )
+    elif rule not in (REFUSE, MARGINAL) and not has_label:
         raise InputError(
             f"{name} ({quoted(rule)}) must be refuse, marginal or output:LABEL"
         )
@@ -190,6 +196,8 @@ def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
             "record of the table had if they are released as the marginal; say --unknown marginal, "
             "or refuse"
         )
+    if policy.unknown == NEAREST:
+        check_nearest(channel.useful.columns, channel.unseen)
     _refuse_beside_given(channel, policy)
     rows = IntegerRows.of(channel.rows)
     # At least 2^53, because P(y) is rounded to it; and a whole multiple of the channel's
@@ -225,12 +233,35 @@ def _refuse_beside_given(channel: Releasable, policy: Policy) -> None:
     if not channel.given:
         return
     for name, rule in (("unknown", policy.unknown), ("missing", policy.missing)):
-        if rule != REFUSE:
+        # The nearest row has the given cells of the record.
+        if rule not in (REFUSE, NEAREST):
             raise InputError(
                 f"{name}={rule}: the channel releases {listed(channel.given)} as it is, and an "
                 "output for other rows would change it: leave such records out of the file, or "
                 "design without given columns"
             )
+
+
+def check_nearest(columns: Sequence[str], unseen: int = 0) -> None:
+    """Raise InputError where unknown rows cannot be released as the nearest known one.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        The useful columns.
+    unseen : int
+        Symbols without a record that the promise covers.
+    """
+    if len(columns) < 2:
+        raise InputError(
+            "unknown=nearest compares rows cell by cell, and this channel is for one column "
+            f"({listed(columns)}): say --unknown marginal, or refuse"
+        )
+    if unseen:
+        raise InputError(
+            f"unknown=nearest: the promise covers {unseen:,} symbols that no record of the table "
+            "had if they are released as the marginal; say --unknown marginal, or refuse"
+        )
 
 
 def policy_row(channel: Releasable, rule: str, name: str) -> list[int]:
@@ -242,7 +273,7 @@ def policy_row(channel: Releasable, rule: str, name: str) -> list[int]:
         table_of(channel, f"{name}=marginal")
         # P(y) is the sum of P(x, y) over the inputs behind the output y.
         return [sum(masses) for _, masses in channel.behind]
-    if rule == REFUSE:
+    if rule in (REFUSE, NEAREST):
         # Nothing is ever drawn from this row. It only keeps the number of rows the same.
         label = channel.outputs[0]
     else:
@@ -299,11 +330,16 @@ def apportioned(shares: Sequence[int], denominator: int) -> Integers:
     quotas that lost most. A share of zero stays zero.
     """
     total = sum(shares)
-    quotas = [Fraction(share * denominator, total) for share in shares]
-    whole = list(map(int, quotas))
+    whole: list[int] = []
+    # In units of 1 / total, by which fractions need not be made of many shares.
+    lost: list[int] = []
+    for share in shares:
+        units, remainder = divmod(share * denominator, total)
+        whole.append(units)
+        lost.append(remainder)
     # The largest remainder first. There are always enough positive ones, because the remainders
     # are below one and add up to the number of units that are left.
-    order = sorted(range(len(whole)), key=lambda i: whole[i] - quotas[i])
+    order = sorted(range(len(whole)), key=lambda i: -lost[i])
     for i in order[: denominator - sum(whole)]:
         whole[i] += 1
     return np.array(whole, dtype=np.int64)

@@ -8,6 +8,7 @@ uses, such as ``race x sex`` for two crossed columns.
 from __future__ import annotations
 
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import RELATIVE
 from mechdesign.notions import Notion, to_record
 from mechdesign.report.record import Request
 from mechdesign.report.wording import title
@@ -36,6 +37,13 @@ def request_of(
         columns = sensitive.columns
         for names in sensitive.secret_names:
             symbols.extend(names)
+    symbol_columns: list[str] = []
+    if sensitive is not None and sensitive.protects_columns:
+        for name, of_column in zip(columns, sensitive.secret_names, strict=True):
+            symbol_columns += [name] * len(of_column)
+    relative_to: tuple[str, ...] = ()
+    if channel.record.promise_kind == RELATIVE:
+        relative_to = tuple(channel.given)
     return Request(
         sensitive_columns=columns,
         each=sensitive is not None and sensitive.protects_columns,
@@ -48,6 +56,10 @@ def request_of(
         mechanism=origin_of(channel, "mechanism"),
         method=origin_of(channel, "method"),
         table=table,
+        of_rows=channel.published is not None,
+        given=tuple(channel.given),
+        relative_to=relative_to,
+        symbol_columns=tuple(symbol_columns),
         **size,
     )
 

@@ -20,7 +20,7 @@ from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.core.wording import at_most, listed, percent_of
 from mechdesign.notions import Notion, from_record
-from mechdesign.report import wording
+from mechdesign.report import law_section, wording
 from mechdesign.report.scope_texts import FREE, FREE_SIDE
 from mechdesign.tables.uncovered_values import uncovered_sentence
 
@@ -121,16 +121,24 @@ def own_lines(utility: BoxUtility) -> list[str]:
 def law_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
     """What an analyst may count on: the law of the boxes, and of the rows that fill them."""
     if utility.law_deviation is None:
-        return []
+        return [
+            f"{law_section.TITLE}: released values are labels of boxes, and `mechdesign estimate` "
+            "computes the frequencies of boxes from them."
+        ]
     if utility.law_deviation > 0.0:
         return [
-            "Law: the share of a box among the released records differs from that in the table by "
-            f"at most {100 * utility.law_deviation:.2g} % of the records (expected)."
+            f"{law_section.TITLE}: the share of a box among the released records differs from that "
+            f"in the table by at most {100 * utility.law_deviation:.2g} % of the records "
+            "(expected)."
         ]
-    what = "box"
     if channel.fills:
-        what = "row of the table"
-    return [f"Law: every {what} is released as often as the table has it (expected)."]
+        return [
+            f"{law_section.TITLE}: every row of the table is released as often as the table has "
+            "it. Tables and means of the released columns have the table's values in expectation."
+        ]
+    return [
+        f"{law_section.TITLE}: every box is released as often as the table has it (expected)."
+    ]
 
 
 def fill_lines(channel: BoxChannel) -> list[str]:

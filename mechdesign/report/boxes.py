@@ -14,6 +14,7 @@ from typing import Any
 
 from mechdesign.analysis.box_truth import box_truth
 from mechdesign.auditing.boxes import BoxAudit, audit_boxes
+from mechdesign.auditing.law import absent_box_law, box_law
 from mechdesign.channel.box_channel import BoxChannel, BoxPart
 from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.core.wording import percent_of
@@ -32,6 +33,8 @@ from mechdesign.report.box_sentences import (
     slice_sentence,
     unchanged_lines,
 )
+from mechdesign.report.command_records import law_record
+from mechdesign.report.law_section import TITLE, law_lines
 from mechdesign.report.plain_values import optional_record
 
 
@@ -82,6 +85,7 @@ def box_design_record(design: BoxDesign) -> dict[str, Any]:
         "own_boxes": design.utility.own,
         "own_boxes_at_most": design.utility.own_bound,
         "law_deviation": design.utility.law_deviation,
+        **law_record(design.law, design.law_absent),
         "limit": optional_record(design.limit),
         "strata": len(channel.parts),
         "slice_records": channel.slice_records,
@@ -208,3 +212,11 @@ def utility_record(utility: BoxUtility, channel: BoxChannel) -> list[dict[str, A
             }
         )
     return levels
+
+
+def box_law_text(channel: BoxChannel) -> str:
+    """What an analyst reads of a channel for boxes, in a sentence."""
+    law = box_law(channel)
+    if law is not None:
+        return layout.paragraph(law_lines(law)[0], "")
+    return layout.paragraph(f"{TITLE}: {absent_box_law(channel)}.", "")

@@ -11,10 +11,17 @@ from mechdesign.core.wording import listed
 from mechdesign.tables.cell_rules import (
     DROP,
     MARGINAL,
+    NEAREST,
     OUTPUT,
     REFUSE,
     SYMBOL,
     CellRules,
+)
+
+NEAREST_ROW = (
+    "A row that the table does not have is released as a draw of the nearest row that it has: the "
+    "promise is about the records of the table, and of another record the release tells no more "
+    "than its nearest row."
 )
 
 
@@ -37,6 +44,9 @@ def cell_sentences(rules: CellRules) -> list[str]:
     kinds = ((rules.missing, "an empty cell"), (rules.unknown, "an unknown symbol"))
     for rule, kind in kinds:
         if rule == REFUSE:
+            continue
+        if rule == NEAREST:
+            sentences.append(NEAREST_ROW)
             continue
         what = "a draw as for a record of which nothing is known"
         if rule != MARGINAL:

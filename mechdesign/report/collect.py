@@ -31,7 +31,7 @@ from importlib.metadata import version
 from typing import Any, TypeAlias
 
 from mechdesign import __version__
-from mechdesign.auditing.measures import measure
+from mechdesign.auditing.measures import beyond_given, measure, utility
 from mechdesign.auditing.population import audit, set_behind
 from mechdesign.auditing.stated import (
     is_bound,
@@ -40,6 +40,7 @@ from mechdesign.auditing.stated import (
     stated_figures,
     statement_of,
 )
+from mechdesign.auditing.unchanged import unchanged_cells
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.curve import Curve, axis_of, curve_through
@@ -50,6 +51,7 @@ from mechdesign.core.wording import STATED
 from mechdesign.formats.folders import files_of, is_folder
 from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.optimal import OPTIMAL
+from mechdesign.mechanisms.plan_design import groups_of
 from mechdesign.mechanisms.proving import with_certificate
 from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
@@ -81,6 +83,7 @@ NO_AXIS = (
 )
 NO_EARLIER = "No curve: it would belong to channels that ignore the earlier releases."
 NO_AVERAGE = "No curve: it would belong to channels that ignore the average budget."
+NO_GIVEN = "No curve: it would belong to channels that change the given columns."
 NO_SAMPLE = "No curve: `mechdesign compare --confidence` draws it from the same shares and symbols."
 
 LEAST_FIGURES = 4
@@ -220,6 +223,7 @@ def design_behind(
         origin_of(channel, "method") or "",
         certificate=_certificate(channel, "proven" if certificate else STATED),
         messages=messages,
+        worth=beyond_given(utility(channel, joint), joint, channel.given),
     )
     objective = channel.record.objective
     figures = channel.record.least
@@ -227,8 +231,16 @@ def design_behind(
     # A file without one of them says nothing that could be set beside a bound.
     if objective is not None and len(figures) >= LEAST_FIGURES:
         least = LeastCost(objective=objective, **figures)
+    truth: dict[str, float] | None = None
+    groups = (1, 0)
+    if channel.releases_symbols and len(channel.useful.columns) > 1:
+        truth = unchanged_cells(channel, joint)
+        groups = groups_of(channel, joint)
     return replace(
         design,
+        truth=truth,
+        smallest_group=groups[0],
+        single_rows=groups[1],
         channel=channel,
         verified=verdict.satisfied,
         confidence=confidence,
@@ -339,6 +351,8 @@ def _curve_axis(design: Design) -> tuple[Any, str]:
         return None, NO_EARLIER
     if design.channel.record.averages:
         return None, NO_AVERAGE
+    if design.channel.given:
+        return None, NO_GIVEN
     sample = design.confidence
     if sample is not None and (sample.unseen or sample.shares_are_known):
         return None, NO_SAMPLE

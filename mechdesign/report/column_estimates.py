@@ -88,24 +88,26 @@ def box_estimate_note(*, is_bounded: bool) -> str:
 
 def law_estimate_note(*, fixed: bool, kept: bool) -> str:
     """What the shares of released rows rest on."""
-    text = (
-        "The release moves the frequencies of its table, by an amount that the channel knows. It "
-        "is taken off these shares, and not off other statistics of the file."
-    )
-    if kept:
+    if not kept:
+        text = (
+            "The release moves the frequencies of its table, by an amount that the channel knows. "
+            "It is taken off these shares, and not off other statistics of the file."
+        )
+        counts = "Its counts were fixed, so the errors are those of the sample alone."
+    else:
         text = (
             "The release keeps the frequencies of its table, so these are the shares of the file "
             "itself; means, tables and regressions of the released columns are those of the file, "
             "too."
         )
-    if fixed:
-        text += (
-            " Its counts were fixed: they are exactly the table's, and the errors are those of the "
+        counts = (
+            "Its counts were fixed: they are exactly the table's, and the errors are those of the "
             "sample alone."
         )
-    else:
-        text += (
-            " The errors include those of the draws. For records of another table they say "
-            "nothing."
+    if not fixed:
+        counts = (
+            "The errors include those of the draws. They hold for records of the channel's own "
+            "table alone."
         )
+    text = f"{text} {counts}"
     return layout.paragraph(text, "")

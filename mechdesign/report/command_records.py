@@ -17,6 +17,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mechdesign.auditing.implied_bounds import guarantees
+from mechdesign.auditing.law import Law
 from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
@@ -88,7 +89,7 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         record["given"] = design.channel.given
         record["given_lift"] = optional_record(design.given_lift)
         record["smallest_group"] = design.smallest_group
-    record["law"] = None if design.law is None else design.law.record
+    record |= law_record(design.law, design.law_absent)
     if design.purpose is not None:
         record["objective"] = design.purpose.name
         record |= design.purpose.figures
@@ -97,6 +98,13 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         record["averages"] = [average.model_dump() for average in averages]
     record["output"] = output
     return record
+
+
+def law_record(law: Law | None, absent: str | None) -> dict[str, Any]:
+    """What an analyst reads, for JSON: null with a reason where nothing can be compared."""
+    if law is not None:
+        return {"law": law.record}
+    return {"law": None, "law_absent": absent}
 
 
 def audit_record(

@@ -21,7 +21,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from mechdesign.auditing.law import channel_law
 from mechdesign.auditing.measures import ChannelMeasures
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
@@ -34,7 +33,9 @@ from mechdesign.release.moved_numbers import moved
 from mechdesign.report.asked import names_of, request_of
 from mechdesign.report.average_section import average_texts
 from mechdesign.report.cell_sentences import cell_sentences
-from mechdesign.report.law_section import law_lines
+from mechdesign.report.column_shares import column_rows
+from mechdesign.report.groups_section import group_lines
+from mechdesign.report.law_section import channel_law_lines
 from mechdesign.report.plain_values import picked
 from mechdesign.report.promises import (
     VERDICTS,
@@ -69,10 +70,14 @@ def public_report(
     origin: dict[str, Any] = {}
     for key in ("mechanism", "method"):
         origin[key] = channel.record.provenance.get(key)
-    bare_record = ChannelRecord(provenance=origin, objective=channel.record.objective)
+    bare_record = ChannelRecord(
+        provenance=origin,
+        objective=channel.record.objective,
+        promise_kind=channel.record.promise_kind,
+    )
     bare = replace(channel, joint=None, record=bare_record)
     request = request_of(bare, notion)
-    sensitive, useful = names_of(request)
+    useful = names_of(request)[1]
     verdict = VERDICTS[satisfied]
     if satisfied is not None:
         verdict += ", with the table that is not shown here."
@@ -81,10 +86,8 @@ def public_report(
     return Report(
         audience="public",
         asked=request,
-        promise=promise_of(
-            notion, sensitive, verdict, satisfied, {}, channel.record.promise_kind
-        ),
-        holds_for=public_scope_texts(notion, confidence, sensitive, useful),
+        promise=promise_of(notion, request, verdict, satisfied, {}),
+        holds_for=public_scope_texts(notion, confidence, request),
         voided_by=void_texts(useful),
         least=_least(bare),
         channel=_channel_table(bare),
@@ -120,17 +123,17 @@ def summary_report(
         asked=request,
         promise=promise_on_table(design, joint, request, verdict, attained),
         population=_population(design, joint),
-        holds_for=scope_texts(design, request, achieved),
+        holds_for=(*scope_texts(design, request, achieved), *_group_texts(design)),
         voided_by=void_texts(useful),
         kept=Kept(
             **picked(design, "nmi", "mutual_information", "entropy"),
             **picked(design.certificate, "upper_bound_nmi", "gap_nmi", "scope"),
             remarks=tuple(remarks),
         ),
-        least=_least(channel),
+        least=_least(channel, _column_texts(design, joint)),
         purpose=purpose,
         numbers=moved(channel),
-        law=tuple(law_lines(channel_law(channel, joint))),
+        law=tuple(channel_law_lines(channel, joint)),
         channel=_channel_table(channel),
     )
 
@@ -158,7 +161,8 @@ def full_report(
                 output=output.output,
                 probability=output.probability,
                 posterior=tuple(largest_first),
-                lowest_lift=output.min_lift,
+                # Rounded down, a lift of zero is a negative one.
+                lowest_lift=max(0.0, output.min_lift),
                 highest_lift=output.max_lift,
             )
         )
@@ -181,7 +185,30 @@ def _population(design: Design, joint: Joint) -> Population | None:
     )
 
 
-def _least(channel: Channel) -> LeastKept | None:
+def _group_texts(design: Design) -> list[str]:
+    """How many records share a released row; nothing of a column or of labels."""
+    channel = design.channel
+    if channel.published is None:
+        return []
+    return group_lines(
+        design.smallest_group,
+        known=design.known,
+        rows=len(channel.useful),
+        released=design.outputs,
+        single=design.single_rows,
+    )
+
+
+def _column_texts(design: Design, joint: Joint) -> tuple[tuple[str, ...], ...]:
+    """The lines of the table of unchanged cells; none of a column or of labels."""
+    if design.channel.published is None or design.truth is None:
+        return ()
+    return tuple(tuple(row) for row in column_rows(design.truth, joint))
+
+
+def _least(
+    channel: Channel, by_column: tuple[tuple[str, ...], ...] = ()
+) -> LeastKept | None:
     """Figures of a channel on the column's own symbols; None for any other."""
     objective = channel.record.objective
     if objective is None:
@@ -203,6 +230,7 @@ def _least(channel: Channel) -> LeastKept | None:
         by_symbol=tuple(zip(channel.useful.names, shares, strict=True)),
         kind=kind,
         of_rows=channel.published is not None,
+        by_column=by_column,
         **figures,
     )
 

@@ -77,14 +77,16 @@ def summary_sections(report: Report) -> list[blocks.Section]:
     if report.least is not None:
         kept += least_blocks(report.least, useful)
     if report.kept is not None:
-        kept += _utility_blocks(report.kept, useful, needs_bound=report.least is None)
+        kept += _utility_blocks(
+            report.kept, report.asked, needs_bound=report.least is None
+        )
 
     scope: list[blocks.Block] = []
     if report.population is not None:
         scope += blocks.paragraphs(report.population.sentences)
     scope.append(blocks.Bullets(report.holds_for))
 
-    promise = promise_blocks(report.promise, report.asked.notion_text, sensitive)
+    promise = promise_blocks(report.promise, report.asked, sensitive)
     if report.population is not None:
         # Beside the figure of the table, which comes first.
         level = percent_of(report.population.level)
@@ -111,11 +113,7 @@ def summary_sections(report: Report) -> list[blocks.Section]:
 
 def _law_blocks(report: Report) -> list[blocks.Block]:
     """The sentences on what an analyst reads, whose first words are the title here."""
-    texts: list[str] = []
-    for text in report.law:
-        sentence = text.removeprefix(f"{law_section.TITLE}: ")
-        texts.append(sentence[:1].upper() + sentence[1:])
-    return [*blocks.paragraphs(texts)]
+    return [*blocks.paragraphs(law_section.untitled(report.law))]
 
 
 def lead_of(request: Request) -> str:
@@ -123,6 +121,9 @@ def lead_of(request: Request) -> str:
     useful = names_of(request)[1]
     useful_size = wording.count(len(request.useful_symbols), "symbol")
     outputs = wording.count(request.outputs, "output")
+    if request.of_rows:
+        useful_size = wording.count(len(request.useful_symbols), "row")
+        outputs = f"one of {wording.count(request.outputs, 'row')}"
     sensitive = protected(request)
     if request.sensitive_symbols:
         sensitive_size = wording.count(len(request.sensitive_symbols), "symbol")
@@ -152,7 +153,10 @@ def _cards(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
             low = at_least(promise.low)
         if promise.high is not None:
             high = at_most(promise.high)
-        cards.append(("Times as likely as before", f"{low} to {high}"))
+        compared = "before"
+        if report.asked.relative_to:
+            compared = f"by {wording.title(report.asked.relative_to)} alone"
+        cards.append((f"Times as likely as {compared}", f"{low} to {high}"))
     if report.population is not None:
         level = percent_of(report.population.level)
         title = f"The same for the population ({level} confidence)"
@@ -166,6 +170,8 @@ def _cards(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
     kept = report.kept
     if kept is not None:
         share = wording.percent_at_least(kept.nmi)
+        if report.asked.given:
+            useful += f" beyond {wording.title(report.asked.given)}"
         cards.append((f"Information in {useful} kept", share))
         if kept.upper_bound_nmi is not None:
             bound = wording.percent_at_most(kept.upper_bound_nmi)
@@ -183,7 +189,7 @@ def _population_range(population: Population) -> str:
 
 
 def _utility_blocks(
-    kept: Kept, useful: str, *, needs_bound: bool
+    kept: Kept, request: Request, *, needs_bound: bool
 ) -> list[blocks.Block]:
     """The utility and its proven bound.
 
@@ -195,9 +201,15 @@ def _utility_blocks(
     share = wording.percent_at_least(kept.nmi)
     information = about(kept.mutual_information)
     entropy = about(kept.entropy)
+    useful = names_of(request)[1]
+    condition = ""
+    if request.given:
+        # Given columns are released as they are, so only what the others have beyond them counts.
+        useful += f" beyond {wording.title(request.given)}"
+        condition = "|K"
     texts = [
         f"{share} of the information in {useful} is kept: "
-        f"I(X;Y) = {information} of H(X) = {entropy} nats."
+        f"I(X;Y{condition}) = {information} of H(X{condition}) = {entropy} nats."
     ]
     if kept.upper_bound_nmi is not None and kept.gap_nmi is not None:
         gap = wording.percent_at_most(max(kept.gap_nmi, 0.0))

@@ -40,6 +40,7 @@ from mechdesign.report.first_lines import (
     promise_lines,
     uncovered_lines,
 )
+from mechdesign.report.law_section import brief_law
 from mechdesign.report.least_section import least_blocks, moved_text
 from mechdesign.report.record import Belief, Report
 from mechdesign.report.row_first_screen import row_first_screen
@@ -117,7 +118,11 @@ def _utility_lines(design: Design, report: Report) -> list[str]:
     kept = report.kept
     if kept is None:
         raise TypeError("the summary of a design has its utility")
-    text = f"Kept: {wording.tenths_at_least(kept.nmi)} of the information in {useful}"
+    beyond = ""
+    if design.channel.given:
+        beyond = f" beyond {wording.title(design.channel.given)}"
+    share = wording.tenths_at_least(kept.nmi)
+    text = f"Kept: {share} of the information in {useful}{beyond}"
     if kept.gap_nmi is not None:
         gap = wording.percent_at_most(max(kept.gap_nmi, 0.0))
         proof = wording.proof_text(kept.scope)
@@ -137,6 +142,7 @@ def _utility_lines(design: Design, report: Report) -> list[str]:
                 f"Unchanged: {share} of the records are released with their own {useful} "
                 "(expected)."
             )
+    lines += layout.lines_of(brief_law(design))
     for moved in report.numbers:
         lines += layout.lines_of(moved_text(moved))
     for remark in kept.remarks:

@@ -1,6 +1,7 @@
 """What an analyst reads, in sentences: does the release keep the frequencies of the table?
 
-`law_lines` is for the first screen, reports and pages. Of a release that changes frequencies: ::
+`channel_law_lines` is for the first screen, reports and pages. Of a release that changes
+frequencies: ::
 
     What an analyst reads: the released rows do not have the frequencies of the table.
     Largest change of a share: education Masters, 5.3 % -> 0.4 %.
@@ -14,9 +15,15 @@ are rounded to nearest.
 
 from __future__ import annotations
 
-from mechdesign.auditing.law import Law
-from mechdesign.core.wording import at_most
+from collections.abc import Sequence
+
+from mechdesign.analysis.label_errors import error_factor
+from mechdesign.auditing.law import Law, absent_law, channel_law, label_of
+from mechdesign.channel.channel import Channel
+from mechdesign.core.wording import at_most, quoted
+from mechdesign.mechanisms.result import Design
 from mechdesign.report import wording
+from mechdesign.tables.joint import Joint
 
 TITLE = "What an analyst reads"
 """The heading of the sentences, and the first words of the first one."""
@@ -30,33 +37,74 @@ DISTANCE_DIGITS = 2
 MOST_VALUES = 4
 """Most values of a column that are named as never released."""
 
-LABELS = (
-    f"{TITLE}: released values are labels and no values of the columns, so frequencies of the "
-    "released file cannot be compared with those of the table."
-)
-"""The sentence on free labels."""
+
+def channel_law_lines(channel: Channel, joint: Joint) -> list[str]:
+    """Sentences on what an analyst reads of a channel, on its table."""
+    law = channel_law(channel, joint)
+    if law is not None:
+        return law_lines(law)
+    text = f"{TITLE}: {absent_law(channel.outputs, channel.useful.columns)}."
+    factor = error_factor(channel)
+    if factor is not None:
+        text += (
+            f" Estimates of their frequencies have standard errors of up to "
+            f"{at_most(factor, DISTANCE_DIGITS)} times those from true values."
+        )
+    return [text]
 
 
-def law_lines(law: Law | None) -> list[str]:
-    """Sentences on a law; of a channel whose outputs are labels, the law is None."""
+def brief_law(design: Design) -> str:
+    """What an analyst reads of a column, in one line where its name is short."""
+    law = design.law
+    channel = design.channel
+    column = wording.title(channel.useful.columns)
     if law is None:
-        return [LABELS]
+        label = quoted(label_of(channel.outputs))
+        factor = error_factor(channel)
+        if factor is None:
+            return f"{TITLE}: labels such as {label}, and no values of {column}."
+        times = at_most(factor, DISTANCE_DIGITS)
+        shares = f"estimated shares have up to {times} times the error"
+        return f"{TITLE}: labels such as {label}; {shares}."
+    if law.kept:
+        return f"{TITLE}: exactly the frequencies and means of {column} (expected)."
+    distance = at_most(law.total_variation, DISTANCE_DIGITS)
+    if law.total_variation <= NEARLY_KEPT:
+        return f"{TITLE}: the frequencies and means of {column} (expected, within {distance})."
+    return " ".join(law_lines(law))
+
+
+def untitled(sentences: Sequence[str]) -> list[str]:
+    """Sentences below a heading of their own, which the first one need not begin with."""
+    texts: list[str] = []
+    for text in sentences:
+        sentence = text.removeprefix(f"{TITLE}: ")
+        texts.append(sentence[:1].upper() + sentence[1:])
+    return texts
+
+
+def law_lines(law: Law) -> list[str]:
+    """Sentences on a law."""
+    is_row = len(law.columns) > 1
+    what = "row" if is_row else "value"
+    statistics = "Frequencies, tables and means of the released columns"
+    if not is_row:
+        statistics = f"Frequencies and means of {wording.title(tuple(law.columns))}"
     if law.kept:
         return [
-            f"{TITLE}: every released row has exactly the probability that the table gives it. "
-            "Frequencies, tables and means of the released columns have the table's values in "
-            "expectation."
+            f"{TITLE}: every released {what} has exactly the probability that the table gives it. "
+            f"{statistics} have the table's values in expectation."
         ]
+    distance = at_most(law.total_variation, DISTANCE_DIGITS)
     if law.total_variation <= NEARLY_KEPT:
-        distance = at_most(law.total_variation, DISTANCE_DIGITS)
         return [
-            f"{TITLE}: the released rows have the frequencies of the table up to a total "
-            f"variation of {distance}. Tables and means of the released columns have the table's "
-            "values in expectation, up to that."
+            f"{TITLE}: the frequencies of the table, up to a total variation of {distance}. "
+            f"{statistics} have the table's values in expectation."
         ]
+    whole = " of whole rows" if is_row else ""
     lines = [
-        f"{TITLE}: the released rows do not have the frequencies of the table (total variation "
-        f"of whole rows at most {at_most(law.total_variation, DISTANCE_DIGITS)})."
+        f"{TITLE}: the released {what}s do not have the frequencies of the table (total variation"
+        f"{whole} at most {distance})."
     ]
     lines += _change(law)
     lines += _pair(law)
@@ -72,6 +120,8 @@ def law_lines(law: Law | None) -> list[str]:
 def _change(law: Law) -> list[str]:
     """The value whose share changes most; nothing where single columns keep their law."""
     change = law.largest_share_change
+    if change is None and len(law.columns) == 1:
+        return []
     if change is None:
         return ["Every single column keeps its frequencies."]
     before = wording.percent(change.before, step=wording.TENTH)

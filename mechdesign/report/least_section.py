@@ -21,13 +21,20 @@ from collections.abc import Sequence
 from mechdesign.auditing.composition import sum_above
 from mechdesign.core.wording import about, at_least, at_most
 from mechdesign.release.moved_numbers import Moved, distance_text, unit_of
-from mechdesign.report import blocks, wording
+from mechdesign.report import blocks, column_shares, wording
 from mechdesign.report.record import LeastKept
 
 MOST_BARS = 16
 """Rows of a histogram; with more bins, neighbours are joined."""
 
 BEST = "no channel that keeps the promise and the conditions below"
+
+BEST_ROWS = "no release of rows with this promise and the same conditions"
+BEST_FREQUENCIES = (
+    "no release of rows with this promise, these frequencies of rows and the same "
+    "conditions"
+)
+"""What the bound on rows is about: smallest groups fix how often each row is released first."""
 
 SAME_COST = 1e-6
 """A cost that is the share of changed cells differs from it by rounding alone; moved numbers cost
@@ -48,7 +55,6 @@ def least_blocks(least: LeastKept, useful: str) -> list[blocks.Block]:
     asked = least.asked
     texts: list[str] = []
     if least.of_rows:
-        # How often rows are released is in the section on what an analyst reads.
         texts += _row_texts(least)
     else:
         texts += _cost_texts(least, useful)
@@ -59,9 +65,18 @@ def least_blocks(least: LeastKept, useful: str) -> list[blocks.Block]:
     rows: list[tuple[blocks.Cell, ...]] = []
     for name, share in least.by_symbol:
         rows.append(blocks.cells(blocks.short(name), wording.percent_at_least(share)))
-    caption = f"Probability that every value of {useful} is released as it is"
+    what = "row" if least.of_rows else "value"
+    caption = f"Probability that each {what} of {useful} is released as it is"
     table = blocks.grid(caption, (useful, "stays true"), rows, useful)
-    return [*blocks.paragraphs(texts), *table]
+    columns: list[blocks.Block] = []
+    if least.by_column:
+        lines = [blocks.cells(*texts) for texts in least.by_column]
+        caption = (
+            "Expected share of unchanged cells of each column, and if all had its most frequent "
+            "value"
+        )
+        columns = blocks.grid(caption, column_shares.HEADER, lines, "columns")
+    return [*blocks.paragraphs(texts), *columns, *table]
 
 
 def number_blocks(numbers: Sequence[Moved]) -> list[blocks.Block]:
@@ -99,13 +114,14 @@ def _row_texts(least: LeastKept) -> list[str]:
         return []
     truth = wording.percent_at_least(least.truth)
     kept = f"{truth} of the cells are released as they are (expected)"
+    best = BEST_FREQUENCIES if least.asked["keep_frequencies"] else BEST_ROWS
     is_share = least.asked["name"] == "truth" and not least.asked["distance"]
     if is_share and abs(cost - (1.0 - least.truth)) <= SAME_COST:
         most = wording.percent_at_most(min(1.0, sum_above((1.0, -bound))))
-        return [f"{kept}; {BEST} keeps more than {most}."]
+        return [f"{kept}; {best} keeps more than {most}."]
     # Numbers cost by how far they move, too, so the bound says nothing of cells alone.
     return [
-        f"{kept}. The expected cost of a row is {at_most(cost)}; {BEST} comes below "
+        f"{kept}. The expected cost of a row is {at_most(cost)}; {best} comes below "
         f"{at_least(bound)}."
     ]
 
@@ -137,22 +153,16 @@ def _cost_texts(least: LeastKept, useful: str) -> list[str]:
 
 
 def _frequency_texts(least: LeastKept, useful: str) -> list[str]:
-    """How far the expected shares of the symbols change."""
-    deviation = least.frequency_deviation
-    if least.asked["keep_frequencies"]:
-        size = "up to the rounding to integers"
-        if deviation == 0.0:
-            # It was rounded up, so this 0 is exact.
-            size = "exactly"
-        elif deviation is not None:
-            size = f"to within {at_most(deviation)}"
-        return [
-            f"The expected share of every value of {useful} is that of the table, {size}."
-        ]
-    if deviation is not None:
-        largest = wording.percent_at_most(deviation)
-        return [f"Expected shares of {useful} change by at most {largest} of all."]
-    return []
+    """What is asked of the frequencies, in a public report alone.
+
+    Where the table may be shown, the section on what an analyst reads says what became of them.
+    """
+    if least.frequency_deviation is not None or not least.asked["keep_frequencies"]:
+        return []
+    return [
+        f"The expected share of every value of {useful} is that of the table, up to the rounding "
+        "to integers."
+    ]
 
 
 def _histogram(moved: Moved) -> blocks.Block:

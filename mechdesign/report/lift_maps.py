@@ -19,14 +19,15 @@ Both maps have the sensitive symbols across. With limits of 0.779 to 1.284: ::
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from mechdesign.report import blocks, wording
 from mechdesign.report.asked import names_of
 from mechdesign.report.record import Promise, Report
 
 LIFT = (
-    "The lift of a value of {sensitive} at a released value is the factor by which seeing that "
-    "value multiplies its probability: 1 means that nothing is learnt, 2 that it becomes twice "
+    "The lift of a value of {sensitive} at a released {unit} is the factor by which seeing that "
+    "{unit} multiplies its probability: 1 means that nothing is learnt, 2 that it becomes twice "
     "as likely, 0.5 half as likely."
 )
 
@@ -47,6 +48,10 @@ def lift_blocks(report: Report) -> list[blocks.Block]:
     if report.before is None or report.after is None:
         return []
     promise = report.promise
+    if report.asked.relative_to:
+        # The maps have lifts against the whole table, which a relative promise does not limit.
+        promise = replace(promise, low=None, high=None, allowed=())
+    unit = report.asked.unit
     sensitive, useful = names_of(report.asked)
     # The lifts of the table decide for both maps, so that they can be compared.
     groups = blocks.groups_by_likeness(report.before.values, blocks.MOST_MAP_COLUMNS)
@@ -55,7 +60,7 @@ def lift_blocks(report: Report) -> list[blocks.Block]:
     ends = _ends(before, after)
     explanation = (
         f"How many times as likely every value of {sensitive} becomes when {useful} itself is "
-        f"seen (before), and when a released value is seen (after). Pale is less likely, dark "
+        f"seen (before), and when a released {unit} is seen (after). Pale is less likely, dark "
         f"more likely; the colours end at {1.0 / ends:g} and {ends:g}."
     )
     if promise.low is not None or promise.high is not None:
@@ -71,7 +76,7 @@ def lift_blocks(report: Report) -> list[blocks.Block]:
         if table.note:
             remarks.append(blocks.Remark(f"{name}: {table.note}"))
     return [
-        blocks.Text(LIFT.format(sensitive=sensitive)),
+        blocks.Text(LIFT.format(sensitive=sensitive, unit=unit)),
         blocks.Text(explanation),
         blocks.Maps(maps, _scale(ends)),
         *remarks,

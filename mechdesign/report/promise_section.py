@@ -1,8 +1,9 @@
 """The sections on the promise: the beliefs that it leaves possible, and the measures it bounds.
 
-`promise_blocks` has the promise in a sentence, a table with a line for each sensitive symbol, and
-the exact verdict. A line has the probability before a released value is seen, and the lowest and
-highest after it, rounded outwards: ``F  40.000 %  24.261 %  65.949 %``.
+`promise_blocks` has the promise in a sentence (for rows, what no rule exceeds stands before it), a
+table with a line for each sensitive symbol, and the exact verdict. A line has the probability
+before a released value is seen, and the lowest and highest after it, rounded outwards:
+``F  40.000 %  24.261 %  65.949 %``.
 
 `measure_blocks` has a line for each other measure of leakage: the bound that follows from the
 promise for every channel, and what this channel attains, both rounded up.
@@ -12,10 +13,13 @@ from __future__ import annotations
 
 from mechdesign.core.wording import at_most
 from mechdesign.report import blocks, wording
-from mechdesign.report.record import Promise
+from mechdesign.report.record import Promise, Request
+from mechdesign.report.rule_sentences import rule_sentences
 
 
-def promise_blocks(promise: Promise, notion: str, sensitive: str) -> list[blocks.Block]:
+def promise_blocks(
+    promise: Promise, request: Request, sensitive: str
+) -> list[blocks.Block]:
     """The promise in a sentence, the beliefs that it leaves possible, and the verdict on it."""
     rows: list[tuple[blocks.Cell, ...]] = []
     for belief in promise.beliefs:
@@ -29,15 +33,16 @@ def promise_blocks(promise: Promise, notion: str, sensitive: str) -> list[blocks
         )
     caption = (
         f"Probability of every value of {sensitive}, before and after a released "
-        "value is seen"
+        f"{request.unit} is seen"
     )
     header = (sensitive, "before", "lowest after", "highest after")
     # Statements are parts of sentences elsewhere, and begin with a small letter.
     statement = f"{promise.statement[:1].upper()}{promise.statement[1:]}"
     return [
+        *blocks.paragraphs(rule_sentences(promise, request)),
         blocks.Text(statement),
         *blocks.grid(caption, header, rows, sensitive),
-        blocks.Text(f"This is {notion}. {promise.verdict}"),
+        blocks.Text(f"This is {request.notion_text}. {promise.verdict}"),
     ]
 
 

@@ -20,7 +20,7 @@ from mechdesign.auditing.implied_bounds import guarantees
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.verdict import Achieved, Audit, Used, Worst
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.record import RELATIVE, TOTAL
+from mechdesign.channel.record import RELATIVE
 from mechdesign.core.wording import about, at_most
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
@@ -28,7 +28,7 @@ from mechdesign.report.asked import names_of
 from mechdesign.report.blocks import short
 from mechdesign.report.plain_values import optional_record
 from mechdesign.report.record import Belief, Bound, Promise, Request
-from mechdesign.report.wording import achieved_text
+from mechdesign.report.wording import achieved_text, title
 from mechdesign.tables.joint import Joint
 
 
@@ -66,6 +66,14 @@ achieved budgets attains them.
 COMPARED = "compared with records of the same given columns"
 """What a relative promise is relative to."""
 
+RELATIVE_TO = "The promise compares with somebody who knows {} of the record already."
+"""What the lifts of a relative promise are measured against."""
+
+POPULATION_TOTAL = (
+    "Figures for the population compare with somebody who knows nothing of the record."
+)
+"""They are no relative ones, whatever the promise for the table is."""
+
 VERDICTS = {
     True: "Verified in exact arithmetic on the integers of the channel",
     False: "VIOLATED, decided in exact arithmetic on the integers of the channel",
@@ -76,17 +84,16 @@ VERDICTS = {
 
 def promise_of(
     notion: Notion,
-    sensitive: str,
+    request: Request,
     verdict: str,
     satisfied: bool | None,
     attained: Mapping[str, float],
-    kind: str = TOTAL,
 ) -> Promise:
     """The promise with every measure that it bounds.
 
     `verdict` is the exact verdict in words, `satisfied` the same as a value. `attained` are
-    measures of the channel on its table by their names; without a table it is empty. A promise of
-    the `kind` relative bounds no measure of the whole row, of which the given columns are a part.
+    measures of the channel on its table by their names; without a table it is empty. A relative
+    promise bounds no measure of the whole row, of which the given columns are a part.
     """
     limits = notion.limits.loosest
     # A side without a budget is free: there is no factor to name.
@@ -96,9 +103,9 @@ def promise_of(
         low = math.exp(-limits.lower)
     if math.isfinite(limits.upper):
         high = math.exp(limits.upper)
-    statement = notion.limits.condition(sensitive)
+    statement = notion.limits.condition(names_of(request)[0], request.unit)
     bounds = _bounds(notion, attained)
-    if kind == RELATIVE:
+    if request.relative_to:
         statement = f"{statement.removesuffix('.')}, {COMPARED}."
         bounds = ()
     return Promise(
@@ -111,6 +118,13 @@ def promise_of(
     )
 
 
+def relative_sentences(channel: Channel) -> list[str]:
+    """What the promise of a channel compares with, where that is more than the table."""
+    if channel.record.promise_kind != RELATIVE:
+        return []
+    return [RELATIVE_TO.format(title(channel.given))]
+
+
 def promise_on_table(
     design: Design,
     joint: Joint,
@@ -120,7 +134,6 @@ def promise_on_table(
 ) -> Promise:
     """The promise with the budgets that the channel uses, and the beliefs before and after."""
     notion = design.notion
-    sensitive = names_of(request)[0]
     # The audit on the table knows the worst cell; the design has the same budgets without it.
     judged = verdict or design
     texts = [
@@ -137,11 +150,10 @@ def promise_on_table(
     figures.update(attained)
     promise = promise_of(
         notion,
-        sensitive,
+        request,
         " ".join(texts),
         design.verified,
         figures,
-        design.channel.record.promise_kind,
     )
     # With budgets of single symbols, the lifts allowed are those of each; else all have the same.
     allowed: list[tuple[float, float]] = []

@@ -44,7 +44,10 @@ class Request:
     its size.
 
     `sensitive_columns` is empty where the channel does not name them. With `each`, every sensitive
-    column is protected by itself, not their combinations.
+    column is protected by itself, not their combinations. `of_rows` says that what is released of a
+    record is a row, of which `given` are the columns that are released as they are, and
+    `relative_to` those that a relative promise compares with. `symbol_columns` has the column of
+    every sensitive symbol where each column is protected, and is empty otherwise.
     """
 
     sensitive_columns: tuple[str, ...]
@@ -61,6 +64,15 @@ class Request:
     records: int | None = None
     cells: int | None = None
     zero_cells: int | None = None
+    of_rows: bool = False
+    given: tuple[str, ...] = ()
+    relative_to: tuple[str, ...] = ()
+    symbol_columns: tuple[str, ...] = ()
+
+    @property
+    def unit(self) -> str:
+        """What is released of a record, in a word."""
+        return "row" if self.of_rows else "value"
 
 
 @dataclass(frozen=True)
@@ -132,7 +144,8 @@ class LeastKept:
 
     `asked` is the objective of the channel file. Figures computed from the table are None in a
     public report: the expected cost, its proven lower bound, the share of records that stay true
-    (`of_rows`: of cells), the largest change of a share.
+    (`of_rows`: of cells), the largest change of a share, and `by_column` the texts of the table
+    of unchanged cells.
     """
 
     asked: dict[str, Any]
@@ -143,6 +156,7 @@ class LeastKept:
     truth: float | None = None
     frequency_deviation: float | None = None
     of_rows: bool = False
+    by_column: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,14 +5,14 @@ table and for the population behind it; what do analysts read; which cells chang
 covered; what comes next. ::
 
     education x hours of every record is released as a row of the table; income is protected.
-    Of the people whom any rule picks by their released rows, at most 39.7 % have the income >50K
-    (24.1 % of all do).                                                         (`_rule_lines`)
+    Of the people whom any rule picks by their released rows, at most about 4 in 10 (39.7 %) are
+    expected to have income >50K; about 1 in 4 of all people do (24.1 %).   (`rule_sentences`)
     Table: a released row makes any value of income 0.6 to 1.65 times as probable (verified).
 
     column     unchanged  if constant
     education     88.1 %       32.3 %                                          (`_column_lines`)
 
-    What an analyst reads: ..                                                  (`law_lines`)
+    What an analyst reads: ..                                                  (`Report.law`)
 
 Numbers are short, and never more favourable than the proven ones.
 """
@@ -21,13 +21,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from mechdesign.channel.record import RELATIVE
-from mechdesign.mechanisms.plan_costs import CodedCells
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import layout, wording
-from mechdesign.report.asked import names_of
+from mechdesign.report.asked import protected
+from mechdesign.report.column_shares import HEADER, column_rows
 from mechdesign.report.first_lines import (
     FULL,
     MOST_LINES,
@@ -36,8 +33,8 @@ from mechdesign.report.first_lines import (
     uncovered_lines,
 )
 from mechdesign.report.groups_section import group_lines
-from mechdesign.report.law_section import law_lines
-from mechdesign.report.record import Belief, Report
+from mechdesign.report.record import Report
+from mechdesign.report.rule_sentences import rule_sentences
 from mechdesign.tables.joint import Joint
 
 MOST_NAMED = 6
@@ -65,9 +62,10 @@ def row_first_screen(
         Lines on the files that were written and the next command.
     """
     before = [*_useless(design), *layout.lines_of(_lead(design, joint, report))]
-    before += layout.lines_of(rule_sentence(design, report))
+    for rule in rule_sentences(report.promise, report.asked):
+        before += layout.lines_of(rule)
     before += [*promise_lines(design, report), ""]
-    law = [line for text in law_lines(design.law) for line in layout.lines_of(text)]
+    law = layout.all_lines(report.law)
     sentences = group_lines(
         design.smallest_group,
         known=design.known,
@@ -103,7 +101,7 @@ def _lead(design: Design, joint: Joint, report: Report) -> str:
     left = len(released) - MOST_NAMED
     if left > 0:
         names += f" and {wording.count(left, 'other column')}"
-    sensitive = names_of(report.asked)[0]
+    sensitive = protected(report.asked)
     given = ""
     if channel.given:
         given = f", beside {wording.title(channel.given)} as it is"
@@ -114,55 +112,7 @@ def _lead(design: Design, joint: Joint, report: Report) -> str:
     )
 
 
-def rule_sentence(design: Design, report: Report) -> str:
-    """What no rule that picks people by their released rows exceeds, of the value that can change
-    most (docs/explanation/rows-theory.md, proposition 6).
-    """
-    belief = _most_raised(report.promise.beliefs)
-    sensitive = names_of(report.asked)[0]
-    if belief is None or design.channel.record.promise_kind == RELATIVE:
-        return ""
-    most = wording.percent_at_most(belief.highest, step=wording.TENTH)
-    share = wording.percent(belief.before, step=wording.TENTH)
-    value = wording.label(belief.symbol)
-    return (
-        f"Of the people whom any rule picks by their released rows, at most {most} have "
-        f"{sensitive} {value} ({share} of all do)."
-    )
-
-
-def _most_raised(beliefs: Sequence[Belief]) -> Belief | None:
-    """The belief that a released row can raise most."""
-    if not beliefs:
-        return None
-    return max(beliefs, key=lambda belief: belief.highest - belief.before)
-
-
 def _column_lines(design: Design, joint: Joint, room: int) -> list[str]:
-    """A line for each column, as many as there is room for.
-
-    `if constant` is what the most frequent value alone would leave unchanged: without it nobody can
-    judge the unchanged cells of a column of two values.
-    """
-    truth = design.truth or {}
-    constant = constant_truth(joint)
-    rows: list[Sequence[str]] = [("column", "unchanged", "if constant")]
-    for name, share in truth.items():
-        rows.append(
-            (
-                wording.label(name),
-                wording.tenths_at_least(share),
-                wording.percent(constant[name], step=wording.TENTH),
-            )
-        )
+    """A line for each column, as many as there is room for."""
+    rows = [HEADER, *column_rows(design.truth or {}, joint)]
     return [*lines_within(rows, max(4, room - 1), "more column"), ""]
-
-
-def constant_truth(joint: Joint) -> dict[str, float]:
-    """For each column the share of the records that have its most frequent value."""
-    cells = CodedCells.of(joint.useful)
-    shares: dict[str, float] = {}
-    for k, name in enumerate(cells.columns):
-        masses = np.bincount(cells.codes[:, k], joint.p_x)
-        shares[name] = float(masses.max())
-    return shares

@@ -18,17 +18,32 @@ from mechdesign.notions import Notion
 from mechdesign.report.asked import names_of
 from mechdesign.report.promises import promised_bounds
 from mechdesign.report.record import Request
-from mechdesign.report.wording import count
+from mechdesign.report.wording import count, title
 from mechdesign.tables.confidence import scope_of
 
 COVERS = (
-    "It covers the released column alone, against an observer who knows this table and the "
+    "It covers the released {columns} alone, against an observer who knows this table and the "
     "channel and nothing else about the record."
+)
+RELATIVE_COVERS = (
+    "It covers the released columns alone, against an observer who knows this table, the channel "
+    "and {given} of the record, and nothing else about it."
+)
+PARTS = "A part of a released row without {given} can reveal what {given} {reveals}, on top."
+RELATIVE_BELIEFS = (
+    "The probabilities before are those of the whole table, and the promise compares with records "
+    "of the same {given}. So a highest probability can exceed the one before by more than the "
+    "promised factor, and a lowest one fall below it by more."
 )
 POPULATION = "there the leakage is usually larger, and it grows as the number of records shrinks."
 PUBLIC_SAMPLE = (
     "The promise is about the table that the channel was designed for, not about the population "
     f"behind its records: {POPULATION} The table and its size are not shown here."
+)
+PUBLIC_ROWS = (
+    "The rows that are listed here are those of the table. Where the channel keeps their "
+    "frequencies, its integers say how many records have each of them. Publish this only where "
+    "the table of the released columns may be known."
 )
 OTHER_PRIOR = (
     "For an observer with a different prior over {sensitive}, and {useful} given {sensitive} "
@@ -74,7 +89,9 @@ def scope_texts(
         texts.append(_sample_text(request))
     if request.zero_cells:
         texts.append(ZERO_CELLS.format(sensitive=sensitive, useful=useful))
-    texts += _coverage_texts(design.notion, sensitive, useful, achieved.eps_ldp)
+    texts += _coverage_texts(design.notion, request, achieved.eps_ldp)
+    if request.relative_to:
+        texts.append(RELATIVE_BELIEFS.format(given=title(request.relative_to)))
     earlier = design.channel.record.after
     if earlier:
         texts.append(AFTER.format(count(len(earlier), "release")))
@@ -84,8 +101,7 @@ def scope_texts(
 def public_scope_texts(
     notion: Notion,
     confidence: Mapping[str, Any] | None,
-    sensitive: str,
-    useful: str,
+    request: Request,
 ) -> tuple[str, ...]:
     """The scope in a report without the table.
 
@@ -97,8 +113,10 @@ def public_scope_texts(
     # The budget in use is computed from the table. The factor for other priors must follow from
     # the promise alone, where it is larger.
     promised = promised_bounds(notion)
-    texts += _coverage_texts(notion, sensitive, useful, promised.eps_ldp)
-    texts.append(WITHHELD.format(useful=useful))
+    texts += _coverage_texts(notion, request, promised.eps_ldp)
+    if request.of_rows:
+        texts.append(PUBLIC_ROWS)
+    texts.append(WITHHELD.format(useful=names_of(request)[1]))
     return tuple(texts)
 
 
@@ -120,16 +138,24 @@ def _sample_text(request: Request) -> str:
     )
 
 
-def _coverage_texts(
-    notion: Notion, sensitive: str, useful: str, eps_ldp: float
-) -> list[str]:
+def _coverage_texts(notion: Notion, request: Request, eps_ldp: float) -> list[str]:
     """Against whom the promise holds, and what it leaves open."""
-    texts = [COVERS]
+    sensitive, useful = names_of(request)
+    columns = "columns" if len(request.useful_columns) > 1 else "column"
+    texts = [COVERS.format(columns=columns)]
+    if request.relative_to:
+        given = title(request.relative_to)
+        reveals = "reveals" if len(request.relative_to) == 1 else "reveal"
+        texts = [
+            RELATIVE_COVERS.format(given=given),
+            PARTS.format(given=given, reveals=reveals),
+        ]
     for side in notion.limits.free_sides:
         texts.append(FREE_SIDE.format(sensitive=sensitive, effect=FREE[side]))
     # For a prior q the lift of s is P(y|s) / sum_s' q(s') P(y|s'). The denominator is a mean of
     # numbers P(y|s') within a factor exp(eps_ldp) of the numerator, whatever q is.
-    if math.isfinite(eps_ldp):
+    # Relative lifts have a prior for each combination of given cells, so they bound no such factor.
+    if math.isfinite(eps_ldp) and not request.relative_to:
         factor = factor_at_most(eps_ldp)
         texts.append(
             OTHER_PRIOR.format(sensitive=sensitive, useful=useful, factor=factor)

@@ -28,7 +28,7 @@ from mechdesign.report.content import summary_report
 from mechdesign.report.document import lead_of, summary_sections
 from mechdesign.report.first_screen import change_of
 from mechdesign.report.promise_section import amount, measure_blocks
-from mechdesign.report.promises import achieved_texts, worst_text
+from mechdesign.report.promises import achieved_texts, relative_sentences, worst_text
 from mechdesign.report.record import Report
 from mechdesign.report.sentences import outwards, text_of
 from mechdesign.tables.joint import Joint
@@ -110,7 +110,9 @@ def channel_text(channel: Channel) -> str:
     promised = ""
     notion = channel.record.promise(channel.sensitive)
     if notion is not None:
-        promised = promise_sentence(notion.text, keeps_promise(channel))
+        sentences = [promise_sentence(notion.text, keeps_promise(channel))]
+        sentences += relative_sentences(channel)
+        promised = " ".join(sentences)
     population = _population_of(channel)
     cells = cell_sentences(channel.record.rules)
     text = text_of("channel", channel, promised, published, population, cells)
@@ -227,7 +229,7 @@ RELATIVE_MEASURES = (
 def _measures(report: Report, all_measures: bool) -> list[str]:
     """The derived measures: bounds that follow from the promise, then what this channel attains."""
     if not report.promise.bounds:
-        return layout.lines_of(RELATIVE_MEASURES)
+        return [layout.paragraph(RELATIVE_MEASURES)]
     if all_measures:
         lines: list[str] = []
         for block in measure_blocks(report.promise):

@@ -37,6 +37,12 @@ PERCENT = Decimal("0.001")
 TENTH = Decimal("0.1")
 """The last decimal of a percentage that people say."""
 
+CROWDS = (2, 3, 4, 10, 20, 100, 1000, 10_000)
+"""Numbers of people of whom some are spoken of, the smallest first."""
+
+NEAR = 0.05
+"""Relative difference up to which a number of people in a crowd is about a share."""
+
 RIGHT_TO_LEFT = ("R", "AL")
 """Bidirectional classes of letters that are written from right to left."""
 
@@ -75,6 +81,28 @@ def percent_at_least(share: float, *, step: Decimal = PERCENT) -> str:
 def tenths_at_least(share: float) -> str:
     """A lower bound on a share in percent, rounded down to the one decimal that people say."""
     return percent(share, ROUND_FLOOR, step=TENTH)
+
+
+def people_in(share: float) -> str:
+    """A share as people say it, with "about" unless it is exact: ``about 4 in 10``, ``1 in 2``.
+
+    It is rounded to the nearest, so the percentage stands beside it.
+    """
+    if share <= 0:
+        return "none"
+    if share >= 1:
+        return "all"
+    for crowd in CROWDS:
+        people = round(share * crowd)
+        if 0 < people < crowd and abs(people / crowd - share) <= NEAR * share:
+            about = "" if people / crowd == share else "about "
+            if crowd == 10 and people in (2, 8):
+                return f"{about}{people // 2} in 5"
+            return f"{about}{people} in {crowd:,}"
+    rest = 1 - share
+    if rest < share:
+        return f"all but {people_in(rest)}"
+    return f"fewer than 1 in {CROWDS[-1]:,}"
 
 
 def label(text: str) -> str:

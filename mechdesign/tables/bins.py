@@ -57,6 +57,10 @@ Of more values, those at as many equal shares of its records are kept.
 """
 
 
+MOST_KNOWN = 10_000
+"""Most texts whose bins are remembered (1 MB)."""
+
+
 class Bins(Record):
     """Edges of the bins of one column and, except in a public file, the table's values in each.
 
@@ -184,11 +188,33 @@ class Bins(Record):
         """
         rounded = _rounded(texts, self.kind)
         if rounded is None:
-            return np.array(list(map(self.bin_of, texts)), dtype=np.int64)
+            return np.array(list(map(self._remembered_bin, texts)), dtype=np.int64)
         bins, unsure = self._searched(rounded)
         for place in np.flatnonzero(unsure).tolist():
-            bins[place] = self.bin_of(texts[place])
+            bins[place] = self._remembered_bin(texts[place])
         return bins
+
+    def _remembered_bin(self, text: str) -> int:
+        """`bin_of` of a text, which is often the same in every batch of a file."""
+        found = self._known.get(text)
+        if found is None:
+            found = self.bin_of(text)
+            # Few texts fall on an edge; where many do, the last ones are kept.
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[text] = found
+        return found
+
+    @cached_property
+    def _known(self) -> dict[str, int]:
+        """The bins of texts that were decided exactly."""
+        return {}
+
+    @cached_property
+    def _rounded_cuts(self) -> NDArray[Any]:
+        """The edges as doubles, or as microseconds."""
+        cut_at = _nearest_double if self.kind == "number" else _microseconds
+        return np.array([cut_at(cut) for cut in self.cuts])
 
     def _searched(
         self, rounded: NDArray[Any]
@@ -197,8 +223,7 @@ class Bins(Record):
 
         Rounding is monotone: numbers with different nearest doubles are in the order of these.
         """
-        cut_at = _nearest_double if self.kind == "number" else _microseconds
-        cuts = np.array([cut_at(cut) for cut in self.cuts])
+        cuts = self._rounded_cuts
         bins = np.searchsorted(cuts, rounded, side="right") - 1
         on_edge = cuts[np.clip(bins, 0, None)] == rounded
         # Arrow reads the texts nan and inf as doubles, but they are no numbers here. 1e350 is one,

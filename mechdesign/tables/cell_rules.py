@@ -18,6 +18,7 @@ REFUSE: Literal["refuse"] = "refuse"
 SYMBOL: Literal["symbol"] = "symbol"
 DROP: Literal["drop"] = "drop"
 MARGINAL = "marginal"
+NEAREST = "nearest"
 OUTPUT = "output:"
 
 MISSING_WORDS = "refuse, symbol, drop, marginal or output:LABEL"
@@ -26,7 +27,16 @@ MISSING_WORDS = "refuse, symbol, drop, marginal or output:LABEL"
 DrawnRule = Annotated[
     str, Matching(r"(?s)refuse|marginal|output:.+", "refuse, marginal or output:LABEL")
 ]
-"""What is released for a record without a symbol."""
+"""What is released for a record with an empty cell."""
+
+UnknownRule = Annotated[
+    str,
+    Matching(
+        r"(?s)refuse|marginal|nearest|output:.+",
+        "refuse, marginal, nearest or output:LABEL",
+    ),
+]
+"""What is released for a record whose symbol is unknown."""
 
 
 Counted: TypeAlias = Literal["refuse", "symbol", "drop"]
@@ -38,13 +48,13 @@ class CellRules(Record):
 
     `counted` says what became of records with an empty cell when the table was counted. `missing`
     and `unknown` say what is released for a record whose cell is empty, or has a symbol
-    that the channel does not know. `normalise`, `trim` and `missing_codes` are those of
-    `CellForm`.
+    that the channel does not know (``nearest``: a draw of the nearest known row). `normalise`,
+    `trim` and `missing_codes` are those of `CellForm`.
     """
 
     counted: Counted = "refuse"
     missing: DrawnRule = REFUSE
-    unknown: DrawnRule = REFUSE
+    unknown: UnknownRule = REFUSE
     normalise: Normalisation = "none"
     trim: bool = False
     missing_codes: tuple[str, ...] = ()

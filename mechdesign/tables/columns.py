@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 from mechdesign.formats.arrow_arrays import combined, is_arrow
-from mechdesign.formats.cells import Encoded, as_whole, encode, encoded_columns
-from mechdesign.formats.distinct import distinct_records
+from mechdesign.formats.cells import Encoded, encode, encoded_columns
 from mechdesign.tables.bins import NO_NUMBER, OUTSIDE
 from mechdesign.tables.cell_numbers import WHAT
+from mechdesign.tables.symbol_lookup import NOWHERE
 from mechdesign.tables.variable import Variable
 
 Codes = NDArray[np.int64]
@@ -128,21 +128,17 @@ def positions_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
     is looked up as it is shown (``1.0``) and then as an integer (``1``): pandas turns integers with
     gaps into floats.
     """
-    columns = _in_bins(columns, variable)
-    # Symbols are looked up once for each combination of codes, not for each record.
-    keys: list[tuple[int, ...]]
-    if len(columns) == 1:
-        # The first key is that of a missing cell, whose code is -1.
-        keys = [(code,) for code in range(-1, len(columns[0].texts))]
-        key_of_record = columns[0].codes.astype(np.int64) + 1
-    else:
-        distinct, key_of_record = distinct_records(columns)
-        keys = list(map(tuple, distinct.tolist()))
-    positions = [_position(columns, key, variable) for key in keys]
-    return np.array(positions, dtype=np.int64)[key_of_record]
+    columns = in_bins(columns, variable)
+    positions = variable.lookup.positions(columns)
+    lost = np.flatnonzero(positions == NOWHERE)
+    if lost.size:
+        rest = [column.recoded(column.codes[lost]) for column in columns]
+        lacks = variable.lookup.lacks(rest)
+        positions[lost] = np.where(lacks, MISSING, UNKNOWN)
+    return positions
 
 
-def _in_bins(columns: Sequence[Encoded], variable: Variable) -> Sequence[Encoded]:
+def in_bins(columns: Sequence[Encoded], variable: Variable) -> Sequence[Encoded]:
     """The columns with the labels of bins in place of numbers."""
     if not variable.bins:
         return columns
@@ -154,7 +150,7 @@ def _in_bins(columns: Sequence[Encoded], variable: Variable) -> Sequence[Encoded
     return in_bins
 
 
-def _texts_of(columns: Sequence[Encoded], key: tuple[int, ...]) -> tuple[str, ...]:
+def texts_of(columns: Sequence[Encoded], key: tuple[int, ...]) -> tuple[str, ...]:
     """The cells of a record by their codes; a missing one is the empty text."""
     texts: list[str] = []
     for column, code in zip(columns, key, strict=True):
@@ -162,28 +158,11 @@ def _texts_of(columns: Sequence[Encoded], key: tuple[int, ...]) -> tuple[str, ..
     return tuple(texts)
 
 
-def _position(
-    columns: Sequence[Encoded], key: tuple[int, ...], variable: Variable
-) -> int:
-    """The position of a combination of cells, or `UNKNOWN`, or `MISSING`."""
-    texts = _texts_of(columns, key)
-    position = variable.index.get(texts)
-    if position is None:
-        # pandas turns integers with gaps into floats, and the channel knows the integers.
-        whole: list[str] = []
-        for text, column in zip(texts, columns, strict=True):
-            whole.append(as_whole(text) if column.is_float else text)
-        position = variable.index.get(tuple(whole))
-    if position is not None:
-        return position
-    return UNKNOWN if _empty_part(texts, variable) is None else MISSING
-
-
 def _empty_part(cells: Sequence[str], variable: Variable) -> int | None:
     """The first empty cell in a column in which no symbol is empty; None if there is none."""
     # With missing="symbol" the empty text is a symbol like any other.
     for i, cell in enumerate(cells):
-        if not cell and all(symbol[i] for symbol in variable.symbols):
+        if not cell and not variable.lookup.has_empty(i):
             return i
     return None
 
@@ -192,9 +171,9 @@ def unknown_at(
     position: int, columns: Sequence[Encoded], variable: Variable
 ) -> UnknownSymbol:
     """The error about the record at `position`, which has no symbol of the variable."""
-    columns = _in_bins(columns, variable)
+    columns = in_bins(columns, variable)
     key = tuple(int(column.codes[position]) for column in columns)
-    cells = _texts_of(columns, key)
+    cells = texts_of(columns, key)
     return UnknownSymbol(position, describe_unknown(cells, variable))
 
 

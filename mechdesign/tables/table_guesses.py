@@ -100,8 +100,11 @@ def notices_of(variables: Sequence[Variable], records: int | None) -> tuple[str,
                 named_like_symbol.append(name)
             if all(text.startswith(" ") for text in texts):
                 blank_first.append(name)
-        # As many symbols as records: each record has its own.
-        if records is not None and len(variable) == records >= FEWEST_RECORDS:
+        # As many symbols as records: each record has its own. Rows of several columns often are
+        # unique without an identifier among them, and bins of one column would not change that.
+        is_column = len(variable.columns) == 1
+        all_differ = records is not None and len(variable) == records >= FEWEST_RECORDS
+        if is_column and all_differ:
             identifiers.append(",".join(variable.columns))
     notices: list[str] = []
     if named_like_symbol:

@@ -26,6 +26,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
 from mechdesign.tables.bins import Bins
 from mechdesign.tables.cell_numbers import kind_of, number_of
+from mechdesign.tables.symbol_lookup import SymbolLookup
 
 Symbol: TypeAlias = tuple[str, ...]
 """One text for each column of the variable."""
@@ -155,6 +156,11 @@ class Variable:
     def index(self) -> dict[Symbol, int]:
         """Position of every symbol."""
         return dict(zip(self.symbols, range(len(self.symbols)), strict=True))
+
+    @cached_property
+    def lookup(self) -> SymbolLookup:
+        """Finds the positions of many records."""
+        return SymbolLookup(self.symbols)
 
     @cached_property
     def names(self) -> tuple[str, ...]:

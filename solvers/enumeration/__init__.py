@@ -104,7 +104,7 @@ def vertices(
         )
     end = math.inf
     if time_limit is not None:
-        end = time.monotonic() + time_limit
+        end = time.process_time() + time_limit
     limits = ListingLimits(
         max_vertices=max_vertices, memory_limit=memory_limit, end=end
     )

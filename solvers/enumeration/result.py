@@ -42,11 +42,11 @@ class ListingLimits:
     max_vertices: int = DEFAULT_MAX_VERTICES
     memory_limit: int = DEFAULT_MEMORY_LIMIT
     end: float = math.inf
-    """On the clock of `time.monotonic`."""
+    """On the clock of `time.process_time`."""
 
     def left(self) -> float:
         """Seconds until the end."""
-        return self.end - time.monotonic()
+        return self.end - time.process_time()
 
     def check_time(self) -> None:
         """Raise OutOfTime if the end has come."""

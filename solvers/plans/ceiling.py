@@ -22,7 +22,7 @@ import numpy as np
 
 from solvers.errors import BackendFailure
 from solvers.plans.costs import Costs, MatrixCosts
-from solvers.plans.pricing import ROUNDING, range_terms
+from solvers.plans.pricing import CHUNK, ROUNDING, range_terms
 from solvers.plans.problem import PlanProblem
 from solvers.plans.program import Group, Prices
 from solvers.points import Array
@@ -83,16 +83,18 @@ def least_move(costs: Costs) -> float:
         return found if math.isfinite(found) else 0.0
     if len(np.unique(costs.codes, axis=0)) < costs.size:
         return 0.0
-    steps: list[float] = []
+    # A column may count twice, by whether it changes and by how far: both change together.
+    steps: dict[bytes, float] = {}
     for j, places in enumerate(costs.positions):
         symbols = np.unique(costs.codes[:, j])
         if len(symbols) < 2:
             continue
-        if places is None:
-            steps.append(float(costs.weights[j]))
-        else:
-            steps.append(float(np.diff(np.sort(places[symbols])).min()))
-    return min(steps, default=0.0)
+        step = float(costs.weights[j])
+        if places is not None:
+            step = float(np.diff(np.sort(places[symbols])).min())
+        column = costs.codes[:, j].tobytes()
+        steps[column] = steps.get(column, 0.0) + step
+    return min(steps.values(), default=0.0)
 
 
 def _multipliers(
@@ -150,10 +152,13 @@ def _bound(
     nothing = np.zeros(0)
     prices = Prices(nothing, nothing, lam, nothing)
     inputs = mu @ values
-    # What comes to class c from any other class, and what stays.
-    reduced = least - inputs[:, None] - values.T @ lam
-    own = -inputs[used] - (values[:, used] * lam).sum(axis=0)
-    cheapest = np.minimum(reduced.min(axis=0), own)
+    # What stays at class c, and what comes to it from any other class.
+    cheapest = -inputs[used] - (values[:, used] * lam).sum(axis=0)
+    step = max(1, CHUNK // len(inputs))
+    for start in range(0, len(used), step):
+        part = slice(start, start + step)
+        gains = (inputs[:, None] + values.T @ lam[:, part]).max(axis=0)
+        cheapest[part] = np.minimum(cheapest[part], least - gains)
     bound = float(masses @ inputs)
     bound += float(wanted[used] @ (range_terms(prices, ranges) + cheapest))
     largest = values.max(axis=1)

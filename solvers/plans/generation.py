@@ -124,7 +124,13 @@ class Generation:
         stay = self._problem.stay
         if stay is None:
             return None
-        return np.where(x == y, stay[x] * self._problem.masses[x], 0.0)
+        mass = self._problem.masses[x]
+        most = mass
+        if self._problem.targets is not None:
+            most = np.minimum(mass, self._problem.targets[y])
+        # What takes all of a row or of a column is exact anyway.
+        least = np.minimum((stay[x] + self._problem.reserve) * mass, most)
+        return np.where((x == y) & (stay[x] > 0.0), least, 0.0)
 
     def solve(self, time_limit: float = math.inf, *, to_vertex: bool = True) -> Solved:
         """The optimum over the pairs so far."""

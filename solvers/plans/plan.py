@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,6 +23,10 @@ GAP = 1e-6
 MARGIN = 1e-7
 """Limits are drawn in by this, relative: rounding to 2**40 integers a record changes a mean by
 1e-11, and the programs keep their rows to 1e-9."""
+
+RESERVE = 1e-2
+"""What is added to the shares that must stay, in margins: rounding to 2**40 integers a record moves
+a share by some 1e-10, a hundredth of what programs leave of a limit."""
 
 Report = Callable[[float, float], None]
 """Called with the cost and the bound so far."""
@@ -107,7 +111,7 @@ def solve_plan(
         Relative difference of cost and bound at which the search ends.
     margin : float
         Relative share by which the limits are drawn in, so that a plan that is rounded to integers
-        keeps them.
+        keeps them; `RESERVE` of it is added to the shares that must stay.
     seed : int
         Of the random cuts.
     progress : callable, optional
@@ -124,6 +128,7 @@ def solve_plan(
         raise InvalidOption(
             f"margin ({margin}) must be from 0 to below 1, and gap ({gap}) not negative"
         )
+    problem = replace(problem, reserve=RESERVE * margin)
     started = time.process_time()
     limit = math.inf if time_limit is None else time_limit
     whole = Clock(limit)

@@ -96,6 +96,9 @@ class PlanProblem:
         Pairs that F must not use.
     stay : (n,) array, optional
         Least share of the mass of x that stays at x.
+    reserve : float
+        Added to these shares in programs, so that a plan that is rounded later keeps the shares
+        themselves; proofs do without.
     """
 
     masses: Array
@@ -105,6 +108,7 @@ class PlanProblem:
     strata: NDArray[np.int64] | None = None
     forbidden: tuple[Indices, Indices] | None = None
     stay: Array | None = None
+    reserve: float = 0.0
 
     def __post_init__(self) -> None:
         n = self.masses.size

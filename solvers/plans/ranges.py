@@ -175,7 +175,9 @@ class _Rows:
         self._shares = shares
         self._margin = margin
         self._values: list[Array] = []
+        # Ends of each row, as they are and drawn in.
         self._true: list[tuple[float, float]] = []
+        self._drawn: list[tuple[float, float]] = []
         self._compared: list[Array] = []
         self._group: list[int] = []
         self._scales: list[float] = []
@@ -194,12 +196,36 @@ class _Rows:
                 f"no plan keeps limit {k}: the mean of its values over all masses is "
                 f"{mean:.6g}, outside [{lower:.6g}, {upper:.6g}]"
             )
-        # What goes to an output has a mean between the least and the largest value.
-        if lower <= values.min():
+        # What goes to an output has a mean between the least and the largest value. Which side of
+        # the limit a value on it is, is unknown: such a limit is drawn in like any other.
+        if lower <= values.min() * (1.0 - ON_LIMIT):
             lower = 0.0
-        if upper >= values.max():
+        if upper >= values.max() * (1.0 + ON_LIMIT):
             upper = math.inf
-        self._join(k, mean, values, lower, upper)
+        ends = (lower / mean, upper / mean)
+        self._join(k, mean, values / mean, ends, self._drawn_in(*ends))
+
+    def _drawn_in(self, lower: float, upper: float) -> tuple[float, float]:
+        """Ends that are drawn in by the margin, but not beyond half of the way to 1."""
+        drawn_lower = lower * (1.0 + self._margin)
+        if lower > 0.0:
+            # A share of next to nothing is no margin: programs keep their rows to 1e-9.
+            drawn_lower = max(drawn_lower, self._margin)
+        # The mean 1 of a blind draw must stay inside, or nothing is left.
+        drawn_lower = min(drawn_lower, (lower + 1.0) / 2.0)
+        if math.isinf(upper):
+            return drawn_lower, upper
+        return drawn_lower, max(upper * (1.0 - self._margin), (upper + 1.0) / 2.0)
+
+    def _drawn_ratio(self, ratio: float, spread: float) -> float:
+        """A ratio that is drawn in by the margin, but not beyond half of the way to the spread of
+        the whole stratum.
+        """
+        drawn = ratio * (1.0 - self._margin)
+        if self._margin > 0.0:
+            # The smaller mean of two is to be more than nothing.
+            drawn = min(drawn, 1.0 / self._margin)
+        return max(drawn, min(math.sqrt(ratio * spread), 2.0 * spread))
 
     def compare(self, rows: Indices, values: Array, ratio: float) -> None:
         """Compare the means of these values, the rows `rows` of the limits, with each other."""
@@ -212,15 +238,17 @@ class _Rows:
                 f"no plan keeps the ratio {ratio:.6g}: over all masses one mean of a group is "
                 f"{spread:.6g} times another one"
             )
+        values = values / means[:, None]
         scales = means / means[0]
         if len(values) == 2:
-            slope, offset = _affine(values[0], values[1])
+            slope, offset = _affine(values[0], scales[1] * values[1])
             if slope < 0.0:
-                lower = offset / (ratio - slope)
-                upper = ratio * offset / (1.0 - ratio * slope)
-                self._join(int(rows[0]), float(means[0]), values[0], lower, upper)
+                ends: list[tuple[float, float]] = []
+                for one in (ratio, self._drawn_ratio(ratio, spread)):
+                    lower = offset / (one - slope)
+                    ends.append((lower, one * offset / (1.0 - one * slope)))
+                self._join(int(rows[0]), float(means[0]), values[0], *ends)
                 return
-        values = values / means[:, None]
         self._spread = max(self._spread, spread)
         group = self._group[-1] + 1 if self._group else 0
         self._compared.extend(values)
@@ -230,38 +258,43 @@ class _Rows:
         self._compared_units.extend([float(means[0])] * len(values))
 
     def _join(
-        self, source: int, mean: float, values: Array, lower: float, upper: float
+        self,
+        source: int,
+        unit: float,
+        values: Array,
+        true: tuple[float, float],
+        drawn: tuple[float, float],
     ) -> None:
-        """Append a range of the row `source` of the limits, whose values have this mean; or narrow
-        one that they are an affine function of.
+        """Append a range, or narrow one that these values are an affine function of.
+
+        They are the row `source` of the limits, divided by `unit`.
         """
-        values, lower, upper = values / mean, lower / mean, upper / mean
-        if lower <= 0.0 and math.isinf(upper):
+        if true[0] <= 0.0 and math.isinf(true[1]):
             return
         for j, there in enumerate(self._values):
             slope, offset = _affine(there, values)
             if FLATTEST <= abs(slope) <= 1.0 / FLATTEST:
-                ends = sorted([(lower - offset) / slope, (upper - offset) / slope])
-                least, most = self._true[j]
-                self._true[j] = (max(least, ends[0]), min(most, ends[1]))
+                # Drawn in first: a limit of one lift may be the end 0 of another, and a share of 0
+                # would be no margin.
+                for ends, own in ((self._true, true), (self._drawn, drawn)):
+                    least, most = sorted((end - offset) / slope for end in own)
+                    ends[j] = (max(ends[j][0], least), min(ends[j][1], most))
                 return
         self._values.append(values)
-        self._true.append((lower, upper))
+        self._true.append(true)
+        self._drawn.append(drawn)
         self._sources.append(source)
-        self._units.append(mean)
+        self._units.append(unit)
 
     def finished(self, n: int, ratio: float) -> Ranges:
         """All rows, with the ends for programs and for proofs."""
         lower = np.array([max(least, 0.0) for least, _ in self._true])
         upper = np.array([most for _, most in self._true])
-        # The mean 1 of a blind draw must stay inside, or nothing is left.
-        drawn_lower = np.minimum(lower * (1.0 + self._margin), (lower + 1.0) / 2.0)
-        drawn_upper = np.maximum(upper * (1.0 - self._margin), (upper + 1.0) / 2.0)
-        drawn_upper = np.where(np.isinf(upper), np.inf, drawn_upper)
-        drawn_ratio = max(
-            ratio * (1.0 - self._margin),
-            math.sqrt(ratio * self._spread) if math.isfinite(ratio) else ratio,
-        )
+        drawn_lower = np.array([max(least, 0.0) for least, _ in self._drawn])
+        drawn_upper = np.array([most for _, most in self._drawn])
+        drawn_ratio = ratio
+        if math.isfinite(ratio):
+            drawn_ratio = self._drawn_ratio(ratio, self._spread)
         return Ranges(
             np.array(self._values).reshape(len(self._values), n),
             np.minimum(drawn_lower, 1.0),

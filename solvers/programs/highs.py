@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.errors import BackendFailure
+from solvers.pace import passing
 from solvers.points import Array
 
 SHARP: dict[str, str | int | float] = {
@@ -131,7 +132,7 @@ def solve_program(
             # By default an integer solution counts as optimal at a gap of 0.01 %.
             "mip_rel_gap": 0.0,
             "mip_feasibility_tolerance": INTEGRALITY,
-            "time_limit": min(float(time_limit), highspy.kHighsInf),
+            "time_limit": min(passing(time_limit), highspy.kHighsInf),
         }
     )
     _load(highs, program)

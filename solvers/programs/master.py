@@ -28,6 +28,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.pace import passing
 from solvers.points import Array, Points
 from solvers.programs.highs import SHARP, highs_with, set_options
 
@@ -198,7 +199,7 @@ class HighsMaster:
         highs = self._highs
         self._set_box(box)
         # HiGHS counts the time of all runs of one object together.
-        end = highs.getRunTime() + max(time_limit, 0.0)
+        end = highs.getRunTime() + passing(time_limit)
         highs.setOptionValue("time_limit", min(end, self._inf))
         solution = self._run()
         # The dual simplex was for a box just closed; columns and costs to come are for the primal.

@@ -182,7 +182,8 @@ def test_a_master_program_that_meets_the_limit_has_not_failed(monkeypatch):
         ends.append(end)
         if len(ends) == 1:
             return solve(self, end)
-        time.sleep(max(0.0, end - time.monotonic()))
+        while time.process_time() < end:
+            pass
         return False
 
     monkeypatch.setattr(MemberMaster, "solve", late)

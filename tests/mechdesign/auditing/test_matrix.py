@@ -175,10 +175,10 @@ def test_of_several_secrets_no_average_is_judged_and_no_population(tmp_path):
         audit_matrix([[1, 0], [0, 1]], joint.protecting_each(), L1Lift(1.0, 1.0))
     path = tmp_path / "w.csv"
     path.write_text("x,u,v\nx0,1,0\nx1,0,1\n")
-    verdict, promise = audit_file(path, joint.protecting_each(), LIP(1.0))
-    assert verdict.satisfied
-    assert promise is None
-    assert audit_file(path, joint, LIP(1.0))[1] is not None
+    answer = audit_file(path, joint.protecting_each(), LIP(1.0))
+    assert answer.audit.satisfied
+    assert answer.population is None
+    assert audit_file(path, joint, LIP(1.0)).population is not None
 
 
 @pytest.mark.parametrize(
@@ -202,3 +202,24 @@ def test_of_several_secrets_no_average_is_judged_and_no_population(tmp_path):
 def test_an_array_that_is_no_matrix_of_the_table(matrix, message):
     with pytest.raises(InputError, match=message):
         audit_matrix(matrix, Joint.from_counts([[3, 1], [1, 3]]), LIP(1.0))
+
+
+def test_an_outside_matrix_has_its_law(tmp_path):
+    """Shares before and after, in fractions: b gets half of the records of a."""
+    joint = Joint.from_counts([[2, 4, 1], [4, 0, 1]], useful_labels=["a", "b", "c"])
+    path = tmp_path / "w.csv"
+    # In another order than the table has them.
+    path.write_text("x,b,a,c\nc,0,0,1\na,0.5,0.5,0\nb,1,0,0\n")
+    law = audit_file(path, joint, LIP(9.0)).law
+    assert law is not None
+    assert not law.kept
+    assert law.total_variation == pytest.approx(3 / 12, abs=1e-15)
+    change = law.largest_share_change
+    assert change is not None
+    assert {change.before, change.after} in ({6 / 12, 3 / 12}, {4 / 12, 7 / 12})
+    path.write_text("x,b,a,c\nc,0,0,1\na,0.4,0.6,0\nb,0.4,0.6,0\n")
+    kept = audit_file(path, joint, LIP(9.0)).law
+    assert kept is not None
+    assert kept.kept
+    path.write_text("x,b,a,other\nc,0,0,1\na,0,1,0\nb,1,0,0\n")
+    assert audit_file(path, joint, LIP(9.0)).law is None

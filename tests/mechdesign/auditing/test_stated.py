@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ from mechdesign.auditing.stated import (
     refuse_wrong_figures,
     statement_of,
 )
+from mechdesign.auditing.unchanged import unchanged_cells
 from mechdesign.core.errors import NotPrivate
 from mechdesign.tables.joint import Joint
 from tests.cases.documents import rewrite
@@ -99,6 +102,28 @@ def test_a_bound_that_the_channel_passes_is_wrong(files, tmp_path):
         refuse_wrong_figures(statement)
 
 
+@pytest.mark.parametrize(
+    ("columns", "outputs", "message"),
+    [
+        (["age"], ["y0", "y1", "y2", "y3"], "releases its own symbols, and 'y0'"),
+        (["age", "job"], None, "releases the numbers of one column, and this one"),
+    ],
+)
+def test_a_cost_of_what_has_no_numbers_is_refused(
+    files, tmp_path, columns, outputs, message
+):
+    def forge(document):
+        document["useful"]["columns"] = columns
+        more = ["x"] * (len(columns) - 1)
+        symbols = [[*symbol, *more] for symbol in document["useful"]["symbols"]]
+        document["useful"]["symbols"] = symbols
+        document["outputs"] = outputs or [", ".join(symbol) for symbol in symbols]
+
+    rewrite(files / "distance.json", forge, tmp_path / "forged.json")
+    with pytest.raises(md.InputError, match=message):
+        statement_of(md.load(tmp_path / "forged.json"))
+
+
 def to_identity(document):
     """The rows of a channel that publishes the column itself."""
     symbols = len(document["useful"]["symbols"])
@@ -142,3 +167,92 @@ def test_the_verdict_is_that_of_the_audit(data):
     satisfied = md.audit(edited, TABLE, md.ALIP(0.4, 0.3)).satisfied
     assert keeps_promise(edited) is satisfied
     assert json.dumps(satisfied) in ("true", "false")
+
+
+ROWS = pd.DataFrame(
+    {
+        "s": list("nynnyynynynnyy") * 3,
+        "k": list("uuuuuuuvvvvvvv") * 3,
+        "a": list("xxyyxyxyyxxyyx") * 3,
+        "b": list("12121221211221") * 3,
+    }
+)
+
+
+def row_design(**options):
+    options = {"notion": md.LIP(0.4), "smallest_group": 1} | options
+    return md.design(ROWS, sensitive="s", release=["a", "b"], **options).channel
+
+
+@pytest.fixture(
+    scope="module",
+    params=[{}, {"given": ["k"], "promise": "relative"}, {"keep_frequencies": False}],
+    ids=["rows", "given", "free"],
+)
+def row_file(request, tmp_path_factory):
+    path = tmp_path_factory.mktemp("rows") / "rows.json"
+    row_design(**request.param).save(path)
+    return path
+
+
+def test_the_figures_of_rows_are_right(row_file):
+    statement = statement_of(md.load(row_file))
+    assert not statement.disproved
+    figures = {"truth", "frequency_deviation", "truth_by_column", "law", "eps_l", "nmi"}
+    assert figures <= {*statement.right}
+    assert {*statement.only_stated} == {"cost", "cost_lower_bound"}
+
+
+def test_unchanged_cells_are_those_of_the_records(row_file):
+    channel = md.load(row_file)
+    for k, name in enumerate(channel.useful.columns):
+        share = Fraction(0)
+        counts = channel.joint.useful_counts
+        for symbol, count in zip(channel.useful.symbols, counts, strict=True):
+            for cells, probability in channel.distribution(symbol).items():
+                if cells[k] == symbol[k]:
+                    share += probability * count / sum(counts)
+        if name in channel.given:
+            assert share == 1
+            assert name not in unchanged_cells(channel, channel.joint)
+            continue
+        stated = unchanged_cells(channel, channel.joint)[name]
+        # The largest double at or below the share.
+        assert Fraction(stated) <= share < Fraction(np.nextafter(stated, 2.0))
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("truth",),
+        ("frequency_deviation",),
+        ("truth_by_column", "a"),
+        ("law", "total_variation"),
+        ("law", "columns", "b"),
+        ("law", "kept"),
+    ],
+)
+def test_wrong_figures_of_rows_are_found(row_file, tmp_path, place):
+    def forge(document):
+        figures = document["utility"]
+        for name in place[:-1]:
+            figures = figures[name]
+        value = figures[place[-1]]
+        figures[place[-1]] = not value if isinstance(value, bool) else value + 1e-9
+
+    rewrite(row_file, forge, tmp_path / "forged.json")
+    statement = statement_of(md.load(tmp_path / "forged.json"))
+    assert [wrong.name for wrong in statement.wrong] == [".".join(place)]
+    assert place[0] not in statement.right
+
+
+def test_nothing_is_released_where_the_achieved_budgets_are_wrong(row_file, tmp_path):
+    def forge(document):
+        document["achieved"]["eps_l"] /= 2
+
+    rewrite(row_file, forge, tmp_path / "forged.json")
+    forged = md.load(tmp_path / "forged.json")
+    with pytest.raises(NotPrivate, match=r"states eps_l .* nothing goes out through it"):
+        refuse_broken(forged)
+    with pytest.raises(NotPrivate, match="states eps_l"):
+        md.sanitise(ROWS, forged, insecure_seed=1)

@@ -19,6 +19,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.notions import ALIP, to_record
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
+from tests.cases.documents import rewrite
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 
@@ -247,3 +248,46 @@ def test_public_provenance_keeps_what_is_listed_only(channel):
     public = channel.with_record(record).public()
     assert public.record == ChannelRecord(provenance=kept)
     assert public.joint is None
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("achieved.eps_u", 10**400),
+        ("achieved.eps_u", True),
+        ("achieved.eps_l", "nan"),
+        ("utility.nmi", "inf"),
+        ("utility.cost_lower_bound", "inf"),
+        ("utility.truth", [0.5]),
+        ("utility.more", 10**400),
+        ("utility.truth_by_column.b", "nan"),
+        ("utility.law.columns.a", None),
+        ("utility.law.total_variation", "x"),
+        ("certificate.gap_nmi", {}),
+    ],
+)
+def test_figures_that_are_no_numbers_are_refused(channel, tmp_path, place, value):
+    record = ChannelRecord(
+        achieved={"eps_l": 0.5, "eps_u": math.inf},
+        utility={
+            "nmi": 0.4,
+            "cost_lower_bound": -math.inf,
+            "truth_by_column": {"b": 0.5},
+            "law": {"columns": {"a": 0.0}, "total_variation": 0.0, "pairs": None},
+        },
+        certificate={"gap_nmi": None},
+    )
+    channel.with_record(record).save(tmp_path / "c.json")
+    assert Channel.load(tmp_path / "c.json").record == record
+
+    def forge(document):
+        *path, name = place.split(".")
+        entries = document
+        for part in path:
+            entries = entries[part]
+        entries[name] = value
+
+    rewrite(tmp_path / "c.json", forge, tmp_path / "forged.json")
+    message = rf"{place} .* must be a number"
+    with pytest.raises(InputError, match=message):
+        Channel.load(tmp_path / "forged.json")

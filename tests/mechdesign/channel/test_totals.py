@@ -22,7 +22,7 @@ from scipy.stats import chi2
 import mechdesign as md
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.output_cells import OutputCells, own_rows
-from mechdesign.channel.record import ChannelRecord
+from mechdesign.channel.record import ChannelRecord, Objective
 from mechdesign.core.errors import InputError
 from mechdesign.notions import to_record
 from mechdesign.release.drawing import channel_digest
@@ -125,7 +125,9 @@ def test_digests_know_totals_and_what_is_written():
     )
     labels = made(published=None, given=())
     renamed = made(
-        published=OutputCells(("sex", "n", "b"), SYMBOLS),
+        published=OutputCells(
+            USEFUL.columns, tuple((sex, n, "z") for sex, n, _ in SYMBOLS)
+        ),
     )
     digests = {*map(channel_digest, (channel, other, labels, renamed))}
     assert len(digests) == 4
@@ -259,6 +261,14 @@ def test_a_file_whose_hash_does_not_fit_is_refused(tmp_path):
         (
             {"published": OutputCells(("n",), tuple((c,) for c in "1234"))},
             "'sex' is not among the published columns",
+        ),
+        (
+            {"published": OutputCells(("sex", "s"), tuple(("F", c) for c in "1234"))},
+            "the published columns 'sex', 's' must be the useful ones, or the given",
+        ),
+        (
+            {"published": OutputCells(("sex", "n", "b"), SYMBOLS), "given": ()},
+            "the published columns 'sex', 'n', 'b' must be the useful ones",
         ),
         (
             {"rows": ((5, 1, 1, 0), *ROWS[1:])},
@@ -487,7 +497,14 @@ def test_the_law_is_kept_where_totals_are_those_of_the_records():
     rows = ((5, 2, 0, 0), (2, 3, 0, 0), (0, 0, 2, 1), (0, 0, 1, 10))
     kept = made(rows=rows, totals=counts)
     assert kept.keeps_law
-    assert kept.public().keeps_law
+    # A public channel has no counts, so these sums keep the law only if the design was asked to.
+    assert not kept.public().keeps_law
+    for asked in (True, False):
+        objective = Objective(name="truth", keep_frequencies=asked)
+        public = made(
+            rows=rows, totals=counts, record=ChannelRecord(objective=objective)
+        ).public()
+        assert public.keeps_law is asked
     law = oracle.summed(oracle.joint_law(kept), lambda entry: entry[2])
     assert law == {
         x: Fraction(n, sum(counts)) for x, n in zip(SYMBOLS, counts, strict=True)

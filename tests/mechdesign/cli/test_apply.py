@@ -306,7 +306,7 @@ def test_parquet_with_two_forms_of_output(channel, people, run):
         (("--encoding", "klingon"), ["encoding ('klingon') must be a text encoding"]),
         (
             ("--unknown", "ignore"),
-            ["unknown ('ignore') must be refuse, marginal or output:LABEL"],
+            ["unknown ('ignore') must be refuse, marginal, nearest or output:LABEL"],
         ),
         (("--missing", "output:nobody"), ["'nobody' is no output of the channel"]),
         (("--normalise", "utf8"), ["normalise ('utf8') must be one of"]),

@@ -315,7 +315,7 @@ def test_a_public_channel(run, channel, released, folder):
         ),
         (
             ("--unknown", "none"),
-            "unknown ('none') must be refuse, marginal or output:LABEL",
+            "unknown ('none') must be refuse, marginal, nearest or output:LABEL",
         ),
         (
             ("--missing", "drop"),

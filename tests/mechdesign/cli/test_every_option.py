@@ -139,6 +139,7 @@ TRIED = {
     # What is written.
     "--output": Tried("other.json"),
     "--public": Tried(None),
+    "--unknown": Tried("marginal", rows="nearest", given="nearest"),
     "--full": Tried(None),
     "--all-measures": Tried(None),
     "--report": Tried("report.json"),

@@ -80,14 +80,13 @@ def test_the_text_says_what_stays(
     assert main(["design", table, *BASE, "--objective", "truth"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "of the records are released with their own hours" in out
-    assert (
-        "expected share of every value of hours is that of the table, to within" in out
-    )
+    assert "the frequencies and means of hours (expected, within" in out
     assert "was not computed" not in out
     free = ["--objective", "truth", "--free-frequencies"]
     assert main(["design", table, *BASE, *free]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "Expected shares of hours change by at most" in out
+    assert "the released values do not have the frequencies of the table" in out
+    assert "Largest change of a share: hours" in out
     assert (
         main(
             ["design", table, *BASE, "--objective", "distance", "--distance", "squared"]
@@ -506,7 +505,9 @@ def test_reports_say_what_stays(
     full, public = Path(inside).read_text(), Path(outside).read_text()
     for text in (full, public):
         assert "| hours | stays true |" in text
-        assert "The expected share of every value of hours is that of the table" in text
+    assert "## What an analyst reads" in full
+    assert "Frequencies and means of hours have the table's values" in full
+    assert "The expected share of every value of hours is that of the table" in public
     assert "of the records are released with their own hours" in full
     assert "of the records are released" not in public
     assert "| 0.5\\* | truth |" in full
@@ -585,7 +586,10 @@ def test_many_symbols_go_through_every_command(
     assert main(["check", out, "--channel", channel]) == 0
     assert main(["estimate", out, "--channel", channel]) == 0
     assert main(["report", channel, "--report", report]) == 0
-    assert "is that of the table, exactly." in Path(report).read_text()
+    assert (
+        "has exactly the probability that the table gives it"
+        in Path(report).read_text()
+    )
     capsys.readouterr()
     assert main(["export", channel, "--to", "csv"]) == 0
     done = capsys.readouterr()

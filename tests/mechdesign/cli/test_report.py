@@ -418,7 +418,7 @@ def test_odd_records_of_a_channel_file_are_not_believed(folder, run):
     joint = Joint.from_counts([[9, 1], [1, 9]])
     record = ChannelRecord(
         notion={"name": "lip", "epsilon": 3.0},
-        certificate={"upper_bound_nmi": "much", "gap_nmi": None, "scope": 7},
+        certificate={"upper_bound_nmi": None, "gap_nmi": None, "scope": 7},
         provenance={"tool": 3, "mechanism": ["x"], "method": None},
     )
     Channel(

@@ -398,6 +398,34 @@ def test_frequencies_of_released_rows(table, run):
     assert text.code == 0, text.err
 
 
+def test_groups_that_move_the_law_are_not_said_to_keep_it(table, run):
+    """The design was to keep the frequencies, and the channel does not: the channel counts."""
+    asked = ("--release", "a,b", "--smallest-group", "60", "--epsilon", "2")
+    record = run(*DESIGN, *asked, "--output", "row.json", "--json").record
+    assert record["law"]["kept"] is False
+    assert record["asked"]["keep_frequencies"] is True
+    run("apply", "row.json", "people.csv", "out.csv", "--shuffle")
+    estimate = ("estimate", "out.csv", "--channel", "row.json")
+    done = run(*estimate)
+    assert done.code == 0, done.err
+    assert "moves the frequencies of its table, by an amount" in done.out
+    assert "keeps the frequencies" not in done.out
+    assert "keeps expected frequencies" not in done.out
+    single = run(*estimate, "--of", "a")
+    assert single.code == 0, single.err
+    assert "exactly the table's" not in single.out
+
+
+def test_columns_of_free_labels_are_not_estimated(table, run):
+    """Each label stands for several rows of the table."""
+    asked = ("--release", "a,b", "--objective", "information", "--epsilon", "2")
+    assert run(*DESIGN, *asked, "--output", "row.json").code == 0
+    run("apply", "row.json", "people.csv", "out.csv", "--shuffle")
+    refused = run("estimate", "out.csv", "--channel", "row.json", "--of", "a")
+    assert refused.code == 2
+    assert "this channel releases labels in their place" in refused.err
+
+
 def test_releases_of_rows_are_in_the_ledger(table, run):
     run(*DESIGN, "--release", "a,b", "--epsilon", "0.8", "--output", "row.json")
     ledger = ("--ledger", "ledger.db")

@@ -161,7 +161,7 @@ MISTAKES = [
     ('"in.csv"', '"tonight.csv"', 13, "tonight.csv: there is no such file"),
     ('"out.csv"', '"days/out.csv/x"', 14, "there is no folder 'days/out.csv'"),
     ('identity = "id"\nunknown', 'identity = "nr"\nunknown', 15, "there is no column 'nr'"),
-    ('"marginal"', '"none"', 16, r"unknown \('none'\) must be refuse, marginal or output:LABEL"),
+    ('"marginal"', '"none"', 16, r"unknown \('none'\) must be refuse, marginal, nearest or output:LABEL"),
     ('unknown = "marginal"', "insecure-seed = 1", 16, r"apply\[0\] has an unknown key 'insecure-seed'"),
     ('unknown = "marginal"', "fresh-draw = true", 16, r"apply\[0\] has an unknown key 'fresh-draw'"),
     ('unknown = "marginal"', "also = true", 16, r"apply[0].also[0] ('True') must be text"),
@@ -247,6 +247,17 @@ def test_reports_that_are_gone_are_written_again(job, run):
     assert run("run", job).code == 0
     assert (job.parent / "report.md").exists()
     assert (job.parent / "public.html").stat().st_mtime_ns == mark
+
+
+def test_a_report_may_prove_the_bound_again(job, run):
+    job.write_text(f"{JOB}certificate = true\n")
+    assert run("run", job).code == 0
+    report = (job.parent / "report.md").read_text()
+    assert "not proven again" not in report
+    (job.parent / "report.md").unlink()
+    job.write_text(JOB)
+    assert run("run", job).code == 0
+    assert "not proven again" in (job.parent / "report.md").read_text()
 
 
 def test_the_ledger_of_a_release_comes_before_that_of_the_job(job, run):

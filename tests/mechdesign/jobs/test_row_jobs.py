@@ -339,3 +339,90 @@ def test_renewed_identifiers_are_refused(frame, channel, tmp_path):
     renewed = frame.assign(id=[f"q{k}" for k in range(SIZE)])
     with pytest.raises(md.InputError, match="under other identifiers"):
         sanitise(renewed, channel, **options)
+
+
+def test_the_whole_file_is_covered_only_where_nothing_else_is_in_it(
+    channel, frame, tmp_path
+):
+    """Neither other columns nor an order may tell whose record is where, nor a seed the draws."""
+    source = tmp_path / "in.csv"
+    frame.to_csv(source, index=False)
+    unpromised = channel.with_record(replace(channel.record, notion=None))
+    after = channel.with_record(replace(channel.record, after=("0" * 64,)))
+    cases = [
+        (True, channel, {"shuffle": True}),
+        (False, channel, {"shuffle": False}),
+        (False, channel, {"shuffle": True, "keep": ["other"]}),
+        (False, channel, {"shuffle": True, "insecure_seed": 1}),
+        (False, channel, {"shuffle": True, "draws": "independent"}),
+        (False, unpromised, {"shuffle": True}),
+        (False, after, {"shuffle": True}),
+    ]
+    for case, (covered, released, options) in enumerate(cases):
+        done = sanitise_file(
+            released,
+            source,
+            tmp_path / f"out{case}.csv",
+            manifest=tmp_path / f"{case}.json",
+            **options,
+        )
+        assert done.whole_file is covered
+        manifest = json.loads((tmp_path / f"{case}.json").read_text())
+        told = " ".join(manifest["covers"])
+        assert ("and sees the whole file, too" in told) is covered
+
+
+def test_the_whole_file_is_covered_by_the_only_release_of_its_records(
+    channel, frame, tmp_path
+):
+    source = tmp_path / "in.csv"
+    frame.to_csv(source, index=False)
+    ledger = tmp_path / "ledger.sqlite"
+
+    def covered(released, target, **options):
+        done = sanitise_file(
+            released,
+            source,
+            tmp_path / target,
+            ledger=ledger,
+            shuffle=True,
+            manifest=tmp_path / f"{target}.json",
+            **options,
+        )
+        told = " ".join(json.loads((tmp_path / f"{target}.json").read_text())["covers"])
+        assert ("and sees the whole file, too" in told) is done.whole_file
+        return done.whole_file
+
+    assert covered(channel, "first.csv")
+    assert not covered(channel, "second.csv", fresh_draw=True)
+    other = md.design(
+        frame, sensitive="s", release=["a"], notion=md.LIP(0.2), smallest_group=1
+    ).channel
+    assert not covered(other, "beside.csv")
+
+
+def test_a_folder_has_fixed_counts_only_if_all_its_files_have(channel, frame, tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    frame.to_csv(folder / "a.csv", index=False)
+    shuffled = {"shuffle": True, "force": True}
+    alone = sanitise_path(
+        channel, folder, tmp_path / "alone", ledger=tmp_path / "1", **shuffled
+    )
+    assert (alone.draws, alone.whole_file) == ("fixed", False)
+    rng = np.random.default_rng(6)
+    others = {name: rng.permutation(frame[name])[:500] for name in frame}
+    pd.DataFrame(others).to_csv(folder / "b.csv", index=False)
+    both = sanitise_path(
+        channel, folder, tmp_path / "both", ledger=tmp_path / "2", **shuffled
+    )
+    assert (both.draws, both.whole_file) == ("independent", False)
+    with pytest.raises(md.InputError, match="the records are not those of the table"):
+        sanitise_path(
+            channel, folder, tmp_path / "no", ledger=tmp_path / "3", draws="fixed"
+        )
+
+
+def test_counts_of_a_lazy_table_are_not_fixed(channel, frame, key):
+    with pytest.raises(md.InputError, match="a lazy table is computed in parts"):
+        sanitise(pl.from_pandas(frame).lazy(), channel, key=key, draws="fixed")

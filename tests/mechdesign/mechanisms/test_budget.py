@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
+import pandas as pd
 import pytest
 from flint import arb, ctx, fmpq
 from hypothesis import given
@@ -15,7 +18,10 @@ from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.core.arguments import at_least_times, at_most_times, share_of
 from mechdesign.mechanisms.budget_keeping import keeping
 from mechdesign.mechanisms.budget_scale import LARGEST_STEP, epsilon_of, step_of
+from mechdesign.mechanisms.designing import design_requested
+from mechdesign.mechanisms.request import DesignRequest
 from tests.cases.designs import uniform_table
+from tests.oracles import released_rows as oracle
 
 JOINT = uniform_table(6, m=3)
 SKEWED = md.Joint.from_counts([[60, 30, 10], [5, 20, 25], [10, 3, 2]])
@@ -240,3 +246,110 @@ def test_one_share_does_not_speak_of_several_secrets_or_of_single_budgets():
         md.InputError, match="max_posterior is for one sensitive column"
     ):
         md.budget_for(SKEWED, max_posterior=0.9, protect_each=True)
+
+
+def people():
+    """Counts of a secret, a given column, and two columns that tell of it."""
+    rng = np.random.default_rng(4)
+    count = 400
+    s = rng.random(count) < 0.4
+    k = np.where(rng.random(count) < np.where(s, 0.7, 0.4), "m", "f")
+    a = np.where(rng.random(count) < 0.6, np.where(s, "u", "v"), "w")
+    b = rng.choice(["x", "y", "z"], count)
+    return pd.DataFrame({"s": np.where(s, "yes", "no"), "k": k, "a": a, "b": b})
+
+
+def rows_request(**options):
+    frame = people()
+    given = options.get("given")
+    names = ["a", "b"] if given is None else [given, "a", "b"]
+    joint = md.Joint.from_table(frame, sensitive="s", useful=names)
+    options = {"smallest_group": 1, **options}
+    return DesignRequest(joint, md.LIP(1.0), release=["a", "b"], **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"keep_frequencies": False, "smallest_group": None}, {"given": "k"}],
+    ids=["law", "free", "given"],
+)
+def test_the_smallest_budget_that_keeps_cells_of_rows(options):
+    """One step less keeps less, by another design; and the answer says so."""
+    request = rows_request(**options)
+    found = keeping(request, md.LIP, 0.9)
+    details = found.certificate.details
+    epsilon = details["kept_at"]
+    assert 1.0 - found.least.cost >= 0.9
+    assert found.channel.record.notion["epsilon"] == pytest.approx(epsilon)
+    below = details["kept_less_at"]
+    assert below == pytest.approx(epsilon_of(step_of(epsilon) - 10), rel=1e-9), (
+        "one step of three digits"
+    )
+    less = design_requested(replace(request, notion=md.LIP(below), gap=1e-6))
+    assert 1.0 - less.least.cost_lower_bound < 0.9
+    sentence = f"keeps 90 % of the cells; with {below:g} no plan does (proven)"
+    assert any(sentence in message for message in found.messages)
+
+
+def test_budgets_that_given_columns_break_keep_nothing():
+    """Below the smallest budget of the given column no plan exists, and above it all cells stay."""
+    frame = people().assign(b="x", a=lambda frame: frame["k"])
+    joint = md.Joint.from_table(frame, sensitive="s", useful=["k", "a", "b"])
+    request = DesignRequest(joint, md.LIP(1.0), release=["a", "b"], given="k")
+    found = keeping(request, md.LIP, 0.5)
+    assert found.least.truth == 1.0
+    epsilon = found.certificate.details["kept_at"]
+    with pytest.raises(md.NotPrivate, match="the given columns alone break"):
+        design_requested(replace(request, notion=md.LIP(epsilon * 0.98)))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"objective": [[0.0, 1.0], [1.0, 0.0]]},
+        {"objective": "distance", "distance": "absolute"},
+    ],
+)
+def test_costs_that_are_no_shares_of_cells_are_not_kept(options):
+    with pytest.raises(
+        md.InputError, match="keep counts unchanged cells of released rows, and these"
+    ):
+        keeping(rows_request(**options), md.LIP, 0.9)
+
+
+def test_what_no_budget_keeps_of_rows_is_refused():
+    request = rows_request(forbid=[("a=u", "a=u")])
+    with pytest.raises(
+        md.NotPrivate,
+        match=r"no budget up to 700 nats was found that keeps 0.9 of the cells, only 0.\d+; no plan "
+        r"keeps more than 0.\d+ there \(proven\)",
+    ):
+        keeping(request, md.LIP, 0.9)
+
+
+@pytest.mark.parametrize("notion", ["alip", "lip", "ldp", "max-lift"])
+def test_no_belief_is_above_max_posterior_among_records_with_the_same_given_cells(
+    notion,
+):
+    frame = people()
+    joint = md.Joint.from_table(frame, sensitive="s", useful=["k", "a", "b"])
+    options = {"release": ["a", "b"], "given": "k", "promise": "relative"}
+    wanted = md.budget_for(joint, max_posterior=0.8, notion=notion, **options)
+    channel = md.design(joint, wanted, smallest_group=1, **options).channel
+    law = oracle.joint_law(channel)
+    by_row = oracle.summed(law, lambda entry: entry[2])
+    both = oracle.summed(law, lambda entry: (entry[0], entry[2]))
+    beliefs = [mass / by_row[released] for (_, released), mass in both.items()]
+    assert Fraction(7, 10) < max(beliefs) <= Fraction(8, 10)
+
+
+def test_a_belief_among_records_with_given_cells_that_is_larger_already():
+    frame = people()
+    joint = md.Joint.from_table(frame, sensitive="s", useful=["k", "a", "b"])
+    with pytest.raises(
+        md.NotPrivate,
+        match=r"'no' has, among records with some cells of 'k', the share 0.[0-9]+ before",
+    ):
+        md.budget_for(
+            joint, max_posterior=0.7, release=["a"], given="k", promise="relative"
+        )

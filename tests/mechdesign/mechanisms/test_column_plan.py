@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from fractions import Fraction
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -11,8 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
+from mechdesign.core.errors import SolverFailure
 from mechdesign.core.limits import LiftLimits
+from mechdesign.core.progress import Step
 from mechdesign.mechanisms import column_plan
+from mechdesign.mechanisms.least_cost_program import LeastCostProgram
 from mechdesign.mechanisms.least_cost_rounding import deviation_of, truth_of
 from tests.oracles.least_cost import least_cost
 
@@ -268,3 +273,42 @@ def test_the_file_of_many_symbols_has_the_same_channel(
     assert loaded.record.objective == made.channel.record.objective
     assert md.audit(loaded, joint, md.LDP(0.7)).satisfied
     assert not md.audit(loaded, joint, md.LDP(0.5)).satisfied
+
+
+@pytest.mark.usefixtures("plans_from_two")
+def test_plans_of_columns_report_their_progress() -> None:
+    steps: list[Step] = []
+    joint = table(2, 2, 12)
+    made = md.design(joint, md.LIP(0.3), objective="truth", progress=steps.append)
+    assert made.method == column_plan.METHOD
+    assert made.least is not None
+    last = steps[-1].figures
+    assert last["cost"] == pytest.approx(made.least.cost, abs=1e-6)
+    assert last["cost_lower_bound"] <= made.least.cost
+    assert str(steps[-1]).startswith("cost 0.")
+
+
+@pytest.mark.usefixtures("plans_from_two")
+def test_after_a_failed_plan_only_the_rest_of_the_time_is_left() -> None:
+    """A plan that fails after .4 of a second leaves .6 of a second to the dense program."""
+    given_times: list[float] = []
+    solve = LeastCostProgram.solve
+
+    def failing(*_: object) -> None:
+        time.sleep(0.4)
+        raise SolverFailure("no plan passed the exact audit")
+
+    def solved(self: LeastCostProgram, *args: Any, time_limit: Any, **options: Any):
+        given_times.append(time_limit)
+        return solve(self, *args, time_limit=time_limit, **options)
+
+    with (
+        mock.patch.object(column_plan, "planned", failing),
+        mock.patch.object(LeastCostProgram, "solve", solved),
+    ):
+        made = md.design(
+            table(2, 2, 12), md.LIP(0.3), objective="truth", time_limit=1.0
+        )
+    assert made.method != column_plan.METHOD
+    assert given_times
+    assert max(given_times) <= 0.6

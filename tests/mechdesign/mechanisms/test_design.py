@@ -319,6 +319,6 @@ def test_probabilities_and_huge_counts_are_designed_like_small_ones():
 
 
 def test_seconds_include_the_whole_of_a_design(adult):
-    started = time.perf_counter()
+    started = time.process_time()
     found = design(adult, ALIP.from_epsilon(1.0))
-    assert 0.0 < found.seconds <= time.perf_counter() - started
+    assert 0.0 < found.seconds <= time.process_time() - started

@@ -51,7 +51,7 @@ def confident(joint, **options):
 
 
 def proposed(design, seconds=AMPLE):
-    end = time.perf_counter() + seconds
+    end = time.process_time() + seconds
     return merge_proposals(design, end, gap=0.01, slice_seed=1)
 
 

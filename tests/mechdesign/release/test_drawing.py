@@ -231,7 +231,7 @@ PUBLIC = Channel(Variable(("x",), (("a",), ("b",))), ("u", "v"), ((1, 0), (0, 1)
     [
         (
             lambda: Policy(unknown="ignore"),
-            r"unknown \('ignore'\) must be refuse, marginal or output:LABEL",
+            r"unknown \('ignore'\) must be refuse, marginal, nearest or output:LABEL",
         ),
         (
             lambda: Policy(missing="output:"),

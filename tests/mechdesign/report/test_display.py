@@ -243,7 +243,7 @@ def test_reports_from_python(tmp_path):
         ),
         (
             lambda: md.Policy(unknown=3),
-            r"unknown \('3'\) must be refuse, marginal or output:LABEL",
+            r"unknown \('3'\) must be refuse, marginal, nearest or output:LABEL",
         ),
         (
             lambda: md.ALIP(1),

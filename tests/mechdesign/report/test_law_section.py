@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import mechdesign as md
 from mechdesign.auditing.law import law_of
+from mechdesign.channel.channel import Channel
 from mechdesign.core.integers import IntegerRows
-from mechdesign.report.law_section import law_lines
+from mechdesign.report.law_section import TITLE, channel_law_lines, law_lines
 
 CELLS = [("a", "u"), ("b", "v"), ("b", "u")]
 
@@ -50,6 +52,34 @@ def test_law_that_is_off_by_rounding():
     assert "up to a total variation of 2.3e-16" in line
 
 
-def test_labels():
-    (line,) = lines_of([[1, 0], [0, 1], [1, 0]], None)
-    assert "labels and no values of the columns" in line
+def test_labels_are_named_with_the_errors_of_estimates():
+    """A coin that is told with the probability 3/4 doubles standard errors of its frequencies."""
+    joint = md.Joint.from_counts(
+        [[40, 10], [10, 40]], sensitive="s", useful="coin", useful_labels=["h", "t"]
+    )
+    rows = IntegerRows.of([[3 * 2**51, 2**51], [2**51, 3 * 2**51]])
+    channel = Channel(useful=joint.useful, outputs=("u", "v"), rows=rows, joint=joint)
+    (line,) = channel_law_lines(channel, joint)
+    assert line.startswith(
+        f"{TITLE}: labels, such as 'u', are released in the place of"
+    )
+    assert "standard errors of up to 2 times" in line
+
+
+def test_a_single_column_is_called_exact_only_where_it_is():
+    cells = [("a",), ("b",)]
+    unit = 2**50
+
+    def lines(rows):
+        return law_lines(
+            law_of([1, 1], IntegerRows.of(rows), [unit] * 2, cells, cells, ["job"])
+        )
+
+    (exact,) = lines([[0, unit], [unit, 0]])
+    assert "every released value has exactly the probability" in exact
+    assert "Frequencies and means of job" in exact
+    (near,) = lines([[1, unit - 1], [unit, 0]])
+    assert "the frequencies of the table, up to a total variation of 4.5e-16" in near
+    off = lines([[unit // 2, unit // 2], [unit, 0]])
+    assert "do not have the frequencies of the table" in off[0]
+    assert off[1:] == ["Largest change of a share: job a, 50.0 % -> 75.0 %."]

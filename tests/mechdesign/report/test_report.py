@@ -459,23 +459,6 @@ def test_a_public_report_does_not_promise_shares_beyond_the_rounding():
     assert "is that of the table, up to the rounding to integers." in text
 
 
-@pytest.mark.parametrize(
-    ("deviation", "words"), [(0.0, "exactly"), (0.25, "to within 0.25")]
-)
-def test_kept_frequencies_are_called_exact_only_where_they_are(deviation, words):
-    asked = {"name": "truth", "distance": None, "keep_frequencies": True, "forbid": ()}
-    least = LeastKept(
-        asked=asked,
-        by_symbol=(("a", 0.5),),
-        cost=0.5,
-        cost_lower_bound=0.5,
-        truth=0.5,
-        frequency_deviation=deviation,
-    )
-    text = least_section.least_blocks(least, "x")[1].text
-    assert text.endswith(f"is that of the table, {words}.")
-
-
 def test_what_no_channel_keeps_true_is_rounded_up():
     """1 - bound lies above one half, though not as a double that is rounded to the nearest."""
     bound = math.nextafter(0.5, 0.0)

@@ -22,6 +22,7 @@ from mechdesign.report.layout import item, paragraph
 from mechdesign.report.wording import (
     count,
     label,
+    people_in,
     percent,
     percent_at_least,
     percent_at_most,
@@ -115,3 +116,37 @@ def test_paragraphs_wrap_without_breaking_words():
     assert all(line.startswith("  word") and len(line) <= 96 for line in lines)
     assert item("one " * 40).splitlines()[0].startswith("  - one")
     assert item("one " * 40).splitlines()[1].startswith("    one")
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.397, "about 4 in 10"),
+        (0.241, "about 1 in 4"),
+        (0.5, "1 in 2"),
+        (0.2, "1 in 5"),
+        (0.657, "about 2 in 3"),
+        (0.438, "about 9 in 20"),
+        (0.003, "3 in 1,000"),
+        (0.97, "about 19 in 20"),
+        (0.00001, "fewer than 1 in 10,000"),
+        (0.99999, "all but fewer than 1 in 10,000"),
+        (0.0, "none"),
+        (1.0, "all"),
+    ],
+)
+def test_shares_of_people(share, text):
+    assert people_in(share) == text
+
+
+@given(st.floats(0.0002, 0.9998))
+def test_a_share_of_people_is_near(share):
+    words = people_in(share).removeprefix("about ")
+    rest = words.startswith("all but ")
+    people, crowd = (
+        words.removeprefix("all but about ").removeprefix("all but ").split(" in ")
+    )
+    said = int(people) / int(crowd.replace(",", ""))
+    if rest:
+        said, share = 1 - said, share
+    assert abs(said - share) <= 0.051 * share

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -512,3 +513,24 @@ def test_a_public_variable_keeps_nothing_that_was_computed_from_the_values() -> 
     bins = bins_for("age", "10", [("21", 3), ("28", 1), ("35", 2)])
     assert bins.representatives == ("21", "35")
     assert bins.public().representatives is None
+
+
+@pytest.mark.parametrize("batches", [10, 100, 1_000])
+@pytest.mark.parametrize("cells", [("20", "25", "30"), ("20", "", "25", "30")])
+def test_the_same_texts_are_decided_exactly_once(batches, cells):
+    """Batches of a file have the same cells on edges, and the same texts that are no numbers."""
+    bins = Bins(edges=("20", "30", "40"))
+    with mock.patch.object(Bins, "bin_of", autospec=True) as exact:
+        exact.side_effect = lambda _, text: -1 if not text else int(text >= "30")
+        for _ in range(batches):
+            found = bins.bins_of(cells).tolist()
+            assert found == [-1 if not text else int(text >= "30") for text in cells]
+    assert exact.call_count <= len(cells)
+
+
+def test_few_texts_are_remembered():
+    bins = Bins(edges=("0", "1"))
+    with mock.patch("mechdesign.tables.bins.MOST_KNOWN", 10):
+        for digits in range(100):
+            assert bins.bins_of([f"1.{'0' * digits}"]).tolist() == [0]
+            assert len(bins._known) <= 10

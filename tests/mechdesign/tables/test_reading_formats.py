@@ -76,11 +76,11 @@ def test_a_matrix_to_audit(tmp_path, way):
     path, text = written(
         tmp_path, way, [("x", "y0", "y1"), ("é", "0.5", "0.5"), ("u", "0.5", "0.5")]
     )
-    assert audit_file(path, joint, ALIP(0.1, 0.1), text=text)[0].satisfied
+    assert audit_file(path, joint, ALIP(0.1, 0.1), text=text).audit.satisfied
     path, text = written(
         tmp_path, way, [("x", "y0", "y1"), ("é", "1", "0"), ("u", "0", "1")]
     )
-    assert not audit_file(path, joint, ALIP(0.1, 0.1), text=text)[0].satisfied
+    assert not audit_file(path, joint, ALIP(0.1, 0.1), text=text).audit.satisfied
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers.plans import NoPlan, generation, search, solve_plan
+from solvers.plans import (
+    MatrixCosts,
+    NoPlan,
+    PlanLimits,
+    PlanProblem,
+    generation,
+    search,
+    solve_plan,
+)
+from solvers.plans.plan import RESERVE
 from tests.solvers.plans.problems import Kind, check, optimum, random_problem
 
 KINDS = st.builds(
@@ -71,6 +80,22 @@ def test_large_plans_are_optimal(seed, n, kind):
         plan, best = found
         assert plan.cost <= best + 1e-5
         assert plan.lower_bound >= best - 1e-5
+
+
+@pytest.mark.parametrize("margin", [1e-7, 1e-5])
+def test_more_stays_than_must_so_that_rounding_takes_nothing(margin):
+    """Here every move saves something, so the plan keeps as little as it may."""
+    problem = PlanProblem(
+        masses=np.array([0.5, 0.5]),
+        targets=np.array([0.5, 0.5]),
+        costs=MatrixCosts(np.eye(2)),
+        limits=PlanLimits.none(2),
+        stay=np.array([0.3, 0.3]),
+    )
+    plan = solve_plan(problem, margin=margin)
+    own = plan.flows[plan.rows == plan.columns] / 0.5
+    np.testing.assert_allclose(own - 0.3, RESERVE * margin, rtol=0.1)
+    assert plan.lower_bound <= 0.3
 
 
 def test_seeds_repeat():

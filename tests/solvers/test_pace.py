@@ -1,0 +1,38 @@
+"""Seconds by the clock for seconds of processor time."""
+
+from __future__ import annotations
+
+import math
+import os
+
+import pytest
+
+from solvers import pace
+
+
+@pytest.mark.parametrize("load", [0.0, 1.0, 2.0])
+def test_an_idle_machine_is_as_fast_as_its_clock(monkeypatch, load):
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 9.0, 9.0))
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert pace.passing(3.0) == 3.0
+
+
+def test_a_busy_machine_has_more_time_within_bounds(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(os, "getloadavg", lambda: (8.0, 0.0, 0.0))
+    assert pace.passing(3.0) == 3.0 * 4.0 * pace.ROOM
+    monkeypatch.setattr(os, "getloadavg", lambda: (1e9, 0.0, 0.0))
+    assert pace.passing(3.0) == 3.0 * pace.SLOWEST
+
+
+def test_no_limit_stays_none_and_what_is_over_is_over():
+    assert pace.passing(math.inf) == math.inf
+    assert pace.passing(-1.0) == pace.passing(-math.inf) == 0.0
+
+
+def test_a_system_that_does_not_tell_its_load(monkeypatch):
+    def unknown():
+        raise OSError
+
+    monkeypatch.setattr(os, "getloadavg", unknown)
+    assert pace.passing(3.0) == 3.0
