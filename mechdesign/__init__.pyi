@@ -31,6 +31,8 @@ from .frames.transformer import ReleaseTransformer
 from .jobs.keys import create_key, read_key
 from .jobs.release_file import sanitise_file
 from .jobs.results import Applied
+from .judging.figures import Judgement
+from .judging.judge import judge
 from .leaks.assessment import Assessment, assess
 from .mechanisms import DesignRequest, design
 from .mechanisms.box_result import BoxDesign
@@ -91,6 +93,7 @@ __all__ = [
     "InputError",
     "Joint",
     "JointFrequencies",
+    "Judgement",
     "Key",
     "L1Lift",
     "MaxLift",
@@ -123,6 +126,7 @@ __all__ = [
     "expand_records",
     "export",
     "identifiability",
+    "judge",
     "load",
     "posterior_table",
     "read_key",

@@ -101,7 +101,7 @@ def test_an_example_without_its_data_asks_for_them(name, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-ON_ADULT = ("survey.py", "train.py")
+ON_ADULT = ("survey.py", "train.py", "judge_releases.py")
 """The tables of the tutorials come from these scripts on all records."""
 
 
@@ -145,6 +145,20 @@ def test_a_model_learns_from_released_cells_and_the_attack_does_not(data, tmp_pa
     assert auc["untouched"][0] - 0.1 < auc["released"][0] < auc["untouched"][0] + 0.01
     assert auc["released"][0] - 0.05 < auc["posterior"][0] < auc["untouched"][0] + 0.01
     assert max(auc["released"][1], auc["posterior"][1]) < 0.7 < auc["untouched"][1]
+
+
+@pytest.mark.slow
+def test_six_releases_are_judged_alike(data, tmp_path):
+    """The claims of the page: what is untouched is found, and the channel hides it."""
+    printed = run_on_adult(data, tmp_path, "judge_releases.py", "1500")
+    lines = {line[:20].strip(): line[20:].split() for line in printed.splitlines()[3:]}
+    assert len(lines) == 6
+    area = {name: float(figures[0]) for name, figures in lines.items()}
+    assert area["untouched"] > 0.75 > 0.7 > area["channel"]
+    k = {name: int(figures[5]) for name, figures in lines.items()}
+    assert k["k-anonymity"] >= 5
+    assert k["k and beta"] >= 5
+    assert float(lines["k and beta"][6]) <= 0.65
 
 
 @pytest.mark.parametrize("name", ON_ADULT)

@@ -80,7 +80,7 @@ def _curve_by_design(
             # Given columns may break a small budget alone; a larger one may still be kept.
             refusal = str(error)
             continue
-        points.append(CurvePoint(factor, design.nmi, _bound(design)))
+        points.append(CurvePoint(factor, design.nmi, design.upper_bound_nmi))
     if not points:
         raise md.InputError(refusal)
     return tuple(points)
@@ -93,13 +93,6 @@ def _designed(
     if choice.is_boxes:
         return searched_boxes(table, joint, choice, _silent)
     return searched(joint, choice, _silent)
-
-
-def _bound(design: md.Design | md.BoxDesign) -> float | None:
-    """The proven bound on what is kept, where there is one."""
-    if isinstance(design, md.Design):
-        return design.certificate.upper_bound_nmi
-    return design.upper_bound_nmi
 
 
 def _silent(text: str) -> None:

@@ -21,11 +21,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.arguments import list_argument
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.wording import listed, quoted
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Symbol, Variable
@@ -43,7 +42,7 @@ def common_table(channels: Sequence[Channel], joint: Joint | None = None) -> Joi
     if not channels:
         raise InputError("there is no channel to compose: give at least one")
     for channel in list_argument("channels", channels, "channels"):
-        _require_channel(channel)
+        require_type("each of the channels", channel, Channel)
     _check_bins(channels)
     if joint is not None:
         return joint
@@ -92,14 +91,6 @@ def parts_of(table: Joint, given: Sequence[str]) -> list[TablePart]:
         places = {x: place for place, x in enumerate(xs)}
         parts.append(TablePart(_with_symbols(table, xs), places))
     return parts
-
-
-def _require_channel(channel: Any) -> None:
-    """Refuse what is no channel that can be composed."""
-    if not isinstance(channel, Channel):
-        raise InputError(
-            f"each of the channels must be a Channel, not {type(channel).__name__}"
-        )
 
 
 def _check_bins(channels: Sequence[Channel]) -> None:

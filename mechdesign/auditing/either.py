@@ -17,7 +17,7 @@ from mechdesign.auditing.boxes import BoxAudit, audit_boxes
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, require_type
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import ConfidenceSet
 from mechdesign.tables.joint import Joint
@@ -72,12 +72,11 @@ def audit(
                 "population and after out"
             )
         return audit_boxes(channel, notion)
-    # What is no channel is refused there, with the other checks of the arguments.
-    if isinstance(channel, Channel):  # pyright: ignore[reportUnnecessaryIsInstance]
-        joint = _table_for(channel, joint)
-        if notion is None:
-            notion = channel.record.promise(channel.sensitive)
+    require_type("channel", channel, Channel)
+    joint = _table_for(channel, joint)
     given_notion: Any = notion
+    if notion is None:
+        given_notion = channel.promise
     return of_channels.audit(
         channel, joint, given_notion, population=population, after=after
     )

@@ -119,23 +119,9 @@ class Statement:
         return self.kept is False or bool(self.wrong) or bool(self.unproven)
 
 
-def promise_stated(channel: Channel | BoxChannel) -> Notion | None:
-    """The promise of a channel; None if it promises nothing."""
-    if isinstance(channel, BoxChannel):
-        for part in channel.parts:
-            if part.channel is not None:
-                return promise_stated(part.channel)
-        return None
-    return channel.record.promise(channel.sensitive)
-
-
 def has_table(channel: Channel | BoxChannel) -> bool:
     """Whether a channel carries the table, or the counts, that decide its promise."""
-    if isinstance(channel, BoxChannel):
-        # Parts that release nothing have no counts, and need none.
-        parts = [part.channel for part in channel.parts if part.channel is not None]
-        return all(part.joint is not None for part in parts)
-    return channel.joint is not None
+    return all(single.joint is not None for single in channel.channels)
 
 
 def keeps_promise(channel: Channel | BoxChannel) -> bool | None:
@@ -145,11 +131,17 @@ def keeps_promise(channel: Channel | BoxChannel) -> bool | None:
     """
     if not has_table(channel):
         return None
-    if not isinstance(channel, Channel):
-        return audit(channel).satisfied
+    # All parts of boxes are judged by the promise that is stated for the whole.
+    kept = [_keeps(single, channel.promise) for single in channel.channels]
+    if False in kept:
+        return False
+    return None if None in kept else True
+
+
+def _keeps(channel: Channel, notion: Notion | None) -> bool | None:
+    """Whether a channel keeps this promise, or without one its averages; None without either."""
     joint = channel.joint
-    assert joint is not None  # `has_table` said so
-    notion = promise_stated(channel)
+    assert joint is not None  # the caller asked `has_table`
     if notion is not None:
         return audit(channel, joint, notion).satisfied
     averages = average_verdicts(channel, joint, channel.record.averages)
@@ -168,7 +160,7 @@ def refuse_broken(channel: Channel | BoxChannel, name: str = "the channel") -> b
     """
     kept = keeps_promise(channel)
     if kept is False:
-        notion = promise_stated(channel)
+        notion = channel.promise
         promised = "its promise"
         if notion is not None:
             promised = f"its promise {notion.text}"
@@ -236,7 +228,7 @@ def wrong_text(wrong: WrongFigure) -> str:
     )
 
 
-def statement_of(channel: Channel | BoxChannel) -> Statement:
+def statement_of(channel: Channel) -> Statement:
     """Hold all that a channel states against its own table.
 
     Raises
@@ -244,7 +236,7 @@ def statement_of(channel: Channel | BoxChannel) -> Statement:
     InputError
         If the rows are no probabilities.
     """
-    promise = promise_stated(channel)
+    promise = channel.promise
     stated = stated_figures(channel)
     if not has_table(channel):
         return Statement(promise, None, only_stated=tuple(stated))
@@ -286,10 +278,8 @@ def _in_groups(names: Sequence[str], wrong: Sequence[WrongFigure]) -> tuple[str,
     return tuple(dict.fromkeys(group for group in groups if group not in disproved))
 
 
-def stated_figures(channel: Channel | BoxChannel) -> dict[str, float]:
+def stated_figures(channel: Channel) -> dict[str, float]:
     """The numbers that the record of a channel states, by their names in the file."""
-    if isinstance(channel, BoxChannel):
-        return {}
     record = channel.record
     figures: dict[str, float] = {}
     for part in (record.achieved, record.utility, record.certificate):
@@ -325,10 +315,8 @@ def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
     return numbers
 
 
-def _computed_figures(channel: Channel | BoxChannel) -> dict[str, float]:
+def _computed_figures(channel: Channel) -> dict[str, float]:
     """The figures that the table of a channel decides."""
-    if isinstance(channel, BoxChannel):
-        return {}
     joint = channel.joint
     assert joint is not None  # the caller asked `has_table`
     figures = asdict(beyond_given(utility(channel, joint), joint, channel.given))

@@ -37,6 +37,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, percent_of
 from mechdesign.formats.cells import encode
+from mechdesign.notions import Notion
 from mechdesign.tables.columns import positions_of
 from mechdesign.tables.row_boxes import BOX, NOTHING, Boxes, box_name
 from mechdesign.tables.variable import Variable, column_names
@@ -145,6 +146,8 @@ class BoxChannel(Described):
             record = part.channel.record.confidence
             if record is None:
                 raise InputError("the channel of a part has no confidence set")
+            if part.channel.promise is None:
+                raise InputError("the channel of a part promises nothing")
             spent += 1 - Fraction(repr(record["level"]))
         if spent > 1 - Fraction(repr(self.level)):
             raise InputError(
@@ -221,6 +224,41 @@ class BoxChannel(Described):
         return self.fills and all(map(_keeps_law, self.parts))
 
     @property
+    def channels(self) -> tuple[Channel, ...]:
+        """The channels that records go through: those of the parts that release something."""
+        return tuple(part.channel for part in self.parts if part.channel is not None)
+
+    @property
+    def promise(self) -> Notion | None:
+        """The notion that all parts were designed for; None where nothing is released."""
+        if not self.channels:
+            return None
+        return self.channels[0].promise
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what the channel does, by which ledgers and manifests know it."""
+        # Only ledgers and draws need keys and samplers.
+        from mechdesign.release.box_drawing import box_channel_digest
+
+        return box_channel_digest(self)
+
+    @property
+    def hidden(self) -> tuple[Variable, ...]:
+        """The variables whose symbols the channel hides, beside the sensitive one."""
+        return self.columns
+
+    @property
+    def given_columns(self) -> tuple[str, ...]:
+        """Names of the columns that are released as they are."""
+        return column_names(self.given)
+
+    @property
+    def randomised_columns(self) -> tuple[str, ...]:
+        """Names of the released columns that are not given."""
+        return column_names(self.columns)
+
+    @property
     def levels(self) -> tuple[Variable, ...]:
         """The columns that the boxes are made of, as `RowsWithStrata` calls them."""
         return self.columns
@@ -240,7 +278,7 @@ class BoxChannel(Described):
         """Names of the released columns: the given ones, then the box or the filled columns."""
         if self.fills:
             return self.released_columns
-        return (*column_names(self.given), BOX)
+        return (*self.given_columns, BOX)
 
     @property
     def strata(self) -> tuple[tuple[int, ...], ...]:

@@ -30,12 +30,13 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import Encoded
-from mechdesign.notions import from_record
+from mechdesign.notions import Notion, from_record
 from mechdesign.release.drawing import (
     DRAWS,
     INDEPENDENT,
     NOT_FIXED,
     Release,
+    channel_digest,
     fixed_records,
     key_of,
 )
@@ -260,6 +261,45 @@ class Channel(Displayed):
                     f"confidence: there must be intervals for {size} shares, and for {size} rows "
                     f"of {width} cells"
                 )
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        """The channels that records go through: this one alone. Boxes have one a stratum."""
+        return (self,)
+
+    @property
+    def promise(self) -> Notion | None:
+        """The notion that the channel was designed for; None if it promises nothing."""
+        return self.record.promise(self.sensitive)
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """What the record says of the origin."""
+        return self.record.provenance
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what the channel does, by which ledgers and manifests know it."""
+        return channel_digest(self)
+
+    @property
+    def hidden(self) -> tuple[Variable, ...]:
+        """The variables whose symbols the channel hides, beside the sensitive one."""
+        return (self.useful,)
+
+    @property
+    def given_columns(self) -> tuple[str, ...]:
+        """Names of the columns that are released as they are."""
+        return self.given
+
+    @property
+    def randomised_columns(self) -> tuple[str, ...]:
+        """Names of the released columns that are not given."""
+        return tuple(name for name in self.useful.columns if name not in self.given)
+
+    def single(self) -> Channel:
+        """The one channel to released labels: itself. Boxes have it inside, if at all."""
+        return self
 
     @property
     def integers(self) -> IntegerRows:

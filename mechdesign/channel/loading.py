@@ -32,9 +32,7 @@ def load(path: str | os.PathLike[str]) -> Channel | BoxChannel:
     InputError
         If it is no channel file, or was edited or damaged.
     """
-    # Parsing a large file only to learn its format would take seconds.
-    head = _head(path)
-    if _is_of(head, box_file.BoxChannelDocument.FORMAT):
+    if _has_boxes(path):
         return box_file.read(path)
     return file.read(path)
 
@@ -47,13 +45,14 @@ def load_without_boxes(path: str | os.PathLike[str]) -> Channel:
     InputError
         If the file is a channel for boxes of rows, or no channel, or was edited or damaged.
     """
-    channel = load(path)
-    if isinstance(channel, BoxChannel):
+    if _has_boxes(path):
+        # A damaged file is refused for that.
+        box_file.read(path)
         raise InputError(
             f"{text_of(path)} is a channel for boxes of rows, and this command does not take one: "
             "`apply`, `run`, `check`, `estimate`, `show`, `audit` and `report` do"
         )
-    return channel
+    return file.read(path)
 
 
 def _head(path: str | os.PathLike[str]) -> bytes:
@@ -65,6 +64,7 @@ def _head(path: str | os.PathLike[str]) -> bytes:
         return source.read(HEAD)
 
 
-def _is_of(head: bytes, kind: str) -> bool:
-    """Whether the head of a file has the name of this format."""
-    return f'"{kind}"'.encode() in head
+def _has_boxes(path: str | os.PathLike[str]) -> bool:
+    """Whether the head of a file has the name of the format of boxes."""
+    # Parsing a large file only to learn its format would take seconds.
+    return f'"{box_file.BoxChannelDocument.FORMAT}"'.encode() in _head(path)

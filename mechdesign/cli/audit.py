@@ -416,7 +416,7 @@ def _audit_boxes(
 
 def _notion(channel: md.Channel, path: str, budget: options.MaybeBudget) -> md.Notion:
     """The notion of the options, or the one that the channel was designed for."""
-    recorded = channel.record.promise(channel.sensitive)
+    recorded = channel.promise
     if budget != options.MaybeBudget():
         # A budget without a notion is one of the recorded kind.
         default = "alip"

@@ -113,9 +113,8 @@ def estimate(
         raise InputError(
             "--any-data is for the columns of released boxes (--of COL): leave it out"
         )
-    if isinstance(loaded, md.BoxChannel):
-        # Frequencies of boxes; `show` says which rows each of them has.
-        loaded = loaded.single()
+    # Of boxes their own frequencies; `show` says which rows each of them has.
+    loaded = loaded.single()
     has_shares = loaded.keeps_law or can_correct(loaded)
     if has_shares and asked.by is None and not as_csv:
         policy = _policy_of(released, loaded, others)

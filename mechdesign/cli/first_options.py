@@ -30,6 +30,7 @@ COMMANDS = {
     "audit": VERIFY,
     "check": VERIFY,
     "compose": VERIFY,
+    "judge": VERIFY,
     "show": VERIFY,
     "estimate": STUDY,
     "nonstochastic": STUDY,

@@ -299,7 +299,6 @@ def save_boxes(
         save_public_report,
         verdict_on_boxes,
     )
-    from mechdesign.report.box_sentences import notion_of
 
     satisfied = verdict_on_boxes(channel)
     if satisfied is None and reports.report is not None:
@@ -310,12 +309,12 @@ def save_boxes(
         save_public_report(
             channel, reports.public_report, satisfied=satisfied, overwrite=force
         )
-    return BoxVerdict(notion_of(channel), satisfied)
+    return BoxVerdict(channel.promise, satisfied)
 
 
 def design_line(channel: md.Channel, output: str) -> str | None:
     """The command that designed the channel, from its file."""
-    return recorded_line(channel.record.provenance.get(COMMAND), {"--output": output})
+    return recorded_line(channel.provenance.get(COMMAND), {"--output": output})
 
 
 def commands(

@@ -265,12 +265,8 @@ def _verify(
     line = command_line("design", *groups.values(), public=True)
 
     loaded = load(channel)
-    if isinstance(loaded, BoxChannel):
-        provenance = loaded.provenance
-    else:
-        provenance = loaded.record.provenance
     # Both lines are written by `command_line`, so equal options give equal lines.
-    if provenance.get(COMMAND) != line:
+    if loaded.provenance.get(COMMAND) != line:
         raise InputError(
             f"{channel} exists, and was not designed with the options of this "
             "section: remove it to have it designed anew, or name another channel"

@@ -25,7 +25,7 @@ from mechdesign.jobs.column_groups import ColumnGroup
 from mechdesign.jobs.entries import ROW, Use
 from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.manifest_columns import (
-    ReleasedColumn,
+    Released,
     released_boxes,
 )
 from mechdesign.jobs.option_keys import key_for_columns, key_in_options
@@ -127,7 +127,7 @@ class BoxRecipe(KeyedRecipe):
 
     def described(
         self, drawer: Drawer, channel_files: Sequence[str | None]
-    ) -> list[ReleasedColumn]:
+    ) -> list[Released]:
         """What manifests say of the channel."""
         if not isinstance(drawer, BoxDrawer):
             raise TypeError("the drawer belongs to another kind of recipe")

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.entries import Use
 from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.keyed_recipe import KeyedRecipe
-from mechdesign.jobs.manifest_columns import ReleasedColumn, released_column
+from mechdesign.jobs.manifest_columns import Released, released_column
 from mechdesign.jobs.option_keys import key_for_columns, key_in_options
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import Codes, Drawer, Recipe, TablePart
@@ -54,6 +54,8 @@ from mechdesign.release.drawing import (
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import MARGINAL, Policy, recorded_rules
 from mechdesign.release.released_values import LABEL, POSTERIOR_DRAW
+
+Kind = TypeVar("Kind", bound=Channel | BoxChannel)
 
 
 @runtime_checkable
@@ -78,32 +80,16 @@ def recipe_of(
     """
     if isinstance(releasable, OffersRecipe):
         return releasable.recipe(options)
-    if isinstance(releasable, BoxChannel):
-        return BoxRecipe.of(releasable, options)
-    single = _single_box_channel(releasable)
-    if single is not None:
-        return BoxRecipe.of(single, options)
-    if _has_box_channel(releasable):
+    channels = _listed(releasable)
+    boxes = [channel for channel in channels if isinstance(channel, BoxChannel)]
+    if not boxes:
+        return ChannelRecipe.of(cast("tuple[Channel, ...]", channels), options)
+    if len(channels) > 1:
         raise InputError(
             "a channel for boxes is applied alone, because its promise is about the whole released "
             "row: leave the other channels out, or design one channel for all columns"
         )
-    return ChannelRecipe.of(releasable, options)
-
-
-def _has_box_channel(releasable: Any) -> bool:
-    """Whether a list of channels has one of boxes."""
-    if not isinstance(releasable, (list, tuple)):
-        return False
-    channels = cast("Sequence[Any]", releasable)
-    return any(isinstance(channel, BoxChannel) for channel in channels)
-
-
-def _single_box_channel(releasable: Any) -> BoxChannel | None:
-    """The channel of boxes that stands alone in a list; None for anything else."""
-    if not _has_box_channel(releasable) or len(releasable) != 1:
-        return None
-    return releasable[0]
+    return BoxRecipe.of(boxes[0], options)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,9 +264,9 @@ class ChannelRecipe(KeyedRecipe):
 
     def described(
         self, drawer: Drawer, channel_files: Sequence[str | None]
-    ) -> list[ReleasedColumn]:
+    ) -> list[Released]:
         """What manifests say of each channel."""
-        columns: list[ReleasedColumn] = []
+        columns: list[Released] = []
         uses = self.uses(drawer.header)
         for k, (release, use) in enumerate(zip(drawer.releases, uses, strict=True)):
             if not isinstance(release, Release):
@@ -374,14 +360,12 @@ class _ChannelLike(Protocol):
     published: Any
 
 
-def _listed(
-    channel: Channel | Sequence[Channel],
-) -> tuple[Channel, ...]:
+def _listed(channel: Kind | Sequence[Kind]) -> tuple[Kind, ...]:
     """The channels, where one may be given without a list around it."""
     if isinstance(channel, (list, tuple)):
-        return tuple(channel)
+        return tuple(cast("Sequence[Kind]", channel))
     # Anything else but a channel is refused as one.
-    return (cast("Channel", channel),)
+    return (cast("Kind", channel),)
 
 
 def _check_channel(channel: Any, options: ReleaseOptions) -> None:

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from urllib.parse import unquote
 
-from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.compression import compression_named
@@ -129,8 +128,7 @@ def _protected_symbols(recipe: Recipe) -> dict[str, set[str]]:
         variables: list[Variable] = []
         if channel.sensitive is not None and not recipe.options.keep_sensitive:
             variables.append(channel.sensitive)
-        if isinstance(channel, Channel):
-            variables.append(channel.useful)
+        variables += channel.hidden
         for variable in variables:
             for part, column in enumerate(variable.columns):
                 texts = symbols.setdefault(column, set())

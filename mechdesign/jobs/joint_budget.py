@@ -28,8 +28,6 @@ from mechdesign.channel.loading import load
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import at_most, listed, percent_of
 from mechdesign.jobs.entries import ROW, Drawn
-from mechdesign.release.box_drawing import box_channel_digest
-from mechdesign.release.drawing import channel_digest
 from mechdesign.release.identified_draws import REDRAW
 
 if TYPE_CHECKING:
@@ -99,7 +97,7 @@ def joint_budget(
         by_digest = _channels_of(draws, channels)
         # A channel that was drawn from twice is here twice.
         drawn: list[Any] = [by_digest[digest] for digest, _, _ in different]
-        if any(isinstance(channel, BoxChannel) for channel in drawn):
+        if any(draw.use.form == ROW for draw in draws):
             raise InputError(BOXES)
         joint_table = None
         if table is not None:
@@ -168,8 +166,7 @@ def _box_channel_budget(draws: Sequence[Drawn], channel: BoxChannel) -> JointBud
     budget: Budget | None = _budget_of(1, sides)
     if channel.given:
         # What the given columns tell by themselves is not in the file.
-        names = [name for variable in channel.given for name in variable.columns]
-        given = f", beside what {listed(names)} tells, which is not known here"
+        given = f", beside what {listed(channel.given_columns)} tells, which is not known here"
         budget = None
     sentence = (
         f"the one draw of a record, of its whole row, has the budget eps_l {at_most(sides.eps_l)}, "
@@ -180,20 +177,13 @@ def _box_channel_budget(draws: Sequence[Drawn], channel: BoxChannel) -> JointBud
     return JointBudget(budget, sentence + _redrawn(draws))
 
 
-def _digest_of(channel: Channel | BoxChannel) -> str:
-    """The digest by which the ledger names a channel."""
-    if isinstance(channel, BoxChannel):
-        return box_channel_digest(channel)
-    return channel_digest(channel)
-
-
 def _channels_of(
     draws: Sequence[Drawn], channels: Sequence[Channel | BoxChannel]
 ) -> dict[str, Any]:
     """The channels of some draws by their digests; raises InputError if one is nowhere."""
     by_digest: dict[str, Any] = {}
     for channel in channels:
-        by_digest[_digest_of(channel)] = channel
+        by_digest[channel.digest] = channel
     # Where several draws of a channel name files, the last file counts.
     files = {draw.use.channel: draw.channel_file for draw in draws}
     for digest, file in files.items():
@@ -202,7 +192,7 @@ def _channels_of(
         if file is not None:
             channel = _loaded(file)
             if channel is not None:
-                by_digest[_digest_of(channel)] = channel
+                by_digest[channel.digest] = channel
         if digest not in by_digest:
             gone = ""
             if file:

@@ -52,7 +52,7 @@ from mechdesign.jobs.job import Job
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE, record_notices
 from mechdesign.jobs.manifest import Manifest
-from mechdesign.jobs.manifest_columns import ReleasedColumn
+from mechdesign.jobs.manifest_columns import Released
 from mechdesign.jobs.recipe import ContentOf, Drawer, Frame, Recipe, TablePart
 from mechdesign.jobs.released_columns import ColumnRecords
 from mechdesign.jobs.results import Applied
@@ -89,7 +89,7 @@ class KeyedRecipe(GroupedRecipe):
     @abstractmethod
     def described(
         self, drawer: Drawer, channel_files: Sequence[str | None]
-    ) -> list[ReleasedColumn]:
+    ) -> list[Released]:
         """What manifests say of each releasable; `channel_files` are the hashes of their files."""
 
     @abstractmethod

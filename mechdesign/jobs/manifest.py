@@ -21,7 +21,7 @@ from typing import Any
 
 from mechdesign.core.documents import document_text, versions
 from mechdesign.jobs.entries import Entry
-from mechdesign.jobs.manifest_columns import ReleasedColumn
+from mechdesign.jobs.manifest_columns import Released
 from mechdesign.jobs.manifest_records import (
     Audience,
     EarlierRelease,
@@ -29,7 +29,7 @@ from mechdesign.jobs.manifest_records import (
     PublicManifest,
     PublicRows,
 )
-from mechdesign.jobs.manifest_sentences import covers, voids
+from mechdesign.jobs.manifest_sentences import voids
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class Manifest:
         Of the output.
     columns_before, columns : tuple of str
         Those of the input and of the output.
-    released : tuple of ReleasedColumn
+    released : tuple of Released
         One for each channel.
     kept_private : tuple of str
         Sensitive and correlated columns that were left in the data.
@@ -68,7 +68,7 @@ class Manifest:
     records: int
     columns_before: tuple[str, ...]
     columns: tuple[str, ...]
-    released: tuple[ReleasedColumn, ...]
+    released: tuple[Released, ...]
     dataset: str
     kept_private: tuple[str, ...] = ()
     identity: tuple[str, ...] = ()
@@ -119,12 +119,7 @@ class Manifest:
         """What both manifests hold, by the names of their fields."""
         covered: list[str] = []
         for column in self.released:
-            covered += covers(
-                column.description,
-                column.channel,
-                internal=internal,
-                whole_file=self.whole_file,
-            )
+            covered += column.covers(internal=internal, whole_file=self.whole_file)
         uses = [column.description for column in self.released]
         return {
             "output": self.output,

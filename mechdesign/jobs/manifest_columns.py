@@ -1,9 +1,8 @@
 """What manifests say of each channel of a release, counted when all records have been drawn.
 
 There is one function for each kind of channel: `released_column` for one of a column or crossed
-columns, `released_boxes` for one of boxes. Each gives a
-`ReleasedColumn`, whose description is that of the internal manifest; the public one has a part of
-it (`manifest.Manifest`).
+columns, `released_boxes` for one of boxes. What they give is `Released`: its description is that of
+the internal manifest, and the public one has a part of it (`manifest.Manifest`).
 
 All counts come from the drawer's release. The symbols of X are counted as they were read, and two
 counts more: of empty cells and of unknown symbols. The outputs are counted as they were released.
@@ -19,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
@@ -33,17 +32,51 @@ from mechdesign.jobs.manifest_records import (
     SymbolCount,
     ValueCount,
 )
+from mechdesign.jobs.manifest_sentences import box_sentences, covers
 from mechdesign.release.drawing import Release
 from mechdesign.release.released_values import OF_SYMBOLS
 from mechdesign.release.row_draws import RowDraws
 
 
+class Released(Protocol):
+    """What the internal manifest says of one channel, and the sentences on its promise."""
+
+    @property
+    def description(self) -> InternalColumn | InternalRows:
+        """The entry of the internal manifest."""
+        ...
+
+    def covers(self, *, internal: bool, whole_file: bool) -> list[str]:
+        """What the promise of the channel is, for insiders or for the public; `whole_file` is
+        whether it is proven for a reader of the whole file, too.
+        """
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReleasedColumn:
-    """What the internal manifest says of one channel, and the channel, for the sentences on it."""
+    """A channel of one column, or of crossed ones."""
 
-    description: InternalColumn | InternalRows
-    channel: Channel | BoxChannel
+    description: InternalColumn
+    channel: Channel
+
+    def covers(self, *, internal: bool, whole_file: bool) -> list[str]:
+        """As `Released.covers`."""
+        return covers(
+            self.description, self.channel, internal=internal, whole_file=whole_file
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasedBoxes:
+    """A channel of boxes."""
+
+    description: InternalRows
+    channel: BoxChannel
+
+    def covers(self, *, internal: bool, whole_file: bool) -> list[str]:
+        """As `Released.covers`; boxes are drawn independently, and claim nothing of whole files."""
+        return box_sentences(self.description, self.channel, internal=internal)
 
 
 def released_column(
@@ -113,7 +146,7 @@ def released_boxes(
     sensitive: tuple[str, ...] | None,
     given: tuple[str, ...],
     channel_file: str | None = None,
-) -> ReleasedColumn:
+) -> ReleasedBoxes:
     """What a manifest says of a channel of boxes, when all records have been drawn.
 
     Parameters are those of `released_column`; `given` are the given columns by their names in the
@@ -145,7 +178,7 @@ def released_boxes(
         levels=_level_counts(channel, release),
         changes=release.changes,
     )
-    return ReleasedColumn(description=description, channel=channel)
+    return ReleasedBoxes(description=description, channel=channel)
 
 
 def _symbol_counts(

@@ -45,8 +45,8 @@ from mechdesign.tables.uncovered_values import uncovered_sentence
 
 
 def covers(
-    column: InternalColumn | InternalRows,
-    channel: Channel | BoxChannel,
+    column: InternalColumn,
+    channel: Channel,
     *,
     internal: bool,
     whole_file: bool,
@@ -56,8 +56,6 @@ def covers(
     """
     # A recipe refuses a channel whose table disproves its promise, so a table is a proof here.
     checked = has_table(channel)
-    if isinstance(channel, BoxChannel):
-        return box_sentences(column, channel, internal=internal)
     # A design for the population says so itself. Of one for the table alone, insiders read what is
     # left of its promise for the population that the table is a sample of.
     confidence = channel.record.confidence
@@ -78,7 +76,7 @@ def covers(
 
 
 def box_sentences(
-    column: InternalColumn | InternalRows, channel: BoxChannel, *, internal: bool
+    column: InternalRows, channel: BoxChannel, *, internal: bool
 ) -> list[str]:
     """What the promise of a channel of boxes is, and which sensitive symbols are one value in it.
 

@@ -30,7 +30,6 @@ from mechdesign.formats.opening import Batch, Source, open_source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.leaks.crossing import Crossing, TextNumbers
 from mechdesign.leaks.sorted_order import SortedBy, SortedOrders
-from mechdesign.tables.variable import column_names
 
 VALUES = 1 << 16
 """Different values from which on a column is not looked at any more: it names individuals, or has
@@ -141,7 +140,7 @@ def inspect_file(
             "the table's"
         )
     renamed = dict(columns or {})
-    randomised, kept = _released_columns(channel)
+    randomised, kept = channel.randomised_columns, channel.given_columns
     useful = _names_in_file(randomised, renamed)
     given = _names_in_file(kept, renamed)
     with open_source(source, text) as table:
@@ -169,16 +168,6 @@ def inspect_file(
         inspected.append(_column_tells(name, pairs, by_order.get(name, {})))
     inspected.sort(key=lambda column: column.severity, reverse=True)
     return Inspection(records, useful, hidden[len(useful) :], tuple(inspected))
-
-
-def _released_columns(
-    channel: Channel | BoxChannel,
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The columns that a channel randomises, and those that it releases as they are."""
-    if isinstance(channel, BoxChannel):
-        return column_names(channel.columns), column_names(channel.given)
-    columns = channel.useful.columns
-    return tuple(name for name in columns if name not in channel.given), channel.given
 
 
 def _names_in_file(names: Sequence[str], renamed: Mapping[str, str]) -> tuple[str, ...]:

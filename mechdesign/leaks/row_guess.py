@@ -1,33 +1,23 @@
 """A cross-validated guess of S from all columns of a row: what an analyst with the file would try
 first.
 
-With scikit-learn (extra ``sklearn``) it is histogram gradient boosting. Without it, or where S has
-more than `MOST_SYMBOLS` symbols, it is naive Bayes on the columns' values, which is weaker: it
-misses what columns say only together.
-
-`guess_from_rows` makes a (records, columns) array of features, and splits the records into
-`FOLDS` parts. A model learns from all parts but one and gives P(s | row) for the records of that
-one (`_out_of_fold`). The figures are those of these probabilities: how often the likeliest symbol
-is right, and the area under the ROC curve. Of very many columns each model first chooses those that
-say most by themselves (`_chosen_first`).
+The model is that of `learners`: gradient boosting where scikit-learn is installed, else naive
+Bayes. `guess_from_rows` splits the records into `FOLDS` parts. A model learns from all parts but
+one and gives P(s | row) for the records of that one (`_out_of_fold`). The figures are those of
+these probabilities: how often the likeliest symbol is right, and the area under the ROC curve.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.integers import Integers
-from mechdesign.leaks.coded_table import CodedColumn, Codes
-from mechdesign.leaks.left_out import scores_left_out
+from mechdesign.leaks.coded_table import CodedColumn
+from mechdesign.leaks.learners import Learner, area_under_curve, learner_for
 
 FOLDS = 5
 """Parts of the records; each is guessed by a model that has not seen it."""
@@ -35,47 +25,11 @@ FOLDS = 5
 MOST_RECORDS = 100_000
 """Records that are used, evenly spread: boosting on more takes minutes and changes little."""
 
-MOST_COLUMNS = 50
-"""Columns that a model takes. Of more it takes those that say most by themselves, because boosting
-on thousands takes minutes.
-"""
-
-CHOICE_RECORDS = 10_000
-"""Records of which that is measured, evenly spread."""
-
-CHOICE_CELLS = 1 << 22
-"""Cells of the tables that are counted at once for it (32 MB)."""
-
-CHOICE_BINS = 16
-"""Bins of numbers, with as many records each, for that choice."""
-
-MOST_CATEGORIES = 255
-"""Values of a column that boosting can tell apart; the rarer ones are put together."""
-
-MOST_SYMBOLS = 100
-"""Symbols of S up to which boosting is used. It grows a tree for each of them in every round, which
-takes a minute at 100 symbols and 12,000 records.
-"""
-
-THREADS_FROM = 20_000
-"""Records from which on several threads are worth their waiting."""
-
 SUREST = 0.05
 """The share of the records of which the guess is surest."""
 
-SMOOTHING = 1.0
-"""Records added to every cell of naive Bayes, so that nothing has probability zero."""
-
 SEED = 0
 """Of the folds: the same table gives the same figures."""
-
-ALL_COLUMNS = slice(None)
-
-Predict: TypeAlias = Callable[..., NDArray[np.float64]]
-"""Gives P(s | row) of records that it has not seen, (records, symbols), from: the places of the
-columns, the features and symbols of the records seen, the features of the others, and the number of
-symbols.
-"""
 
 
 @dataclass(frozen=True)
@@ -130,21 +84,8 @@ def guess_from_rows(
         # Too little for a model: the most frequent symbol is the guess.
         return RowGuess("none", records, without, without, None, without)
 
-    predict: Predict
-    if len(symbols) <= MOST_SYMBOLS and find_spec("sklearn") is not None:
-        model = "gradient boosting"
-        features, categorical = _features(columns, step)
-        predict = partial(_boosting, categorical)
-    else:
-        model = "naive Bayes"
-        lumped = [_lumped(column.codes[::step]) for column in columns]
-        features = np.stack(lumped, axis=1)
-        categorical = np.ones(len(columns), bool)
-        predict = _naive_bayes
-    if len(columns) > MOST_COLUMNS:
-        predict = partial(_chosen_first, predict, categorical)
-
-    shares = _out_of_fold(features, classes, len(symbols), predict)
+    learner = learner_for(columns, len(symbols), step)
+    shares = _out_of_fold(learner, classes, len(symbols))
     guesses = shares.argmax(axis=1)
     right = guesses == classes
     # The records with the largest probability of any symbol; a stable sort decides ties alike on
@@ -152,64 +93,17 @@ def guess_from_rows(
     surest = np.argsort(-shares.max(axis=1), kind="stable")
     surest = surest[: max(1, int(SUREST * records))]
     return RowGuess(
-        model=model,
+        model=learner.model,
         records=records,
         right=float(right.mean()),
         right_without=without,
-        auc=_area_under_curve(shares, classes, counts),
+        auc=area_under_curve(shares, classes, counts),
         surest_right=float(right[surest].mean()),
     )
 
 
-def _features(
-    columns: Sequence[CodedColumn], step: int
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Every step-th record as boosting takes it, and which columns are categorical.
-
-    Numbers with more values than there are categories are ordered; a blank among them is a missing
-    value.
-    """
-    features: list[NDArray[np.float64]] = []
-    categorical: list[bool] = []
-    for column in columns:
-        codes = column.codes[::step]
-        numbers: NDArray[np.float64] | None = None
-        if len(column.values) > MOST_CATEGORIES:
-            numbers = _numbers(column.values)
-        if numbers is None:
-            features.append(_lumped(codes).astype(np.float64))
-        else:
-            features.append(numbers[codes])
-        categorical.append(numbers is None)
-    return np.stack(features, axis=1), np.array(categorical)
-
-
-def _numbers(values: Sequence[str]) -> NDArray[np.float64] | None:
-    """The values as numbers, NaN for a blank; None where one of them is no finite number."""
-    numbers = np.full(len(values), np.nan)
-    for place, value in enumerate(values):
-        if not value.strip():
-            continue
-        try:
-            numbers[place] = float(value)
-        except ValueError:
-            return None
-        if not np.isfinite(numbers[place]):
-            return None
-    return numbers
-
-
-def _lumped(codes: Codes) -> NDArray[np.int64]:
-    """Codes by falling frequency; the rarest values share one."""
-    # Boosting takes categories below `MOST_CATEGORIES`, so the most frequent ones come first.
-    counts = np.bincount(codes)
-    rank = np.empty(len(counts), np.int64)
-    rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
-    return np.minimum(rank, MOST_CATEGORIES - 1)[codes]
-
-
 def _out_of_fold(
-    features: NDArray[Any], classes: Integers, symbols: int, predict: Predict
+    learner: Learner, classes: Integers, symbols: int
 ) -> NDArray[np.float64]:
     """P(s | row) of every record from a model of the other folds: (records, symbols)."""
     records = len(classes)
@@ -218,155 +112,9 @@ def _out_of_fold(
     shares = np.zeros((records, symbols))
     for fold in range(FOLDS):
         held_out = folds == fold
-        shares[held_out] = predict(
-            ALL_COLUMNS,
-            features[~held_out],
+        shares[held_out] = learner.shares(
+            learner.features[~held_out],
             classes[~held_out],
-            features[held_out],
-            symbols,
+            learner.features[held_out],
         )
     return shares
-
-
-def _chosen_first(
-    predict: Predict,
-    categorical: NDArray[np.bool_],
-    _: Any,
-    seen: NDArray[Any],
-    classes: Integers,
-    unseen: NDArray[Any],
-    symbols: int,
-) -> NDArray[np.float64]:
-    """Predict from the columns that say most by themselves.
-
-    They are chosen among the records that the model learns from: chosen among all, columns of noise
-    would seem to tell of the records held out.
-    """
-    # Rounded upwards, for at most `CHOICE_RECORDS`.
-    step = -(-len(classes) // CHOICE_RECORDS)
-    scores = _scores(seen[::step], categorical, classes[::step], symbols)
-    chosen = np.sort(np.argsort(-scores, kind="stable")[:MOST_COLUMNS])
-    return predict(chosen, seen[:, chosen], classes, unseen[:, chosen], symbols)
-
-
-def _scores(
-    features: NDArray[Any],
-    categorical: NDArray[np.bool_],
-    classes: Integers,
-    symbols: int,
-) -> NDArray[np.float64]:
-    """How well each column predicts S by itself (`scores_left_out`)."""
-    at_once = max(1, CHOICE_CELLS // (MOST_CATEGORIES * symbols + len(classes)))
-    parts: list[NDArray[np.float64]] = []
-    for first in range(0, features.shape[1], at_once):
-        values = features[:, first : first + at_once].copy()
-        for place in np.flatnonzero(~categorical[first : first + at_once]):
-            values[:, place] = _binned(values[:, place])
-        codes = values.astype(np.int64)
-        parts.append(scores_left_out(codes, codes.max(axis=0) + 1, classes, symbols))
-    return np.concatenate(parts)
-
-
-def _binned(numbers: NDArray[np.float64]) -> Integers:
-    """The numbers in bins of about as many records each; missing ones have a bin of their own."""
-    missing = np.isnan(numbers)
-    present = np.sort(numbers[~missing])
-    # Quantiles, so that a few far values do not leave the other bins empty.
-    edges = present[np.arange(1, CHOICE_BINS) * len(present) // CHOICE_BINS]
-    bins = np.searchsorted(edges, numbers, side="right")
-    bins[missing] = CHOICE_BINS
-    return bins
-
-
-def _boosting(
-    categorical: NDArray[np.bool_],
-    columns: Any,
-    seen: NDArray[np.float64],
-    classes: Integers,
-    unseen: NDArray[np.float64],
-    symbols: int,
-) -> NDArray[np.float64]:
-    """P(s | row) by histogram gradient boosting; `columns` are the places of the features."""
-    # scikit-learn has no complete types.
-    boosting: Any = import_module("sklearn.ensemble").HistGradientBoostingClassifier
-    # The records seen may lack rare symbols, which then have the probability 0. So have symbols
-    # that one record has: for early stopping scikit-learn takes some records of every symbol, and
-    # must leave others to learn from.
-    shares = np.zeros((len(unseen), symbols))
-    repeated = np.bincount(classes, minlength=symbols)[classes] > 1
-    if repeated.any():
-        seen = seen[repeated]
-        classes = classes[repeated]
-    present = np.unique(classes)
-    if len(present) == 1:
-        shares[:, present[0]] = 1.0
-        return shares
-    model = boosting(categorical_features=categorical[columns], random_state=SEED)
-    with _few_threads(len(seen)):
-        model.fit(seen, classes)
-        shares[:, present] = model.predict_proba(unseen)
-    return shares
-
-
-def _few_threads(records: int) -> AbstractContextManager[Any]:
-    """One thread for a small table: on a busy machine threads wait for each other for longer than
-    they work.
-    """
-    if records >= THREADS_FROM:
-        return nullcontext()
-    # scikit-learn depends on it; it has no complete types.
-    limits: Any = import_module("threadpoolctl").threadpool_limits
-    return limits(limits=1)
-
-
-def _naive_bayes(
-    _: Any,
-    seen: NDArray[np.int64],
-    classes: Integers,
-    unseen: NDArray[np.int64],
-    symbols: int,
-) -> NDArray[np.float64]:
-    """P(s) prod_j P(x_j | s), smoothed, in logarithms."""
-    mass = np.bincount(classes, minlength=symbols)
-    scores = np.tile(np.log(mass + SMOOTHING), (len(unseen), 1))
-    for j in range(seen.shape[1]):
-        # (values, symbols): P(x_j | s). A value of the unseen records alone has its place, too.
-        width = int(max(seen[:, j].max(), unseen[:, j].max())) + 1
-        cells = np.bincount(seen[:, j] * symbols + classes, minlength=width * symbols)
-        table = cells.reshape(width, symbols) + SMOOTHING
-        table = table / (mass + SMOOTHING * width)
-        scores += np.log(table)[unseen[:, j]]
-    # The largest becomes 0, so that the exponentials of many columns do not all vanish.
-    scores -= scores.max(axis=1, keepdims=True)
-    shares = np.exp(scores)
-    return shares / shares.sum(axis=1, keepdims=True)
-
-
-def _area_under_curve(
-    shares: NDArray[np.float64], classes: Integers, counts: NDArray[np.int64]
-) -> float | None:
-    """The mean over the symbols of the probability that a record with the symbol scores above one
-    without it.
-    """
-    # A rarer symbol is missing from some fold, and the model of the others may not know it.
-    if counts.min() < FOLDS:
-        return None
-    areas: list[float] = []
-    for symbol, count in enumerate(counts.tolist()):
-        # Of two symbols both have the same area.
-        if symbol == 0 and len(counts) == 2:
-            continue
-        # The sum of the ranks, less its smallest value, counts the pairs of a record with the
-        # symbol and a record below it without it (Mann and Whitney).
-        ranks = _mid_ranks(shares[:, symbol])
-        above = ranks[classes == symbol].sum() - count * (count + 1) / 2
-        areas.append(float(above / (count * (len(classes) - count))))
-    return float(np.mean(areas))
-
-
-def _mid_ranks(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ranks from 1, ties at their mean."""
-    _, place, sizes = np.unique(scores, return_inverse=True, return_counts=True)
-    last = np.cumsum(sizes)
-    middle = last - (sizes - 1) / 2
-    return middle[place]

@@ -161,7 +161,8 @@ def _codes_of(symbols: Sequence[str | None], places: Integers) -> Integers:
     The numbers rise with the symbols. By their first appearance they would rise with the records,
     which looks like an order where nearly every record has a symbol of its own.
     """
-    wanted = [symbols[place] for place in places.tolist()]
+    order: list[int] = places.tolist()
+    wanted = [symbols[place] for place in order]
     known = sorted({symbol for symbol in wanted if symbol})
     numbers: dict[str | None, int] = {}
     if known:

@@ -61,12 +61,10 @@ def design_requested(request: DesignRequest) -> Design:
     """The design of a request (`_requested`), with the time that is left of its limit."""
     before = time.process_time()
     result = _requested(request)
-    if request.time_limit is None:
+    # A channel for boxes is proven for the population, and computes nothing of it later.
+    if request.time_limit is None or request.publishes_boxes:
         return result
     spent = time.process_time() - before
-    # A channel for boxes is proven for the population, and computes nothing of it later.
-    if not isinstance(result, Design):  # pyright: ignore[reportUnnecessaryIsInstance]
-        return result
     return replace(result, time_left=time_left(request.time_limit, spent))
 
 
@@ -97,7 +95,7 @@ def _requested(request: DesignRequest) -> Design:
     joint = whole
     if request.released_columns != whole.useful.columns:
         joint = whole.releasing(request.released_columns)
-    if request.publishes_rows and request.confidence is not None:
+    if request.publishes_boxes:
         # The channel of the boxes is a design of its own: that module imports this one.
         from mechdesign.mechanisms.box_design import design_boxes
 

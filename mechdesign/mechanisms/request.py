@@ -343,6 +343,11 @@ class DesignRequest:
         return self.release is not None
 
     @property
+    def publishes_boxes(self) -> bool:
+        """True if rows are released as boxes of rows, with a promise for the population."""
+        return self.publishes_rows and self.confidence is not None
+
+    @property
     def released_columns(self) -> tuple[str, ...]:
         """The useful columns of the table that are released or given, given ones first."""
         named = self.release if self.release is not None else self.useful

@@ -19,7 +19,7 @@ from mechdesign.auditing.boxes import BoxAudit
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.core.wording import at_most, listed, percent_of
-from mechdesign.notions import Notion, from_record
+from mechdesign.notions import Notion
 from mechdesign.report import law_section, wording
 from mechdesign.report.scope_texts import FREE, FREE_SIDE
 from mechdesign.tables.uncovered_values import uncovered_sentence
@@ -300,11 +300,3 @@ def _covered(sentence: str) -> str:
     """
     start = "The promise does not cover sensitive values"
     return sentence.replace(start, "Sensitive values", 1)
-
-
-def notion_of(channel: BoxChannel) -> Notion | None:
-    """The notion that the parts were designed for; None where nothing is released."""
-    for part in channel.parts:
-        if part.channel is not None and part.channel.record.notion is not None:
-            return from_record(part.channel.record.notion)
-    return None

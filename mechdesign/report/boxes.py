@@ -25,7 +25,6 @@ from mechdesign.report.box_sentences import (
     fill_lines,
     kept_lines,
     lead,
-    notion_of,
     part_lines,
     promise_lines,
     rare_lines,
@@ -137,7 +136,7 @@ def box_audit_record(audit: BoxAudit) -> dict[str, Any]:
 def box_channel_text(channel: BoxChannel) -> str:
     """The text of `show` on a channel for boxes: the promise, what is kept, and every box."""
     lines = [lead(channel)]
-    notion = notion_of(channel)
+    notion = channel.promise
     sentences: list[str] = []
     if channel.utility is None:
         promised = "nothing"
@@ -173,7 +172,7 @@ def _part_description(channel: BoxChannel, part: BoxPart) -> list[str]:
 
 def box_channel_record(channel: BoxChannel) -> dict[str, Any]:
     """The record of `show --json` on a channel for boxes."""
-    notion = notion_of(channel)
+    notion = channel.promise
     levels: Sequence[dict[str, Any]] | None = None
     if channel.utility is not None:
         levels = utility_record(channel.utility, channel)

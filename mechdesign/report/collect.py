@@ -250,7 +250,7 @@ def design_behind(
 
 def promise_of(channel: Channel, name: str = "the channel") -> Notion:
     """The notion that a channel was designed for."""
-    notion = channel.record.promise(channel.sensitive)
+    notion = channel.promise
     if notion is None:
         raise InputError(
             f"{name} does not say which notion it was designed for, so there is no promise to "

@@ -34,10 +34,12 @@ from mechdesign.channel.channel import Channel
 from mechdesign.comparison.run import Comparison
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import about, percent_of
+from mechdesign.judging.figures import Judgement
 from mechdesign.leaks.assessment import Assessment
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import comparing, drawing, plot_lines, plots, releases, terminal
 from mechdesign.report.assessment import assessment_text
+from mechdesign.report.judgement import judgement_text
 from mechdesign.report.pages import laid_out
 from mechdesign.report.sentences import composition_text
 from mechdesign.report.wording import (
@@ -171,6 +173,7 @@ WORDS: Mapping[type[Any], Callable[[Any], str]] = {
     Frequencies: lambda shown: releases.estimate_text(shown, "symbol"),
     JointFrequencies: lambda shown: releases.estimate_text(shown, "symbol", "other"),
     Assessment: assessment_text,
+    Judgement: judgement_text,
     ReleaseCheck: lambda shown: releases.check_text(shown, "the file"),
 }
 """The function that makes the words of each type of result."""
@@ -207,6 +210,8 @@ def columns(shown: Any) -> Mapping[str, Sequence[Any]]:
             return shown.columns()
         case Assessment():
             return _assessment_columns(shown)
+        case Judgement():
+            return _judgement_columns(shown)
         case Frequencies() | JointFrequencies():
             return _frequency_columns(shown)
         case _:
@@ -288,6 +293,25 @@ def _assessment_columns(assessment: Assessment) -> Mapping[str, Sequence[Any]]:
         )
         for heading, value in zip(ASSESSMENT_HEADINGS, row, strict=True):
             table[heading].append(value)
+    return table
+
+
+def _judgement_columns(judgement: Judgement) -> Mapping[str, Sequence[Any]]:
+    """A row for each figure of a judged file."""
+    table: dict[str, list[Any]] = {
+        "part": [],
+        "figure": [],
+        "released": [],
+        "untouched": [],
+        "without": [],
+        "promised": [],
+    }
+    for part in judgement.parts:
+        for figure in part.figures:
+            table["part"].append(part.key)
+            table["figure"].append(figure.key)
+            for name in ("released", "untouched", "without", "promised"):
+                table[name].append(getattr(figure, name))
     return table
 
 

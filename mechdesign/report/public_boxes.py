@@ -32,7 +32,7 @@ def public_box_page(channel: BoxChannel, *, satisfied: bool | None) -> blocks.Do
     fills = channel.fills
     # From here on the table is out of reach, so nothing below can disclose it by mistake.
     channel = channel.public()
-    notion = box_sentences.notion_of(channel)
+    notion = channel.promise
     sensitive = wording.title(channel.sensitive.columns)
     released = wording.titles(channel.columns)
     scope = [*box_sentences.scope_items(channel, notion, None), WITHHELD]

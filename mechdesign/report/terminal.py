@@ -108,7 +108,7 @@ def channel_text(channel: Channel) -> str:
             shares[channel.outputs[output]] = weight / total
         published[name] = shares
     promised = ""
-    notion = channel.record.promise(channel.sensitive)
+    notion = channel.promise
     if notion is not None:
         sentences = [promise_sentence(notion.text, keeps_promise(channel))]
         sentences += relative_sentences(channel)
@@ -251,6 +251,6 @@ def _population_of(channel: Channel) -> PopulationPromise | None:
     if joint is None or not joint.is_counts or joint.sensitive.protects_columns:
         return None
     # Without a notion there is nothing that could hold for the population.
-    if channel.record.promise(channel.sensitive) is None:
+    if channel.promise is None:
         return None
     return population_promise(channel, joint, chosen=set_behind(channel, joint))

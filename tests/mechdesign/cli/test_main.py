@@ -19,6 +19,7 @@ COMMANDS = [
         "design",
         "audit",
         "compose",
+        "judge",
         "export",
         "inspect",
         "apply",

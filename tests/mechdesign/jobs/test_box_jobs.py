@@ -344,3 +344,21 @@ def test_a_public_channel_refuses_rows_of_boxes_without_records(channel, frame):
     lacking = replace(public, parts=(replace(part, channel=fewer),))
     with pytest.raises(md.InputError, match="no record of the table was in the box"):
         sanitise(frame, lacking, insecure_seed=1)
+
+
+def test_folders_named_by_symbols_of_boxed_columns_are_refused(
+    stratified, frame, tmp_path
+):
+    """They would say of their records what the boxes hide; given columns hide nothing."""
+    for column, refused in (("a", True), ("k", False)):
+        for name, part in frame.groupby(column):
+            folder = tmp_path / column / f"part={name * 2 if refused else name}"
+            folder.mkdir(parents=True)
+            part.to_csv(folder / "x.csv", index=False)
+    doubled = [replace(stratified.columns[0], symbols=tuple((2 * n,) for n in "vwxyz"))]
+    channel = replace(stratified, columns=(*doubled, *stratified.columns[1:]))
+    options = {"ledger": tmp_path / "ledger", "keep_order": True}
+    with pytest.raises(md.InputError, match=r"is a symbol of the column 'a'"):
+        sanitise_path(channel, tmp_path / "a", tmp_path / "out", **options)
+    done = sanitise_path(stratified, tmp_path / "k", tmp_path / "out", **options)
+    assert done.records == SIZE

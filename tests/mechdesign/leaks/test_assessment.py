@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.core.errors import InputError
-from mechdesign.leaks import assessment, row_guess
+from mechdesign.leaks import assessment, learners
 from mechdesign.leaks.assessment import assess, every_symbol_sampled
 
 ROWS = st.lists(
@@ -55,7 +55,7 @@ def test_figures_are_those_of_plain_counting(rows):
     frame = pd.DataFrame(rows, columns=["a", "b", "s"])
     with pytest.MonkeyPatch.context() as patch:
         # Boosting takes long, and its guess is not compared here.
-        patch.setattr(row_guess, "find_spec", lambda name: None)
+        patch.setattr(learners, "find_spec", lambda name: None)
         assessment = assess(frame, sensitive="s")
     by_name = {column.name: column.disclosure for column in assessment.columns}
     together = [f"{a}{b}" for a, b, _ in rows]
@@ -106,7 +106,7 @@ def test_a_telling_column_comes_first_and_an_identifier_is_left_out_of_rows():
 
 
 def test_without_scikit_learn_the_guess_is_naive_bayes(monkeypatch):
-    monkeypatch.setattr(row_guess, "find_spec", lambda name: None)
+    monkeypatch.setattr(learners, "find_spec", lambda name: None)
     assessment = assess(people(), sensitive="health")
     assert assessment.guess.model == "naive Bayes"
     assert assessment.guess.right > assessment.guess.right_without + 0.1

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mechdesign.leaks import row_guess
+from mechdesign.leaks import learners
 from mechdesign.leaks.coded_table import CodedColumn
+from mechdesign.leaks.learners import MOST_COLUMNS
 from mechdesign.leaks.left_out import PRIOR, scores_left_out
-from mechdesign.leaks.row_guess import MOST_COLUMNS, guess_from_rows
+from mechdesign.leaks.row_guess import guess_from_rows
 
 
 def test_boosting_uses_one_thread(monkeypatch):
@@ -52,7 +53,7 @@ def wide_table(records, columns, seed=3):
 def model(request, monkeypatch):
     """Each of the two models, whether scikit-learn is there or not."""
     if request.param == "naive Bayes":
-        monkeypatch.setattr(row_guess, "find_spec", lambda _: None)
+        monkeypatch.setattr(learners, "find_spec", lambda _: None)
     else:
         pytest.importorskip("sklearn")
     return request.param
@@ -116,7 +117,7 @@ def test_a_symbol_of_one_record_and_more_symbols_than_boosting_takes(
 ):
     """From 10,000 records on boosting puts some of every symbol aside: one record does not do."""
     pytest.importorskip("sklearn.ensemble")
-    monkeypatch.setattr(row_guess, "MOST_SYMBOLS", most)
+    monkeypatch.setattr(learners, "MOST_SYMBOLS", most)
     records = 13_000
     column = CodedColumn("x", (np.arange(records) % 3).astype(np.int32), tuple("abc"))
     # The first symbol has all records but four, so that boosting soon stops.

@@ -1,0 +1,167 @@
+"""k-anonymity, l-diversity, t-closeness and beta-likeness of a released file, as reviewers compute
+them, and what they read wrongly in a file whose cells were changed at random.
+
+All four look at groups of released rows that are equal in some columns. They suppose that a row in
+such a group is the true row of its person. Where cells were changed, a group of one is most often
+somebody else's true row, or nobody's; `own_alone` counts how often it is the person's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechdesign.core.wording import listed
+from mechdesign.judging.figures import NUMBER, WHOLE, Figure, Part
+from mechdesign.judging.nearest import combined
+from mechdesign.judging.together import Files
+
+SMALL = 5
+"""Groups of fewer records are called small, as most rules for published tables do."""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups of equal released rows.
+
+    Attributes
+    ----------
+    k : int
+        Rows of the smallest group.
+    diversity : int or None
+        The smallest number of secrets in a group (distinct l-diversity).
+    closeness : float or None
+        The largest total variation distance between the secrets of a group and of all (t, with
+        equal distances).
+    likeness : float or None
+        The largest relative gain P(s | group) / P(s) - 1 (basic beta-likeness).
+    alone, small : float
+        Shares of the rows in groups of one, and of fewer than `SMALL`.
+    own, own_alone : float or None
+        The share of the rows that have the true cells of their person, of all and of those in
+        groups of one; None where it is not known whose they are, or there are no such groups.
+    """
+
+    k: int
+    diversity: int | None
+    closeness: float | None
+    likeness: float | None
+    alone: float
+    small: float
+    own: float | None
+    own_alone: float | None
+
+
+def groups_of(files: Files, places: Sequence[int]) -> Groups:
+    """The groups of the rows that are equal in these columns."""
+    columns = [files.columns[place] for place in places]
+    group = combined([column.released.codes for column in columns])
+    sizes = np.bincount(group)
+    secret = files.released_secret
+    if secret is None and files.is_linked:
+        secret = files.secret.codes[files.owner]
+    diversity = closeness = likeness = None
+    if secret is not None:
+        _, codes = np.unique(secret, return_inverse=True)
+        symbols = int(codes.max()) + 1
+        table = np.bincount(group * symbols + codes, minlength=len(sizes) * symbols)
+        table = table.reshape(len(sizes), symbols)
+        overall = np.bincount(codes) / len(codes)
+        shares = table / sizes[:, None]
+        diversity = int(np.count_nonzero(table, axis=1).min())
+        closeness = float(np.abs(shares - overall).sum(axis=1).max() / 2)
+        likeness = float((shares / overall).max() - 1)
+    alone = sizes[group] == 1
+    own = own_alone = None
+    if files.is_linked:
+        fits = np.ones(len(group), bool)
+        for column in columns:
+            truth = column.original.codes[files.owner]
+            chances = column.spread[column.released.codes, truth]
+            fits &= np.asarray(chances).reshape(-1) > 0
+        own = float(fits.mean())
+        if alone.any():
+            own_alone = float(fits[alone].mean())
+    return Groups(
+        k=int(sizes.min()),
+        diversity=diversity,
+        closeness=closeness,
+        likeness=likeness,
+        alone=float(alone.mean()),
+        small=float((sizes[group] < SMALL).mean()),
+        own=own,
+        own_alone=own_alone,
+    )
+
+
+def groups_part(files: Files, untouched: Files, places: Sequence[int]) -> Part:
+    """The four figures, and how to read them."""
+    here = groups_of(files, places)
+    there = groups_of(untouched, places)
+    figures = [
+        Figure("k", "k: rows of the smallest group", here.k, there.k, unit=WHOLE),
+        Figure(
+            "l",
+            "l: secrets in the least diverse group",
+            here.diversity,
+            there.diversity,
+            unit=WHOLE,
+        ),
+        Figure(
+            "t",
+            "t: largest distance of a group's secrets",
+            here.closeness,
+            there.closeness,
+            unit=NUMBER,
+        ),
+        Figure(
+            "beta",
+            "beta: largest relative gain of a secret",
+            here.likeness,
+            there.likeness,
+            unit=NUMBER,
+        ),
+        Figure("alone", "rows in groups of one", here.alone, there.alone),
+        Figure("small", f"rows in groups below {SMALL}", here.small, there.small),
+    ]
+    notes = [f"Groups are equal in {listed([files.columns[p].name for p in places])}."]
+    if here.own is not None:
+        figures.append(
+            Figure(
+                "own", "rows with the true cells of their person", here.own, there.own
+            )
+        )
+        if here.own_alone is not None:
+            figures.append(
+                Figure(
+                    "own_alone",
+                    "of the rows in groups of one",
+                    here.own_alone,
+                    there.own_alone,
+                )
+            )
+        if here.own < 1:
+            notes.append(
+                f"{100 * (1 - here.own):.0f} % of the rows have other cells than their person, so "
+                "groups mix people who are not alike, and in a small group the share of a secret "
+                "is an accident: in a group of one it is 0 or 1 whatever is promised. l, t and "
+                "beta read these accidents as knowledge."
+            )
+    return Part(
+        key="groups",
+        title="k, l, t and beta: groups of equal rows",
+        means=(
+            "Reviewers put equal released rows into groups, and count rows and secrets in each. "
+            "The figures are right for files whose cells are true or made more general."
+        ),
+        not_meant=(
+            "Where cells were changed at random, a group is not a group of people: who looks for a "
+            "person by true cells finds the row of somebody else, or none. Neither does k = 1 then "
+            "say that the file is unprotected, nor would a large k protect a secret that all of a "
+            "group share."
+        ),
+        figures=tuple(figures),
+        notes=tuple(notes),
+    )

@@ -1,0 +1,297 @@
+"""`judge`: a released file of any tool against its original.
+
+The attacks and comparisons are modules of this package. Each makes one `Part`, for the released
+file and for the untouched one, by the same code: the untouched file is a release that changed
+nothing (`untouched_files`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mechdesign.auditing.stated import promise_stated, refuse_broken
+from mechdesign.channel.box_channel import BoxChannel
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.loading import load
+from mechdesign.core.errors import InputError
+from mechdesign.core.wording import quoted
+from mechdesign.formats.text_options import TextOptions
+from mechdesign.judging.analysts import analysts_part
+from mechdesign.judging.figures import Judgement, Part
+from mechdesign.judging.groups import groups_part
+from mechdesign.judging.known_cells import (
+    cells_part,
+    inference_part,
+    known_by_default,
+    linkability_part,
+)
+from mechdesign.judging.models import models_part
+from mechdesign.judging.nearest import DistinctRows, targets_of
+from mechdesign.judging.observers import (
+    belief_bounds,
+    check_channel,
+    whole_file_part,
+)
+from mechdesign.judging.own_row import Bounds, Halves, Rows, own_row_part
+from mechdesign.judging.singling_out import singling_out_part
+from mechdesign.judging.together import (
+    POSITION,
+    Files,
+    SharedColumn,
+    read_files,
+)
+
+FEWEST_RECORDS = 40
+"""Shorter files say nothing: half of them is learnt from, and a twentieth is the surest."""
+
+
+def judge(
+    released: Any,
+    *,
+    original: Any,
+    sensitive: str | Sequence[str],
+    channel: Channel | BoxChannel | str | Path | None = None,
+    known: str | Sequence[str] | None = None,
+    learn: str | Sequence[str] | None = None,
+    identity: str | Sequence[str] | None = None,
+    shuffled: bool = False,
+    text: TextOptions | None = None,
+    seed: int = 0,
+    progress: Callable[[str], None] | None = None,
+) -> Judgement:
+    """Judge a released file: attacks on it, groups of equal rows, what analysts and models read.
+
+    Parameters
+    ----------
+    released, original : path, or a pandas, polars or pyarrow table
+        The release, and the records behind it with the secret.
+    sensitive : str or sequence of str
+        The column(s) that the release is to protect; several are crossed.
+    channel : Channel or path, optional
+        What released the file: its promise is then set beside the measured figures, and the
+        observer of the whole file is tried.
+    known : str or sequence of str, optional
+        The columns that outsiders know of a person.
+    learn : str or sequence of str, optional
+        The columns that models are to predict; by default the first ones.
+    identity : str or sequence of str, optional
+        Columns of both files that tell records apart. Without them files of the same number of
+        records whose rows agree far more often than by chance are taken to be in one order.
+    shuffled : bool
+        Do not link rows by their place.
+    text : TextOptions, optional
+        How CSV files are written.
+    seed : int
+        Of halves, samples and claims: the same seed gives the same figures.
+    progress : callable, optional
+        Called with the name of each part before it starts.
+
+    Raises
+    ------
+    InputError
+        If the files share no column, a column is missing, or the channel is of another release.
+    NotPrivate
+        If the channel breaks its promise on its own table.
+    """
+    tell = progress or (lambda name: None)
+    tell("reading both files")
+    if identity is not None and shuffled:
+        raise InputError(
+            "identity links the rows, and shuffled forbids it: give one of them"
+        )
+    files = read_files(
+        released,
+        original,
+        sensitive=sensitive,
+        identity=identity,
+        shuffled=shuffled,
+        text=text,
+    )
+    if min(files.records, files.released_records) < FEWEST_RECORDS:
+        raise InputError(
+            f"there must be at least {FEWEST_RECORDS} records in both files; of fewer nothing can "
+            "be measured"
+        )
+    shares = _shares(files)
+    opened, promise, bounds = _promised(channel, files)
+    untouched = untouched_files(files)
+    halves = Halves.of(files.records, seed)
+    rows = DistinctRows.of(files.columns)
+    untouched_rows = DistinctRows.of(untouched.columns)
+    larger = rows if len(rows) > len(untouched_rows) else untouched_rows
+    targets = targets_of(files, larger, seed)
+    learnt = Rows(files.columns, len(files.secret.symbols))
+    known_places = None if known is None else files.places(_names(known))
+    cells = known_by_default(files) if known_places is None else known_places
+    grouped = list(range(len(files.columns))) if known_places is None else known_places
+    learn_places = None if learn is None else files.places(_names(learn))
+
+    parts: list[Part] = []
+    tell("the secret from a person's own row")
+    parts.append(own_row_part(files, learnt, halves, shares, bounds))
+    tell("an observer of the whole file")
+    parts.append(whole_file_part(files, opened, shares, bounds))
+    tell("the secret from known cells")
+    parts.append(
+        cells_part(
+            files,
+            untouched,
+            learnt,
+            halves,
+            rows,
+            untouched_rows,
+            targets,
+            cells,
+            shares,
+        )
+    )
+    tell("singling out")
+    parts.append(singling_out_part(files, untouched, seed))
+    tell("linkability")
+    parts.append(
+        linkability_part(files, untouched, rows, untouched_rows, targets, known_places)
+    )
+    tell("inference")
+    parts.append(inference_part(files, untouched, rows, untouched_rows, targets))
+    tell("groups of equal rows")
+    parts.append(groups_part(files, untouched, grouped))
+    tell("what analysts read")
+    parts.append(analysts_part(files))
+    tell("what models learn")
+    parts.append(models_part(files, halves, learn_places))
+    return Judgement(
+        records=files.records,
+        released_records=files.released_records,
+        sensitive=files.secret.names,
+        shares=shares,
+        columns=tuple(column.name for column in files.columns),
+        unjudged=files.unjudged,
+        linked=files.linked,
+        agreement=_agreement(files),
+        secret_released=files.released_secret is not None,
+        learner=learnt.read.model,
+        promise=promise,
+        parts=tuple(parts),
+        seed=seed,
+    )
+
+
+def untouched_files(files: Files) -> Files:
+    """The original as a release of itself; it has the secret beside the rows if the released file
+    has it.
+    """
+    columns: list[SharedColumn] = []
+    for column in files.columns:
+        own = [np.array([value]) for value in range(len(column.original.values))]
+        columns.append(replace(column, released=column.original, covers=own))
+    secret = None if files.released_secret is None else files.secret.codes
+    return Files(
+        columns=tuple(columns),
+        unjudged=(),
+        secret=files.secret,
+        released_secret=secret,
+        released_records=files.records,
+        linked=POSITION,
+        owner=np.arange(files.records),
+    )
+
+
+def _names(names: str | Sequence[str]) -> list[str]:
+    """Names of columns: a text is split at its commas."""
+    if isinstance(names, str):
+        return [name.strip() for name in names.split(",")]
+    return list(names)
+
+
+def _shares(files: Files) -> dict[str, float]:
+    """The share of every secret."""
+    counts = np.bincount(files.secret.codes, minlength=len(files.secret.symbols))
+    return dict(
+        zip(files.secret.symbols, (counts / files.records).tolist(), strict=True)
+    )
+
+
+def _agreement(files: Files) -> float:
+    """The share of cells that are as in the original."""
+    if not files.is_linked:
+        return 0.0
+    same = 0.0
+    for column in files.columns:
+        values = column.released.codes
+        truth = column.original.codes[files.owner]
+        place_of = {value: at for at, value in enumerate(column.original.values)}
+        own = np.array([place_of.get(value, -1) for value in column.released.values])
+        same += float((own[values] == truth).mean())
+    return same / len(files.columns)
+
+
+def _promised(
+    channel: Any, files: Files
+) -> tuple[Channel | None, tuple[str, ...], Bounds]:
+    """The channel, what it promises in words, and its bounds on beliefs in each secret."""
+    if channel is None:
+        return None, (), {}
+    opened = load(channel) if isinstance(channel, (str, Path)) else channel
+    if isinstance(opened, BoxChannel):
+        raise InputError(
+            "a channel of boxes promises for a population, not for this file: leave the channel "
+            "out, and audit it by itself"
+        )
+    if not isinstance(opened, Channel):
+        raise InputError(
+            f"channel must be a channel or the path of its file, not {type(opened).__name__}"
+        )
+    check_channel(opened, files)
+    proven = refuse_broken(opened)
+    notion = promise_stated(opened)
+    if notion is None:
+        return opened, ("The channel states no promise.",), {}
+    sentences = [f"The channel promises {notion.text}."]
+    bounds = belief_bounds(opened) if proven else {}
+    if not proven:
+        sentences.append(
+            "It has no table, so the promise was not verified here: audit it with the table."
+        )
+    elif not _is_its_table(opened, files):
+        bounds = {}
+        sentences.append(
+            "It keeps that, verified in exact arithmetic, for the table that it was designed for. "
+            "The original is another one, so no figure here is bounded by it."
+        )
+    else:
+        sentences.append(
+            "It keeps that for this table, verified in exact arithmetic on its integers."
+        )
+    for symbol, (low, high) in list(bounds.items())[:MOST_SENTENCES]:
+        sentences.append(
+            f"Whoever points at released rows by any rule is right about {quoted(symbol)} for "
+            f"{_tenths(low, math.floor)} to {_tenths(high, math.ceil)} % of the people they belong "
+            "to in the mean, however much he has learnt elsewhere."
+        )
+    return opened, tuple(sentences), bounds
+
+
+def _tenths(share: float, rounding: Callable[[float], int]) -> str:
+    """A bound in percent with one decimal, rounded so that it claims less."""
+    return f"{rounding(1000 * share) / 10:.1f}"
+
+
+MOST_SENTENCES = 5
+"""Secrets whose bounds are said; all are in the figures."""
+
+
+def _is_its_table(channel: Channel, files: Files) -> bool:
+    """Whether the original has the records and secrets of the channel's table."""
+    joint = channel.joint
+    if joint is None or joint.total != files.records:
+        return False
+    counts = np.bincount(files.secret.codes, minlength=len(files.secret.symbols))
+    of_symbol = dict(zip(files.secret.symbols, counts.tolist(), strict=True))
+    own = dict(zip(joint.sensitive.names, joint.sensitive_counts, strict=True))
+    return of_symbol == own

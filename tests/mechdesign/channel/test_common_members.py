@@ -1,0 +1,138 @@
+"""Channels of columns and of boxes answer the same questions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mechdesign as md
+from mechdesign.auditing.stated import has_table, keeps_promise, refuse_broken
+from mechdesign.channel.record import ChannelRecord
+from mechdesign.release.box_drawing import box_channel_digest
+from mechdesign.release.drawing import channel_digest
+
+NOTION = md.LIP(0.3)
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(7)
+    a = rng.integers(0, 5, 3000)
+    s = rng.random(3000) < 0.2 + 0.1 * a
+    return pd.DataFrame(
+        {
+            "s": np.where(s, "yes", "no"),
+            "k": np.array(list("uv"))[rng.integers(0, 2, 3000)],
+            "a": np.array(list("vwxyz"))[a],
+            "b": np.array(list("lmn"))[rng.integers(0, 3, 3000)],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def column(frame):
+    return md.design(frame, NOTION, sensitive="s", useful="a").channel
+
+
+@pytest.fixture(scope="module")
+def boxes(frame):
+    return md.design(
+        frame,
+        NOTION,
+        sensitive="s",
+        release=["a", "b"],
+        given=["k"],
+        promise="relative",
+        confidence=0.9,
+        cells=4,
+        slice_seed=3,
+        time_limit=600.0,
+    ).channel
+
+
+def broken(channel):
+    """The channel that releases every input as it is."""
+    size = len(channel.useful)
+    rows = tuple(tuple(int(x == y) for y in range(size)) for x in range(size))
+    names = channel.useful.names
+    return replace(channel, outputs=names, rows=rows, denominator=1, totals=None)
+
+
+def with_part(boxes, place, channel):
+    parts = list(boxes.parts)
+    parts[place] = replace(parts[place], channel=channel)
+    return replace(boxes, parts=tuple(parts))
+
+
+def test_a_channel_of_a_column_is_its_only_channel(column):
+    assert column.channels == (column,)
+    assert column.single() is column
+    assert column.hidden == (column.useful,)
+    assert column.digest == channel_digest(column)
+    assert column.provenance is column.record.provenance
+    assert (column.given_columns, column.randomised_columns) == ((), ("a",))
+
+
+def test_given_columns_of_rows_are_not_randomised(frame):
+    options = {"given": ["k"], "promise": "relative"}
+    rows = md.design(frame, NOTION, sensitive="s", release=["b"], **options)
+    channel = rows.channel
+    assert (channel.given_columns, channel.randomised_columns) == (("k",), ("b",))
+
+
+def test_a_channel_of_boxes_has_one_for_each_stratum(boxes):
+    assert boxes.channels == tuple(part.channel for part in boxes.parts)
+    assert len(boxes.channels) == 2
+    assert boxes.hidden == boxes.columns
+    assert boxes.digest == box_channel_digest(boxes)
+    assert (boxes.given_columns, boxes.randomised_columns) == (("k",), ("a", "b"))
+
+
+def test_all_parts_of_boxes_promise_what_was_asked(column, boxes):
+    assert column.promise == boxes.promise == NOTION
+    silent = tuple(replace(part, channel=None) for part in boxes.parts)
+    assert replace(boxes, parts=silent).promise is None
+    assert keeps_promise(replace(boxes, parts=silent)) is True
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_part_without_a_promise_is_refused(boxes, place):
+    channel = boxes.channels[place]
+    record = ChannelRecord(confidence=channel.record.confidence)
+    with pytest.raises(md.InputError, match="the channel of a part promises nothing"):
+        with_part(boxes, place, channel.with_record(record))
+
+
+@pytest.mark.parametrize("kind", ["column", "boxes"])
+def test_the_table_of_a_channel_proves_its_promise(kind, request):
+    channel = request.getfixturevalue(kind)
+    assert has_table(channel)
+    assert keeps_promise(channel) is True
+    assert refuse_broken(channel)
+    assert not has_table(channel.public())
+    assert keeps_promise(channel.public()) is None
+    assert not refuse_broken(channel.public())
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_one_broken_part_breaks_the_promise_of_boxes(boxes, place):
+    forged = with_part(boxes, place, broken(boxes.channels[place]))
+    assert keeps_promise(forged) is False
+    assert keeps_promise(forged) is md.audit(forged).satisfied
+    with pytest.raises(md.NotPrivate, match=r"the channel breaks its promise lip"):
+        refuse_broken(forged)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_parts_are_judged_by_the_promise_of_the_whole(boxes, place):
+    """A weaker promise of one part alone proves nothing of the others."""
+    weak = boxes.channels[place].with_record(
+        replace(boxes.channels[place].record, notion={"name": "lip", "epsilon": 40.0})
+    )
+    forged = with_part(boxes, place, broken(weak))
+    assert keeps_promise(forged) is md.audit(forged).satisfied
+    if place == 1:
+        assert keeps_promise(forged) is False

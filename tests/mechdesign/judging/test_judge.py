@@ -1,0 +1,409 @@
+"""`judge`: figures against plain counting, releases whose truth is known, refusals, the command."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import mechdesign as md
+from mechdesign.core.errors import InputError
+from mechdesign.judging.analysts import column_variation, impossible_share, regression
+from mechdesign.judging.groups import groups_of
+from mechdesign.judging.judge import untouched_files
+from mechdesign.judging.known_cells import guess_scores, inferences
+from mechdesign.judging.nearest import DistinctRows, distances, nearest, votes
+from mechdesign.judging.observers import drawn_by
+from mechdesign.judging.together import read_files
+from mechdesign.leaks import learners
+from tests.oracles import judged_files as oracle
+
+ROWS = st.lists(
+    st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), st.sampled_from("st")),
+    min_size=4,
+    max_size=30,
+).filter(lambda rows: len({row[2] for row in rows}) > 1)
+
+
+@pytest.fixture(autouse=True)
+def _naive_bayes(monkeypatch):
+    """Boosting takes long, and its strength is not the matter here."""
+    monkeypatch.setattr(learners, "find_spec", lambda name: None)
+
+
+def people(records=600, seed=1):
+    """A condition that the job tells much about, and the sex nothing."""
+    chance = np.random.default_rng(seed)
+    job = chance.choice(list("abcdef"), records)
+    ill = chance.random(records) < np.where(job < "c", 0.6, 0.15)
+    return pd.DataFrame(
+        {
+            "job": job,
+            "sex": chance.choice(["f", "m"], records),
+            "age": chance.integers(18, 80, records).astype(str),
+            "ill": np.where(ill, "yes", "no"),
+        }
+    )
+
+
+def blind(table, seed=2):
+    """Each column shuffled by itself: nothing is left of any row."""
+    chance = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            name: chance.permutation(table[name].to_numpy())
+            for name in table.columns
+            if name != "ill"
+        }
+    )
+
+
+def files_of(released, original, **options):
+    arguments = {"sensitive": "ill", "identity": None, "shuffled": False, "text": None}
+    return read_files(released, original, **(arguments | options))
+
+
+def test_the_untouched_file_is_as_bad_as_itself():
+    """Every figure of the original as a release is the figure of the untouched file."""
+    table = people()
+    judgement = md.judge(table.drop(columns="ill"), original=table, sensitive="ill")
+    assert judgement.linked == "position"
+    assert judgement.agreement == 1.0
+    for part in judgement.parts:
+        for figure in part.figures:
+            if figure.untouched is not None and not figure.key.startswith("half"):
+                assert figure.released == pytest.approx(figure.untouched), figure.key
+    assert judgement.figure("own_row", "other_data_surest_5_yes").released > 0.5
+    assert judgement.figure("groups", "own").released == 1.0
+
+
+def test_a_blind_file_tells_nothing_and_spoils_everything():
+    table = people(2_000)
+    judgement = md.judge(blind(table), original=table, sensitive="ill", identity=None)
+    assert judgement.linked == "no"
+    own = judgement.part("own_row")
+    assert all(figure.released is None for figure in own.figures)
+    assert "--identity COL links them" in own.notes[0]
+    assert judgement.figure("analysts", "column_variation").released == pytest.approx(0)
+    area = judgement.figure("models", "area_job")
+    assert abs(area.released - 0.5) < 0.06
+
+
+def test_a_linked_blind_file_is_as_good_as_no_file():
+    table = people(3_000).assign(id=lambda t: [f"p{k}" for k in range(len(t))])
+    released = blind(table.drop(columns="id")).assign(id=table["id"])
+    judgement = md.judge(released, original=table, sensitive="ill", identity="id")
+    assert judgement.linked == "identity"
+    assert "id" not in judgement.columns
+    figure = judgement.figure("own_row", "other_data_area")
+    assert abs(figure.released - 0.5) < 0.05
+    assert figure.untouched > 0.65
+    surest = judgement.figure("own_row", "other_data_surest_5_yes")
+    assert abs(surest.released - surest.without) < 0.15
+
+
+def test_rows_are_linked_by_their_identifier_in_any_order():
+    table = people().assign(id=lambda t: [f"p{k}" for k in range(len(t))])
+    released = table.drop(columns="ill").sample(frac=1, random_state=3)
+    judgement = md.judge(released, original=table, sensitive="ill", identity="id")
+    assert judgement.agreement == 1.0
+    assert judgement.figure("groups", "own").released == 1.0
+
+
+def test_shuffled_files_are_not_linked():
+    table = people()
+    released = table.drop(columns="ill")
+    files = files_of(released.sample(frac=1, random_state=1), table)
+    assert files.linked == "no"
+    assert files_of(released, table).linked == "position"
+    assert files_of(released, table, shuffled=True).linked == "no"
+
+
+def test_the_promise_is_about_the_observer_who_is_measured():
+    table = people(2_000)[["job", "sex", "ill"]]
+    design = md.design(
+        table, md.LIP(0.4), sensitive="ill", release=["job", "sex"], time_limit=10
+    )
+    released = design.channel.apply(table)
+    judgement = md.judge(
+        released, original=table, sensitive="ill", channel=design.channel
+    )
+    assert "verified in exact arithmetic" in judgement.promise[1]
+    surest = judgement.figure("own_row", "other_data_surest_5_yes")
+    share = judgement.shares["yes"]
+    assert share < surest.promised <= share * np.exp(0.4) + 1e-9
+    assert surest.released < surest.promised + 0.15
+    whole = judgement.figure("whole_file", "file_5_yes")
+    assert whole.promised == surest.promised
+    assert "no more than one row does" in judgement.part("whole_file").notes[0]
+    assert judgement.figure("analysts", "impossible").released == 0.0
+
+
+def test_independent_draws_have_no_bound_for_readers_of_the_whole_file():
+    table = people(2_000)[["job", "sex", "ill"]]
+    design = md.design(
+        table, md.LIP(0.4), sensitive="ill", release=["job", "sex"], time_limit=10
+    )
+    released = design.channel.apply(table, draws="independent")
+    files = files_of(released, table)
+    drawn = drawn_by(design.channel, files)
+    assert not drawn.fixed
+    judgement = md.judge(
+        released, original=table, sensitive="ill", channel=design.channel
+    )
+    whole = judgement.part("whole_file")
+    assert whole.figure("file_5_yes").promised is None
+    assert whole.figure("row_5_yes").promised is not None
+    assert "each row was drawn by itself" in whole.notes[0]
+
+
+def test_another_table_bounds_nothing():
+    table = people(400)[["job", "ill"]]
+    design = md.design(table, md.LIP(0.5), sensitive="ill", release="job")
+    other = people(400, seed=7)[["job", "ill"]]
+    judgement = md.judge(
+        design.channel.apply(other[["job"]]),
+        original=other,
+        sensitive="ill",
+        channel=design.channel,
+    )
+    assert "The original is another one" in judgement.promise[1]
+    assert judgement.figure("own_row", "other_data_surest_5_yes").promised is None
+
+
+@given(ROWS)
+def test_groups_are_those_of_plain_counting(rows):
+    table = pd.DataFrame(rows, columns=["a", "b", "ill"])
+    files = files_of(table[["a", "b"]], table)
+    found = groups_of(untouched_files(files), [0, 1])
+    k, diversity, closeness, likeness = oracle.groups(
+        [row[:2] for row in rows], [row[2] for row in rows]
+    )
+    assert (found.k, found.diversity) == (k, diversity)
+    assert found.closeness == pytest.approx(closeness)
+    assert found.likeness == pytest.approx(likeness)
+
+
+def test_a_group_of_one_may_be_somebody_else():
+    """Two unique rows are exchanged: each is alone, and neither is its person's."""
+    table = pd.DataFrame({"a": ["x", "x", "y", "z"], "ill": ["s", "t", "s", "t"]})
+    released = pd.DataFrame({"id": list("1234"), "a": ["x", "x", "z", "y"]})
+    table = table.assign(id=list("1234"))
+    found = groups_of(files_of(released, table, identity="id"), [0])
+    assert found.k == 1
+    assert found.alone == 0.5
+    assert found.own_alone == 0.0
+    assert found.own == 0.5
+
+
+@given(ROWS, st.integers(0, 2**32 - 1))
+@settings(deadline=None)
+def test_nearest_rows_vote_as_by_plain_counting(rows, seed):
+    """Of names: the votes for a cell are those of the rows with fewest other cells."""
+    table = pd.DataFrame(rows, columns=["a", "b", "ill"])
+    shuffled = table[["a", "b"]].sample(frac=1, random_state=seed % 1000)
+    files = files_of(shuffled, table, shuffled=True)
+    distinct = DistinctRows.of(files.columns)
+    targets = np.arange(len(rows))
+    released = list(shuffled.itertuples(index=False, name=None))
+    for place in (0, 1):
+        other = files.columns[1 - place]
+        far = distances(other, targets, distinct.codes[1 - place])
+        column = files.columns[place]
+        found = votes(
+            nearest(far),
+            distinct.counts,
+            distinct.codes[place],
+            len(column.released.values),
+        )
+        for record in targets:
+            wanted = oracle.guesses(released, rows[record][:2], place)
+            got = dict(zip(column.released.values, found[record], strict=True))
+            assert {v: n for v, n in got.items() if n} == dict(wanted)
+
+
+def test_inference_without_the_own_row_is_what_others_tell():
+    """Two people share `a` and `b`, and differ in `c`: the other one misleads."""
+    table = pd.DataFrame(
+        {
+            "a": [f"v{k // 2}" for k in range(40)],
+            "b": ["x"] * 20 + ["y"] * 20,
+            "c": ["u", "w"] * 20,
+            "ill": ["s", "t"] * 20,
+        }
+    )
+    files = files_of(table.drop(columns="ill"), table)
+    found = inferences(files, DistinctRows.of(files.columns), np.arange(40))
+    assert found[0].with_row < 0.2
+    assert found[1].with_row == 1.0
+    # With both rows the guess is a tie, and right for one of two.
+    assert found[2].with_row == 0.5
+    assert found[2].without_own == 0.0
+
+
+def test_a_close_number_is_right_and_a_range_is_shared():
+    table = pd.DataFrame({"age": ["20", "21", "40"] * 5, "ill": ["s", "t", "s"] * 5})
+    released = pd.DataFrame({"age": ["20-39", "21", "40"] * 5})
+    files = files_of(released, table)
+    column = files.columns[0]
+    guess = np.array([column.released.values.index("20-39")] * 2)
+    # Half of the range is right for 20; its middle is 20.5, within 5 % of both.
+    assert guess_scores(column, guess, np.array([0, 2])).tolist() == [1.0, 0.0]
+    exact = np.array([column.released.values.index("21")])
+    assert guess_scores(column, exact, np.array([0])).tolist() == [1.0]
+
+
+@given(ROWS, ROWS)
+def test_column_variation_is_that_of_plain_counting(rows, others):
+    table = pd.DataFrame(rows, columns=["a", "b", "ill"])
+    released = pd.DataFrame(others, columns=["a", "b", "ill"])[["a", "b"]]
+    files = files_of(released, table, shuffled=True)
+    for place, name in enumerate(["a", "b"]):
+        wanted = oracle.variation(list(table[name]), list(released[name]))
+        assert column_variation(files, files.columns[place]) == pytest.approx(wanted)
+    seen = {row[:2] for row in rows}
+    missing = np.mean([row[:2] not in seen for row in others])
+    assert impossible_share(files) == pytest.approx(missing)
+
+
+def test_a_regression_is_off_by_standard_errors():
+    """Of two halves of one population the coefficients differ by about sqrt(2) errors."""
+    chance = np.random.default_rng(5)
+    size = 4_000
+    job = chance.choice(["a", "b", "c"], size)
+    age = chance.integers(20, 60, size)
+    hours = np.round(30 + 0.2 * age + 3 * (job == "b") + chance.normal(0, 5, size), 1)
+    table = pd.DataFrame(
+        {
+            "job": job,
+            "age": age.astype(str),
+            "hours": hours.astype(str),
+            "ill": chance.choice(["s", "t"], size),
+        }
+    )
+    half = table.iloc[: size // 2]
+    rest = table.iloc[size // 2 :].drop(columns="ill")
+    found = regression(files_of(rest, half))
+    assert found.outcome == "hours"
+    assert found.coefficients == 3
+    assert 0.1 < found.rms < 4
+    spoiled = rest.assign(job=chance.permutation(rest["job"].to_numpy()))
+    assert regression(files_of(spoiled, half)).worst > 8
+
+
+def test_ranges_are_read_as_ranges():
+    table = people(1_000)
+    decade = table["age"].astype(int) // 10 * 10
+    released = table.drop(columns="ill").assign(
+        age=[f"{low}-{low + 9}" for low in decade]
+    )
+    judgement = md.judge(released, original=table, sensitive="ill")
+    assert judgement.linked == "position"
+    assert judgement.figure("groups", "own").released == 1.0
+    assert judgement.figure("analysts", "impossible").released == 0.0
+    # Spread evenly, ten ages keep about the frequencies of the table.
+    assert judgement.figure("analysts", "column_variation").released < 0.15
+    inference = judgement.figure("inference", "right_age")
+    assert inference.released < inference.untouched
+
+
+def test_a_secret_in_the_file_is_read_there():
+    table = people(1_000)
+    judgement = md.judge(table, original=table, sensitive="ill")
+    assert judgement.secret_released
+    assert judgement.figure("own_row", "beside").released == 1.0
+    cells = judgement.part("known_cells")
+    assert "'job', 'sex', 'age'" in cells.means
+    assert cells.figure("cells_surest_5_yes").released > 0.8
+
+
+def test_the_same_seed_gives_the_same_figures():
+    table = people(500)
+    released = table.drop(columns="ill").assign(job=blind(table)["job"])
+    first = md.judge(released, original=table, sensitive="ill", seed=4)
+    again = md.judge(released, original=table, sensitive="ill", seed=4)
+    other = md.judge(released, original=table, sensitive="ill", seed=5)
+    assert first == again
+    assert first.parts != other.parts
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        (lambda t: t[["job"]].rename(columns={"job": "work"}), {}, "share no column"),
+        (lambda t: t, {"sensitive": "illness"}, "illness"),
+        (lambda t: t.head(0), {}, "released file has no records"),
+        (lambda t: t.head(20), {}, "at least 40 records in both files"),
+        (lambda t: t, {"known": "height"}, "no column 'height'"),
+        (lambda t: t, {"identity": "job"}, "repeats in the original"),
+        (lambda t: t, {"identity": "job", "shuffled": True}, "give one of them"),
+        (lambda t: t, {"channel": 3}, "not int"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused(change, options, message):
+    table = people(100)
+    arguments = {"original": table, "sensitive": "ill"} | options
+    with pytest.raises(InputError, match=message):
+        md.judge(change(table.drop(columns="ill")), **arguments)
+
+
+def test_a_channel_of_another_release_is_refused():
+    table = people(200)[["job", "sex", "ill"]]
+    channel = md.design(table, md.LIP(0.5), sensitive="ill", release="job").channel
+    with pytest.raises(InputError, match="no column 'job', which the channel releases"):
+        md.judge(table[["sex"]], original=table, sensitive="ill", channel=channel)
+    with pytest.raises(InputError, match="the channel protects 'ill'"):
+        md.judge(table[["job"]], original=table, sensitive="sex", channel=channel)
+
+
+def test_a_constant_secret_and_foreign_identifiers_are_refused():
+    table = people(100).assign(one="same", id=lambda t: [f"p{k}" for k in range(100)])
+    with pytest.raises(InputError, match="has a single value"):
+        md.judge(table[["job"]], original=table, sensitive="one")
+    foreign = table[["job"]].assign(id=[f"q{k}" for k in range(100)])
+    with pytest.raises(InputError, match="an identifier that the original lacks"):
+        md.judge(foreign, original=table, sensitive="ill", identity="id")
+    with pytest.raises(InputError, match="the released file has no column 'id'"):
+        md.judge(table[["job"]], original=table, sensitive="ill", identity="id")
+
+
+def test_the_command_prints_text_json_and_reports(tmp_path, monkeypatch, capsys):
+    from mechdesign.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    table = people(300)[["job", "sex", "ill"]]
+    table.to_csv("people.csv", index=False)
+    table[["job", "sex"]].to_csv("released.csv", index=False)
+    arguments = ["judge", "released.csv", "--original", "people.csv"]
+    asked = [*arguments, "--sensitive", "ill"]
+    assert main([*asked, "--report", "page.html"]) == 0
+    text = capsys.readouterr().out
+    assert "300 released rows of 300 records; ill is to be protected" in text
+    assert "No channel was given, so nothing bounds these figures" in text
+    page = (tmp_path / "page.html").read_text()
+    assert "A released file, judged" in page
+    assert "What models learn" in page
+    assert main([*asked, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["format"] == "mechdesign.judgement"
+    assert record["parts"][0]["key"] == "own_row"
+    assert main(arguments) == 2
+    assert "--sensitive COL is missing" in capsys.readouterr().err
+    assert main(["judge", "released.csv", "--sensitive", "ill"]) == 2
+    assert "--original TABLE is missing" in capsys.readouterr().err
+
+
+def test_a_judgement_is_shown_as_words_and_as_a_table():
+    table = people(200)[["job", "sex", "ill"]]
+    judgement = md.judge(table[["job", "sex"]], original=table, sensitive="ill")
+    assert repr(judgement).startswith("Judgement(200 released records about ill")
+    frame = judgement.to_frame()
+    assert list(frame.columns[:2]) == ["part", "figure"]
+    assert len(frame) == sum(len(part.figures) for part in judgement.parts)
+    assert "What analysts read" in judgement.summary()
+    with pytest.raises(KeyError):
+        judgement.figure("own_row", "nothing")
