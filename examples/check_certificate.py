@@ -40,65 +40,122 @@ def power(exponent, side):
     return Fraction(math.exp(exponent)) * (1 + side * Fraction(1, 2**50))
 
 
-def costs_of(objective, proof, symbols):
-    """d(x, y), exactly."""
-    n = len(symbols)
+def costs_of(file, proof):
+    """d(x, y) as a function, exactly; of rows as the proof says what their cells cost."""
+    symbols, objective = file["useful"]["symbols"], file["objective"]
     if objective["name"] == "costs":
-        return [[Fraction(text) for text in row] for row in proof["costs"]]
+        return lambda x, y: Fraction(proof["costs"][x][y])
+    if "published" in file:
+        columns = file["useful"]["columns"]
+        parts = [(columns.index(part["column"]), part) for part in proof["cells"]]
+
+        def cells(x, y):
+            cost = Fraction(0)
+            for k, part in parts:
+                a, b, places = symbols[x][k], symbols[y][k], part.get("places")
+                if places:
+                    cost += abs(Fraction(places[a]) - Fraction(places[b]))
+                else:
+                    cost += Fraction(part["weight"]) * (a != b)
+            return cost
+
+        return cells
     if objective["name"] == "truth":
-        return [[Fraction(int(x != y)) for y in range(n)] for x in range(n)]
+        return lambda x, y: Fraction(int(x != y))
     numbers = [Fraction(text) for (text,) in symbols]
-    squared = 2 if objective["distance"] == "squared" else 1
-    return [[abs(a - b) ** squared for b in numbers] for a in numbers]
+    power_of = 2 if objective["distance"] == "squared" else 1
+    return lambda x, y: abs(numbers[x] - numbers[y]) ** power_of
 
 
-def least_cost(file, proof, lift, p_s, p_x):
-    """sum_x P(x) (stay E(x, x) + (1 - stay) min_y E(x, y)) + sum_y f_y P(y), in fractions."""
-    low, high, ratio = promise(file["notion"])
-    n, secrets = len(p_x), range(len(p_s))
+def frequencies(file, p_x):
+    """q_y: those of the table, of rows those of the channel's own outputs."""
+    if "published" not in file:
+        return p_x
+    names = [", ".join(symbol) for symbol in file["useful"]["symbols"]]
+    place = {name: y for y, name in enumerate(names)}
+    found = [Fraction(0)] * len(p_x)
+    for x, row in enumerate(file.get("rows") or file["sparse_rows"]):
+        pairs = enumerate(row)
+        if "rows" not in file:
+            pairs = zip(row[::2], row[1::2], strict=True)
+        total = file["totals"][x] if file.get("totals") else file["denominator"]
+        for output, entry in pairs:
+            found[place[file["outputs"][output]]] += p_x[x] * Fraction(entry, total)
+    return found
+
+
+def limits(promised, p_s, lift):
+    """The least and the largest lift of every secret that an output may have.
+
+    Lifts average to 1, so the limits of the other secrets limit each one, too.
+    """
+    low, high, ratio = promised
     least, most = [], []
-    for (
-        s
-    ) in secrets:  # lifts average to 1, so the limits of the others limit this one, too
-        a, b = max(low, min(lift[s])), max(lift[s])
-        b = min(b, (1 - (1 - p_s[s]) * low) / p_s[s], b if high is None else high)
-        if high is not None:
-            a = max(a, (1 - (1 - p_s[s]) * high) / p_s[s])
-        if ratio is not None:
-            a = max(a, 1 / (p_s[s] + ratio * (1 - p_s[s])))
-            b = min(b, ratio / (ratio * p_s[s] + 1 - p_s[s]))
+    for share, row in zip(p_s, lift, strict=True):
+        a, b = max(low, min(row)), max(row)
+        if share:
+            b = min(b, (1 - (1 - share) * low) / share, b if high is None else high)
+            a = max(a, a if high is None else (1 - (1 - share) * high) / share)
+        if share and ratio is not None:
+            a = max(a, 1 / (share + ratio * (1 - share)))
+            b = min(b, ratio / (ratio * share + 1 - share))
         least.append(a)
         most.append(b)
+    return least, most
+
+
+def least_cost(file, proof, counts):
+    """sum_x P(x) (stay E(x, x) + (1 - stay) min_y E(x, y)) + sum_y f_y q_y, in fractions."""
+    promised = promise(file["notion"])
     lam = [[Fraction(value) for value in row] for row in proof["lifts"]]
     rho = [[Fraction(value) for value in row] for row in proof["ratios"]]
     for column in zip(*rho, strict=True):
         gained = -sum(value for value in column if value < 0)
-        if (
-            gained
-            and sum(value for value in column if value > 0) < (ratio or 0) * gained
-        ):
+        paid = sum(value for value in column if value > 0)
+        if gained and (promised[2] is None or paid < promised[2] * gained):
             sys.exit("multipliers of quotients that prove nothing")
-    objective, names = file["objective"], [row[0] for row in file["useful"]["symbols"]]
-    cost = costs_of(objective, proof, file["useful"]["symbols"])
-    forbidden = {tuple(pair) for pair in objective["forbid"]}
+    objective, symbols = file["objective"], file["useful"]["symbols"]
+    names = [", ".join(symbol) for symbol in symbols]
+    cost, forbidden = costs_of(file, proof), {tuple(p) for p in objective["forbid"]}
     prices = [Fraction(value) for value in proof["prices"]]
-    if any(prices) and not objective["keep_frequencies"]:
+    total = sum(map(sum, counts))
+    p_x = [Fraction(sum(column), total) for column in zip(*counts, strict=True)]
+    shares, released = p_x, range(len(p_x))
+    if objective["keep_frequencies"]:
+        shares = frequencies(file, p_x)
+        released = [y for y in released if shares[y]]
+    elif any(prices):
         sys.exit("prices of frequencies, which are free")
+    bound = sum(price * share for price, share in zip(prices, shares, strict=True))
+    places = [file["useful"]["columns"].index(name) for name in file.get("given", [])]
+    strata = {}
+    for x, symbol in enumerate(symbols):
+        strata.setdefault(tuple(symbol[place] for place in places), []).append(x)
+    for members in strata.values():
+        prior = members if file.get("promise") == "relative" else range(len(p_x))
+        sums = [sum(row[x] for x in prior) for row in counts]
+        p_s = [Fraction(part, sum(sums)) for part in sums]
+        lift = []  # L_s(x) = P(s|x) / P(s), of the members
+        for row, share in zip(counts, p_s, strict=True):
+            lift.append(
+                [Fraction(row[x], total) / p_x[x] / (share or 1) for x in members]
+            )
+        least, most = limits(promised, p_s, lift)
 
-    def reduced(x, y):
-        value = cost[x][y] - prices[y]
-        for s in secrets:
-            end = least[s] if lam[s][y] > 0 else most[s]
-            value -= lam[s][y] * (lift[s][x] - end)
-            value -= rho[s][y] * lift[s][x] if rho else 0
-        return value
+        def reduced(i, y, members=members, lift=lift, least=least, most=most):
+            value = cost(members[i], y) - prices[y]
+            for s, row in enumerate(lift):
+                end = least[s] if lam[s][y] > 0 else most[s]
+                value -= lam[s][y] * (row[i] - end)
+                value -= rho[s][y] * row[i] if rho else 0
+            return value
 
-    bound = sum(price * mass for price, mass in zip(prices, p_x, strict=True))
-    for x in range(n):
-        open_to_x = [y for y in range(n) if (names[x], names[y]) not in forbidden]
-        stay = Fraction(objective["stay"].get(names[x], "0"))
-        rest = (1 - stay) * min(reduced(x, y) for y in open_to_x)
-        bound += p_x[x] * (rest + (stay * reduced(x, x) if stay else 0))
+        open_outputs = [y for y in members if y in set(released)]
+        for i, x in enumerate(members):
+            to = [y for y in open_outputs if (names[x], names[y]) not in forbidden]
+            stay = Fraction(objective["stay"].get(names[x], "0"))
+            rest = (1 - stay) * min(reduced(i, y) for y in to)
+            bound += p_x[x] * (rest + (stay * reduced(i, x) if stay else 0))
     return bound
 
 
@@ -143,9 +200,14 @@ def check(path):
     """Print what is proven of a file; whether it is what the file states."""
     file = json.loads(Path(path).read_text(encoding="utf-8"))
     proof = (file["certificate"] or {}).get("proof")
-    if proof is None or "joint" not in file or file.get("budgets"):
+    counts = file.get("joint")
+    if "sparse_joint" in file:
+        counts = [[0] * len(file["useful"]["symbols"]) for _ in file["sparse_joint"]]
+        for row, pairs in zip(counts, file["sparse_joint"], strict=True):
+            for x, count in zip(pairs[::2], pairs[1::2], strict=True):
+                row[x] = count
+    if proof is None or counts is None or file.get("budgets"):
         sys.exit(f"{path}: no proof that this program can check")
-    counts = file["joint"]
     total = sum(map(sum, counts))
     p_s = [Fraction(sum(row), total) for row in counts]
     p_x = [Fraction(sum(column), total) for column in zip(*counts, strict=True)]
@@ -155,7 +217,7 @@ def check(path):
     ]
     if proof["kind"] == "costs":
         stated, name = file["utility"]["cost_lower_bound"], "costs less than"
-        proven = float(least_cost(file, proof, lift, p_s, p_x))
+        proven = float(least_cost(file, proof, counts))
         good = proven >= stated - TINY * max(1.0, stated)
     else:
         stated, name = file["certificate"]["upper_bound_nmi"], "keeps more than"

@@ -90,9 +90,9 @@ def cost_bound(channel: Channel, proof: CostProof) -> float:
         raise InputError(
             "the proof is one of a least cost, and the file has no such objective"
         )
-    if objective.constraints or objective.name == "convex":
+    if objective.name == "convex":
         raise InputError(
-            "costs or constraints of your own are not in the file, so nothing is proven of them"
+            "costs of your own are not in the file, so nothing is proven of them"
         )
     demands = demands_of(joint, notion)
     strata = (
@@ -177,12 +177,27 @@ def _frequencies(channel: Channel, joint: Joint) -> list[Fraction]:
     if channel.published is None:
         return [Fraction(count, joint.total) for count in joint.useful_counts]
     position = {name: y for y, name in enumerate(joint.useful.names)}
+    integers = channel.integers
+    # Of every output: what comes from the inputs of one sum is added first, in integers.
+    parts: list[dict[int, int]] = [{} for _ in channel.outputs]
+    for x, y, value in zip(
+        map(int, integers.row_of),
+        map(int, integers.indices),
+        map(int, integers.values),
+        strict=True,
+    ):
+        # c_x / total_x is the same for all rows of a plan.
+        ratio = Fraction(joint.useful_counts[x], channel.row_totals[x])
+        whole = parts[y].get(ratio.denominator, 0)
+        parts[y][ratio.denominator] = whole + ratio.numerator * value
     masses = [Fraction(0)] * len(position)
-    for label, (inputs, entries) in zip(channel.outputs, channel.columns, strict=True):
-        mass = Fraction(0)
-        for x, entry in zip(inputs, entries, strict=True):
-            mass += Fraction(joint.useful_counts[x] * entry, channel.row_totals[x])
+    for label, of_output in zip(channel.outputs, parts, strict=True):
+        mass = sum(
+            (Fraction(top, bottom) for bottom, top in of_output.items()), Fraction(0)
+        )
         masses[position[label]] += mass / joint.total
+    if sum(masses) != 1:
+        raise InputError("the rows of the channel do not sum to their totals")
     return masses
 
 

@@ -8,13 +8,15 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.auditing.proofs import cost_bound, numbers_in
-from mechdesign.channel.proof import CostProof, EntropyProof, proof_in
+from mechdesign.auditing.proofs import _frequencies, cost_bound, numbers_in
+from mechdesign.channel.output_cells import own_rows
+from mechdesign.channel.proof import CellCost, CostProof, EntropyProof, proof_in
 from mechdesign.core.errors import InputError
 from mechdesign.tables.joint import Joint
 from tests.oracles import proofs as oracle
@@ -91,15 +93,13 @@ def test_many_symbols_have_the_proof_of_their_plan(secrets, notion):
 @pytest.mark.parametrize("options", [{}, {"protect_each": True}])
 def test_several_columns_and_budgets_of_symbols(options):
     rng = np.random.default_rng(2)
-    frame = {
+    records = {
         "a": rng.choice(["a0", "a1", "a2"], 400),
         "b": rng.choice(["b0", "b1"], 400),
         "x": rng.choice(["1", "2", "3", "5"], 400),
     }
-    import pandas as pd
-
     design = md.design(
-        pd.DataFrame(frame),
+        pd.DataFrame(records),
         md.ALIP(0.1, 0.1),
         sensitive=["a", "b"],
         useful="x",
@@ -109,6 +109,67 @@ def test_several_columns_and_budgets_of_symbols(options):
     stated = design.least.cost_lower_bound
     assert stated > 0.0
     assert cost_bound(design.channel, proof_of(design)) >= stated - 1e-9
+
+
+def frame(records=300, seed=3):
+    rng = np.random.default_rng(seed)
+    region = rng.integers(0, 3, records)
+    job = (region + rng.integers(0, 3, records)) % 4
+    age = 20 + rng.integers(0, 15, records)
+    secret = (region + job + rng.integers(0, 3, records)) % 3
+    return pd.DataFrame({"s": secret, "region": region, "job": job, "age": age}).astype(
+        str
+    )
+
+
+ROWS = {
+    "lip": (md.LIP(0.4), {"smallest_group": 1}),
+    "ldp": (md.LDP(0.6), {"smallest_group": 1}),
+    "groups": (md.LIP(0.4), {"smallest_group": 4}),
+    "free": (md.MaxLift(0.3), {"keep_frequencies": False}),
+    "distance": (md.LIP(0.4), {"objective": "distance", "smallest_group": 1}),
+    "weights": (md.LIP(0.4), {"column_weights": {"job": 3}, "smallest_group": 1}),
+    "total": (md.LIP(1.5), {"given": ["region"], "smallest_group": 1}),
+    "relative": (
+        md.LIP(0.4),
+        {"given": ["region"], "promise": "relative", "smallest_group": 1},
+    ),
+    "symbols": (
+        md.LIP(0.4).with_budgets({"1": (0.1, 0.2)}),
+        {"smallest_group": 1},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_rows_have_the_proof_of_their_plan(kind):
+    notion, options = ROWS[kind]
+    released = ["region", "job", "age"]
+    if "given" in options:
+        released.remove("region")
+    design = md.design(frame(), notion, sensitive="s", release=released, **options)
+    stated = design.least.cost_lower_bound
+    assert stated > 0.0
+    proven = cost_bound(design.channel, proof_of(design))
+    assert stated - 1e-9 <= proven <= design.least.cost
+
+
+def test_the_frequencies_of_rows_are_those_of_the_channel():
+    """A row that is not released has no mass, and all masses sum to 1, exactly."""
+    design = md.design(
+        frame(), md.LIP(0.4), sensitive="s", release=["job", "age"], smallest_group=8
+    )
+    channel = design.channel
+    found = _frequencies(channel, channel.joint)
+    assert sum(found) == 1
+    expected = [Fraction(0)] * len(found)
+    for x, row in enumerate(channel.rows):
+        for label, entry in zip(channel.outputs, row, strict=True):
+            share = Fraction(entry, channel.row_totals[x])
+            mass = share * channel.joint.useful_counts[x] / channel.joint.total
+            expected[channel.useful.names.index(label)] += mass
+    assert found == expected
+    assert 0 in found
 
 
 def test_no_proof_is_kept_for_what_the_file_does_not_have():
@@ -217,12 +278,25 @@ def test_refusals():
         cost_bound(recorded(averages=({},)), proof)
     with pytest.raises(InputError, match="one of a least cost, and the file has no"):
         cost_bound(recorded(objective=None), proof)
-    own = channel.record.objective.model_copy(update={"constraints": 1})
-    with pytest.raises(InputError, match="costs or constraints of your own"):
+    own = channel.record.objective.model_copy(update={"name": "convex"})
+    with pytest.raises(InputError, match="costs of your own are not in the file"):
         cost_bound(recorded(objective=own), proof)
     costs = channel.record.objective.model_copy(update={"name": "costs"})
     with pytest.raises(InputError, match="lacks the matrix of costs"):
         cost_bound(recorded(objective=costs), proof)
+    rows = recorded(objective=channel.record.objective)
+    rows = replace(rows, published=own_rows(rows.useful, range(5)))
+    with pytest.raises(InputError, match="lacks the costs of cells"):
+        cost_bound(rows, proof)
+    for cell, message in (
+        (CellCost(column="z", weight=1.0), "it has a column 'z'"),
+        (
+            CellCost(column=rows.useful.columns[0], weight=1.0, places={"1": 0.0}),
+            "a cell has no place",
+        ),
+    ):
+        with pytest.raises(InputError, match=message):
+            cost_bound(rows, changed(proof, cells=(cell,)))
     with pytest.raises(InputError, match="its costs are not 5 x 5"):
         cost_bound(recorded(objective=costs), changed(proof, costs=(("1",),)))
 
