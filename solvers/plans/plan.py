@@ -77,7 +77,7 @@ class Plan:
     ended_early : bool
         Whether the time was over before cost and bound met.
     proof : PlanProof or None
-        What proves the bound; None where it follows from `ceiling`, in some stratum.
+        What proves the bound; None where nothing does in some stratum.
     """
 
     rows: Indices

@@ -117,7 +117,7 @@ class Stratum:
         self.columns = np.zeros(0, np.int64)
         self.flows = np.zeros(0)
         self.bound = 0.0
-        # The prices that prove the bound; None where it is 0, or that of `ceiling`.
+        # The prices that prove the bound; None where it is 0.
         self.proof: OutputPrices | None = None
         self.blocks = 0
         self.ended_early = False
@@ -163,7 +163,7 @@ class Stratum:
         self._start()
         self._sweeps(whole)
         if self.bound <= 0.0:
-            self.bound = ceiling(self.problem, whole)
+            self._raise_bound(*ceiling(self.problem, whole))
             if self._reserved > 0.0:
                 self._sharpen(whole)
             self.report(self.cost, self.bound)

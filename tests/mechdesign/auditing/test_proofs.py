@@ -19,6 +19,7 @@ from mechdesign.channel.output_cells import own_rows
 from mechdesign.channel.proof import CellCost, CostProof, EntropyProof, proof_in
 from mechdesign.core.errors import InputError
 from mechdesign.tables.joint import Joint
+from solvers.plans import search
 from tests.oracles import proofs as oracle
 
 NOTIONS = {
@@ -108,6 +109,21 @@ def test_several_columns_and_budgets_of_symbols(options):
     )
     stated = design.least.cost_lower_bound
     assert stated > 0.0
+    assert cost_bound(design.channel, proof_of(design)) >= stated - 1e-9
+
+
+def test_a_plan_whose_time_is_over_has_the_proof_of_its_ceiling(monkeypatch):
+    """Only blocks and sweeps, and no bound by prices."""
+    monkeypatch.setattr(search, "LARGEST_PROGRAM", 0)
+    monkeypatch.setattr(search, "SWEPT", 40)
+    monkeypatch.setattr(search, "PROOF", 0.0)
+    joint = Joint.from_counts(
+        np.random.default_rng(1).integers(1, 40, (2, 200)).tolist()
+    )
+    design = md.design(joint, md.LIP(0.1), objective="truth", time_limit=5.0)
+    assert design.method == "plan"
+    stated = design.least.cost_lower_bound
+    assert 0.0 < stated < 0.95 * design.least.cost
     assert cost_bound(design.channel, proof_of(design)) >= stated - 1e-9
 
 
