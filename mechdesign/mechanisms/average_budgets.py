@@ -23,6 +23,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from mechdesign.auditing.averages import Gains, average_leakage, gain_without
 from mechdesign.auditing.best_guess import guess_without
 from mechdesign.channel.channel import Channel
@@ -37,13 +39,21 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.wording import at_most
 from mechdesign.mechanisms.gains import exact_gains, is_file_of_gains, read_gains
-from mechdesign.notions import LARGEST_BUDGET
+from mechdesign.notions import LARGEST_BUDGET, MaxLift
 from mechdesign.tables.joint import Joint
+from solvers import Array
+
+NO_PROMISE = MaxLift(LARGEST_BUDGET)
+"""The notion of the rules while an average alone is searched for: no promise on single lifts, and
+never emitted."""
 
 NOTHING_TO_LIMIT = (
     "the useful column says nothing about the sensitive one: there is nothing to limit"
 )
 
+
+GUESSES = ("guess", "gain")
+"""Measures that change where two secrets of proportional records are taken for one."""
 
 NAMED = tuple(measure for measure in AVERAGE_MEASURES if measure != "gain")
 """Measures that need nothing but their name."""
@@ -210,6 +220,13 @@ def in_solver_unit(
     if measure == "gain":
         return float(Fraction(leakage) - gain_without(joint, gains))
     return leakage
+
+
+def float_gains(gains: Gains) -> Array | None:
+    """Gains as the solver takes them; None where there are none."""
+    if not gains:
+        return None
+    return np.array([[float(gain) for gain in row] for row in gains])
 
 
 def has_leakage(measure: str, leakage: float, joint: Joint) -> bool:

@@ -74,3 +74,48 @@ def most_information(joint: Array, success: float, gains: Array | None = None) -
     )
     assert answer.success
     return float(-(p * np.log(p)).sum() - answer.fun)
+
+
+def least_cost(
+    joint: Array, cost: Array, success: float, gains: Array, *, keep: bool
+) -> float:
+    """The least expected cost of a channel on the column's own symbols with at most this gain on
+    average: a linear program with the gain of each output as a variable.
+    """
+    p = joint.sum(axis=0)
+    n = len(p)
+    gained = gains @ (joint / p)
+    size = n * n + n
+    equal: list[Array] = []
+    sums: list[float] = []
+    for x in range(n):
+        row = np.zeros(size)
+        row[x * n : (x + 1) * n] = 1.0
+        equal.append(row)
+        sums.append(p[x])
+    for y in range(n if keep else 0):
+        row = np.zeros(size)
+        row[y : n * n : n] = 1.0
+        equal.append(row)
+        sums.append(p[y])
+    below: list[Array] = []
+    ends: list[float] = []
+    for y in range(n):
+        for of_guess in gained:
+            row = np.zeros(size)
+            row[y : n * n : n] = of_guess
+            row[n * n + y] = -1.0
+            below.append(row)
+            ends.append(0.0)
+    total = np.zeros(size)
+    total[n * n :] = 1.0
+    answer = linprog(
+        np.concatenate([np.ravel(cost), np.zeros(n)]),
+        A_ub=np.vstack([*below, total]),
+        b_ub=[*ends, success],
+        A_eq=np.array(equal),
+        b_eq=sums,
+        method="highs",
+    )
+    assert answer.success
+    return float(answer.fun)

@@ -19,7 +19,7 @@ from mechdesign.mechanisms.gains import exact_gains
 from solvers.average import best_channel_within
 from solvers.errors import InvalidOption
 from tests.cases.documents import rewrite
-from tests.oracles.guessing import most_information, vulnerability
+from tests.oracles.guessing import least_cost, most_information, vulnerability
 
 JOINT = md.Joint.from_counts([[8, 3, 1, 5], [2, 6, 4, 5], [1, 1, 9, 5]])
 NAMES = JOINT.sensitive.names
@@ -65,6 +65,42 @@ def test_the_optimum_is_that_of_the_oracle(data, share):
     reached = vulnerability(joint.p_s, of_secrets(found.channel, joint), gains)
     assert average.achieved == pytest.approx(reached, abs=1e-6)
     assert average.achieved <= budget
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.data(), st.floats(0.2, 0.8), st.booleans(), st.booleans())
+def test_own_symbols_cost_what_the_oracle_says(data, share, keep, repeats):
+    """The least cost within a budget on gains, also where two secrets have proportional records."""
+    counts = np.array(data.draw(matrices(3, 4))) + 1
+    if repeats:
+        counts[1] = 2 * counts[0]
+    joint = md.Joint.from_counts(counts.tolist())
+    gains = np.eye(3)
+    if data.draw(st.booleans()):
+        gains = np.array(data.draw(matrices(3, 3))) / 4
+    without = float((gains @ joint.p_s).max())
+    whole = float((gains @ joint.p).max(axis=0).sum())
+    if whole - without < 1e-2:
+        return
+    budget = without + share * (whole - without)
+    found = md.design(
+        joint,
+        average={"gain": (gains, budget)},
+        objective="truth",
+        keep_frequencies=keep,
+    )
+    best = least_cost(joint.p, 1 - np.eye(4), budget, gains, keep=keep)
+    assert found.least.cost_lower_bound <= best + 1e-9
+    assert best - 1e-9 <= found.least.cost <= best + 1e-3
+    (average,) = found.channel.record.averages
+    assert average.achieved <= budget
+
+
+def test_secrets_of_proportional_records_are_guessed_one_by_one():
+    joint = md.Joint.from_counts([[6, 1, 3], [6, 1, 3], [2, 9, 5]])
+    best = least_cost(joint.p, 1 - np.eye(3), 0.52, np.eye(3), keep=True)
+    found = md.design(joint, average={"guess": 0.52}, objective="truth")
+    assert found.least.cost == pytest.approx(best, abs=1e-6)
 
 
 def test_gains_of_right_guesses_are_the_budget_on_guesses():
