@@ -61,12 +61,25 @@ class EstimateOptions:
         "population",
     )
     by: str | None = option(
-        "COL", "Joint frequencies with a column that was kept as it was."
+        "COL[,COL..]",
+        "Joint frequencies with a column that was kept as it was. With --mean the released columns "
+        "of the groups.",
     )
     of: str | None = option(
         "COL[,COL..]",
         "Column of released rows to estimate, or several together; default: each by itself. Of "
         "released boxes: a column, or several one after the other; default: the boxes.",
+    )
+    mean: str | None = option(
+        "COL",
+        "Mean of a released column of numbers, of rows; with --by in every group.",
+    )
+    regress: str | None = option(
+        "COL",
+        "Least squares of a released column of numbers, of rows, on others (--on).",
+    )
+    on: str | None = option(
+        "COL[,COL..]", "Released columns that a regression (--regress) is on."
     )
     any_data: bool = flag(
         "For a column of released boxes: do not expect the population of the channel's own table."
@@ -92,6 +105,7 @@ def estimate(
     Symbols that the channel cannot tell apart are estimated together.
     """
     common.refuse_beside(as_csv)
+    from mechdesign.analysis.estimating import NOT_OF_LABELS
     from mechdesign.analysis.law_estimates import can_correct
     from mechdesign.analysis.release_facts import NOT_CORRECTED, other_records
     from mechdesign.channel.loading import load
@@ -99,6 +113,19 @@ def estimate(
     # The kind of the channel decides which options have a meaning; the others are refused, because
     # the user would take an ignored one for obeyed.
     loaded = load(channel)
+    is_statistic = asked.mean is not None or asked.regress is not None
+    if is_statistic or asked.on is not None:
+        _check_question(asked, as_csv=as_csv)
+        if isinstance(loaded, md.BoxChannel) or not (
+            loaded.keeps_law or can_correct(loaded)
+        ):
+            raise InputError(NOT_OF_LABELS)
+        policy = _policy_of(released, loaded, others)
+        if not policy.lets_nothing_through:
+            raise InputError(NOT_CORRECTED.format("columns"))
+        file = _ReleasedFile(released, columns, published, others, reading, text)
+        _estimate_statistics(reporter, file, loaded, policy, asked, common)
+        return
     if isinstance(loaded, md.BoxChannel) and asked.of is not None:
         policy = others.arguments()["policy"]
         boxed = other_records(released, loaded, policy, others.manifest)
@@ -274,12 +301,7 @@ def _estimate_shares(
     from mechdesign.report.column_estimates import law_estimate_note
     from mechdesign.report.layout import paragraph
 
-    for group in (file.columns, file.published, file.reading):
-        if group != type(group)():
-            raise InputError(
-                "released rows are read under the columns' own names: leave out the options for "
-                "columns, labels and identifiers, or rename the columns of the file"
-            )
+    _refuse_renaming(file)
     level = number("--level", asked.level)
     fixed = has_fixed_counts(file.path)
     with reporter.work("counting", unit="records") as advance:
@@ -302,6 +324,74 @@ def _estimate_shares(
     if without.policy.unknown == NEAREST:
         notes.append(paragraph(f"Note: {NEAREST_COUNTS}.", ""))
     _answer_columns(estimates, facts, notes, common)
+
+
+def _refuse_renaming(file: _ReleasedFile) -> None:
+    """Refuse the options for columns and labels of other names."""
+    for group in (file.columns, file.published, file.reading):
+        if group != type(group)():
+            raise InputError(
+                "released rows are read under the columns' own names: leave out the options for "
+                "columns, labels and identifiers, or rename the columns of the file"
+            )
+
+
+def _check_question(asked: EstimateOptions, *, as_csv: bool) -> None:
+    """Refuse two questions at once, and options that means and regressions do not have."""
+    from mechdesign.analysis.law_statistics import check_question
+
+    by = () if asked.by is None else asked.by.split(",")
+    on = () if asked.on is None else asked.on.split(",")
+    check_question(of=asked.of, mean=asked.mean, by=by, regress=asked.regress, on=on)
+    if as_csv or asked.any_data or asked.method != "unbiased":
+        raise InputError(
+            "--csv, --any-data and --method are not for means (--mean) and regressions "
+            "(--regress): leave them out"
+        )
+
+
+def _estimate_statistics(
+    reporter: Reporter,
+    file: _ReleasedFile,
+    channel: md.Channel,
+    policy: md.Policy,
+    asked: EstimateOptions,
+    common: options.CommonOptions,
+) -> None:
+    """A mean or a regression of columns of released rows."""
+    from mechdesign.analysis.file_frequencies import NEAREST_COUNTS
+    from mechdesign.analysis.law_statistics import estimate_means, estimate_regression
+    from mechdesign.analysis.release_facts import has_fixed_counts
+    from mechdesign.release.policies import NEAREST
+    from mechdesign.report.column_estimates import (
+        statistics_record,
+        statistics_text,
+    )
+    from mechdesign.report.layout import paragraph
+
+    _refuse_renaming(file)
+    fixed = has_fixed_counts(file.path)
+    kept = channel.keeps_law
+    with reporter.work("counting", unit="records") as advance:
+        settings: dict[str, Any] = {
+            "level": number("--level", asked.level),
+            "target": asked.target,
+            "fixed": fixed,
+            "text": file.text.text(),
+            "advance": advance,
+        }
+        if asked.mean is not None:
+            by = () if asked.by is None else asked.by.split(",")
+            found = estimate_means(channel, file.path, asked.mean, by, **settings)
+        else:
+            on = () if asked.on is None else asked.on.split(",")
+            outcome = asked.regress or ""
+            found = estimate_regression(channel, file.path, outcome, on, **settings)
+    reporter.done("estimated", f"{file.path} is counted", records=found.records)
+    text = statistics_text(found, fixed=fixed, kept=kept)
+    if policy.unknown == NEAREST:
+        text += "\n" + paragraph(f"Note: {NEAREST_COUNTS}.", "")
+    common.answer(lambda: statistics_record(found, fixed=fixed), lambda: text)
 
 
 def _answer_columns(

@@ -294,6 +294,7 @@ class FileRun:
             sensitive=self.plan.sensitive,
             draws=self.recipe.options.draws,
             whole_file=whole_file,
+            law_kept=self.recipe.law_kept,
         )
 
 
