@@ -120,8 +120,8 @@ def estimate(
             loaded.keeps_law or can_correct(loaded)
         ):
             raise InputError(NOT_OF_LABELS)
-        policy = _policy_of(released, loaded, others)
-        if not policy.lets_nothing_through:
+        policy = others.arguments()["policy"]
+        if other_records(released, loaded, policy, others.manifest).are_there:
             raise InputError(NOT_CORRECTED.format("columns"))
         file = _ReleasedFile(released, columns, published, others, reading, text)
         _estimate_statistics(reporter, file, loaded, policy, asked, common)
