@@ -35,6 +35,7 @@ from mechdesign.mechanisms.least_cost_objective import (
     LeastCostObjective,
 )
 from mechdesign.mechanisms.optimal import OPTIMAL
+from mechdesign.mechanisms.plan_averages import check_linear
 from mechdesign.mechanisms.purposes import PURPOSES, TASK
 from mechdesign.mechanisms.queries import Queries
 from mechdesign.mechanisms.result import Design
@@ -574,10 +575,27 @@ class DesignRequest:
         if rules != self.joint.rules:
             object.__setattr__(self, "joint", replace(self.joint, rules=rules))
 
+    def _check_average_of_rows(self) -> None:
+        """Raise InputError for averages that plans of rows do not have."""
+        if self.keep is not None:
+            raise InputError(
+                "the least average that keeps a share is for free outputs (--objective "
+                "information): give released rows a budget (--average tv=0.05)"
+            )
+        if self.promise == RELATIVE:
+            raise InputError(
+                "an average of released rows is about the whole row, given columns included: use "
+                "--promise total, or leave the average out"
+            )
+        check_linear(averages_of(self.average, self.joint))
+
     def _check_average(self) -> None:
         """Raise InputError for options that average budgets do not have."""
         # The functions are called for the errors that they raise.
-        if self.keep is None:
+        of_rows = self.publishes_rows and not self.has_free_outputs
+        if of_rows:
+            self._check_average_of_rows()
+        elif self.keep is None:
             averages_of(self.average, self.joint)
         else:
             kept_measure(self.average)
@@ -590,7 +608,7 @@ class DesignRequest:
             "budgets of single symbols": bool(
                 self.budgets or self.notion.symbol_budgets
             ),
-            "objective": self.least_cost != LeastCostObjective(),
+            "objective": not of_rows and self.least_cost != LeastCostObjective(),
             f"mechanism {self.mechanism}": self.mechanism != OPTIMAL,
             "bins": self.bins is not None,
             "method": self.method != "auto",

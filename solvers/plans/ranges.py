@@ -16,14 +16,14 @@ module.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from solvers.errors import NoPlan
 from solvers.plans.costs import Indices
-from solvers.plans.problem import PlanLimits
+from solvers.plans.problem import PlanLimits, PlanPenalty
 from solvers.points import Array
 
 AFFINE = 1e-12
@@ -61,6 +61,8 @@ class Ranges:
         Mean of each in units of its group's first: a ratio applies to scales times values.
     ratio, true_ratio : float
         For programs, and for proofs.
+    penalty : PlanPenalty
+        On the symbols of the stratum; without forms for none.
     """
 
     values: Array
@@ -73,10 +75,16 @@ class Ranges:
     scales: Array
     ratio: float
     true_ratio: float
+    penalty: PlanPenalty
 
     @classmethod
     def of(
-        cls, limits: PlanLimits, members: Indices, shares: Array, margin: float
+        cls,
+        limits: PlanLimits,
+        members: Indices,
+        shares: Array,
+        margin: float,
+        penalty: PlanPenalty | None = None,
     ) -> Ranges:
         """Limits on the symbols `members`, whose masses are in proportion to `shares`.
 
@@ -94,7 +102,10 @@ class Ranges:
             for label in np.unique(limits.groups):
                 of_group = values[limits.groups == label]
                 rows.compare(of_group[of_group.any(axis=1)], limits.ratio)
-        return rows.finished(len(members), limits.ratio)
+        if penalty is None:
+            penalty = PlanPenalty.none(limits.values.shape[1])
+        of_members = replace(penalty, forms=penalty.forms[:, members])
+        return rows.finished(len(members), limits.ratio, of_members)
 
     @cached_property
     def groups(self) -> int:
@@ -119,6 +130,7 @@ class Ranges:
             self.scales,
             self.ratio,
             self.true_ratio,
+            replace(self.penalty, forms=self.penalty.forms[:, places]),
         )
 
     def kinds(self) -> Indices:
@@ -256,7 +268,7 @@ class _Rows:
         self._true.append(true)
         self._drawn.append(drawn)
 
-    def finished(self, n: int, ratio: float) -> Ranges:
+    def finished(self, n: int, ratio: float, penalty: PlanPenalty) -> Ranges:
         """All rows, with the ends for programs and for proofs."""
         lower = np.array([max(least, 0.0) for least, _ in self._true])
         upper = np.array([most for _, most in self._true])
@@ -276,6 +288,7 @@ class _Rows:
             np.array(self._scales),
             drawn_ratio,
             ratio * (1.0 + WIDENING),
+            penalty,
         )
 
 

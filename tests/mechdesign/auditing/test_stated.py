@@ -252,7 +252,9 @@ def test_nothing_is_released_where_the_achieved_budgets_are_wrong(row_file, tmp_
 
     rewrite(row_file, forge, tmp_path / "forged.json")
     forged = md.load(tmp_path / "forged.json")
-    with pytest.raises(NotPrivate, match=r"states eps_l .* nothing goes out through it"):
+    with pytest.raises(
+        NotPrivate, match=r"states eps_l .* nothing goes out through it"
+    ):
         refuse_broken(forged)
     with pytest.raises(NotPrivate, match="states eps_l"):
         md.sanitise(ROWS, forged, insecure_seed=1)

@@ -161,7 +161,7 @@ def test_no_belief_above_a_share(table, run):
     [
         (
             ("--release", "a,b", "--keep", "0.8", "--average", "mi"),
-            "an average budget is not built with objective",
+            "the least average that keeps a share is for free outputs",
         ),
         (
             ("--release", "a,b", "--max-posterior", "0.8", "--confidence", "0.9"),
