@@ -26,14 +26,13 @@ of the second one make the optimum, .09.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mechdesign.channel.record import AverageBudget
-from mechdesign.core.errors import InputError, NotPrivate
-from mechdesign.core.wording import listed
+from mechdesign.core.errors import NotPrivate
 from mechdesign.tables.joint import Joint
 from solvers import Array
 from solvers.plans import Plan, PlanPenalty, PlanProblem
@@ -73,27 +72,6 @@ class _Point:
     def worth(self, price: float) -> float:
         """What the plan costs at a price."""
         return self.cost + price * self.average
-
-
-def check_linear(budgets: Sequence[AverageBudget]) -> AverageBudget:
-    """The one budget of a release of rows as rows of the table.
-
-    Raises
-    ------
-    InputError
-        If there are several, or the average is no sum of largest linear forms.
-    """
-    if len(budgets) != 1:
-        raise InputError(
-            "released rows keep one budget on an average, not several: leave all but one out"
-        )
-    budget = budgets[0]
-    if budget.measure not in LINEAR:
-        raise InputError(
-            f"the average {budget.measure} is not linear in what is released as a row, as plans of "
-            f"rows need it: use one of {listed(LINEAR)}, or free outputs (--objective information)"
-        )
-    return budget
 
 
 def penalty_of(measure: str, joint: Joint) -> PlanPenalty:

@@ -57,7 +57,6 @@ from mechdesign.mechanisms.least_cost_limits import stays_of_symbols
 from mechdesign.mechanisms.least_cost_matrix import exact_costs
 from mechdesign.mechanisms.plan_averages import (
     budget_of_sum,
-    check_linear,
     penalty_of,
     plan_within,
 )
@@ -217,7 +216,6 @@ def plan_design(request: PlanRequest) -> Design:
     averages: tuple[AverageBudget, ...] = ()
     if request.average is not None:
         averages = averages_of(request.average, joint)
-        check_linear(averages)
     for margin in MARGINS:
         try:
             plan = _solved(request, problem, averages, margin, started)
