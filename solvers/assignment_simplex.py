@@ -108,7 +108,7 @@ class Program:
     Rows of HiGHS: the sums of the n masses; where masses are kept, those of the n columns; the
     one-sided rows of all columns, row i of column y at ``first + n i + y``; then the rows added by
     `cut`. Columns: the auxiliary variables of all columns, then the pairs in the order in which
-    they came.
+    they came, then the variables of totals.
 
     Attributes
     ----------
@@ -148,6 +148,8 @@ class Program:
         # The cell x n + y of every pair, in the order in which they were added.
         self._cells: list[NDArray[np.intp]] = []
         self._scales = [np.zeros(0)]
+        # The variables of each total, which come behind the pairs.
+        self._totals: list[NDArray[np.intp]] = []
         self._auxiliary = auxiliary.shape[1] * n
         if self._auxiliary:
             self._add_auxiliary(auxiliary / self._lengths)
@@ -208,22 +210,56 @@ class Program:
 
     def cut(self, y: int, rows: Array) -> None:
         """Add rows (k, n) of column y that are at least zero; all pairs must have been added."""
-        allowed = self.problem.open
-        opened = allowed[:, y]
+        opened = self.problem.open[:, y]
         mass = self.problem.masses[y]
-        # The position of each pair in the order of `np.nonzero`, in which all pairs were added.
-        places = np.cumsum(allowed).reshape(allowed.shape) - 1
-        index = np.tile(places[opened, y] + self._auxiliary, len(rows))
         values = rows[:, opened] / mass
         lengths = _lengths(values)
-        scaled = values / lengths
-        k, width = scaled.shape
+        self._add_rows(np.tile(self._places(y), (len(rows), 1)), values / lengths)
+        self._scales.append(mass * lengths[:, 0])
+
+    def _places(self, y: int) -> NDArray[np.intp]:
+        """The variables of the pairs of column y, in the order of `np.nonzero`, in which all pairs
+        were added.
+        """
+        allowed = self.problem.open
+        places = np.cumsum(allowed).reshape(allowed.shape) - 1
+        return places[allowed[:, y], y] + self._auxiliary
+
+    def _add_rows(self, index: NDArray[np.intp], values: Array) -> None:
+        """Append rows that are at least zero; row i of index and values are its entries."""
+        k, width = values.shape
         starts = np.arange(k) * width
         infinite = np.full(k, np.inf)
         status = self._highs.addRows(
-            k, np.zeros(k), infinite, k * width, starts, index, scaled.ravel()
+            k, np.zeros(k), infinite, k * width, starts, index.ravel(), values.ravel()
         )
         self._check_taken(status)
+
+    def add_total(self, most: float) -> None:
+        """Add a variable t_y >= 0 for every column, with sum_y p_y t_y <= most; all pairs must have
+        been added, and no cuts.
+        """
+        n = self.problem.n
+        first = self._auxiliary + sum(len(cells) for cells in self._cells)
+        first += n * len(self._totals)
+        none = np.zeros((n, 0), dtype=np.intp)
+        self._append(np.zeros(n), np.zeros(n), none, np.zeros((n, 0)))
+        variables = np.arange(first, first + n)
+        status = self._highs.addRows(
+            1, [-np.inf], [most], n, [0], variables, self.problem.masses
+        )
+        self._check_taken(status)
+        self._totals.append(variables)
+        self._last += 1
+
+    def cut_total(self, k: int, y: int, row: Array) -> None:
+        """Add the row ``p_y t_y >= row r(., y)`` of total k and column y."""
+        opened = self.problem.open[:, y]
+        mass = self.problem.masses[y]
+        values = np.append(-row[opened] / mass, 1.0)[None, :]
+        lengths = _lengths(values)
+        index = np.append(self._places(y), self._totals[k][y])
+        self._add_rows(index[None, :], values / lengths)
         self._scales.append(mass * lengths[:, 0])
 
     def solve(self, end: float) -> tuple[Array, Multipliers]:
@@ -269,9 +305,10 @@ class Program:
     def _shares(self, solution: Any) -> Array:
         """q(x, y) / p_x, with rows that sum to 1 whatever HiGHS rounds."""
         n = self.problem.n
-        values = np.array(solution.col_value)[self._auxiliary :]
+        cells = np.concatenate(self._cells)
+        values = np.array(solution.col_value)[self._auxiliary :][: len(cells)]
         shares = np.zeros(n * n)
-        shares[np.concatenate(self._cells)] = np.maximum(values, 0.0)
+        shares[cells] = np.maximum(values, 0.0)
         shares = shares.reshape(n, n)
         return shares / shares.sum(axis=1)[:, None]
 
@@ -285,7 +322,7 @@ class Program:
         masses = np.zeros(n)
         if self.problem.keep:
             masses = dual[n : 2 * n] / p
-        general = dual[self._first : self._last].reshape(-1, n)
+        general = dual[self._first : self._last - len(self._totals)].reshape(-1, n)
         of_rows = np.maximum(general, 0.0) / self._lengths
         of_cuts = np.maximum(dual[self._last :], 0.0) / np.concatenate(self._scales)
         return Multipliers(of_rows / p, masses, of_cuts)

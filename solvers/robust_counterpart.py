@@ -305,17 +305,19 @@ class RobustCounterpart:
         for s in range(2):
             t = 1 - s
             share = max(uncertain.share_lower[s], 1.0 - uncertain.share_upper[t])
-            if np.isfinite(uncertain.most) and uncertain.most * share < 1.0:
+            most = float(uncertain.mosts[s])
+            least = float(uncertain.leasts[s])
+            if np.isfinite(most) and most * share < 1.0:
                 # h_s <= most (share h_s + (1 - share) g_t). Where the factor of h_s is not
                 # positive, this holds for any w >= 0.
                 self._add(
-                    (1.0 - uncertain.most * share) * units[s],
-                    -uncertain.most * (1.0 - share) * units[t],
+                    (1.0 - most * share) * units[s],
+                    -most * (1.0 - share) * units[t],
                 )
-            if uncertain.least > 0.0:
+            if least > 0.0:
                 self._add(
-                    uncertain.least * (1.0 - share) * units[t],
-                    (uncertain.least * share - 1.0) * units[s],
+                    least * (1.0 - share) * units[t],
+                    (least * share - 1.0) * units[s],
                 )
 
     def _add_means(self) -> None:
@@ -325,14 +327,12 @@ class RobustCounterpart:
         units = np.eye(size)
         zeros = np.zeros(size)
         for s in range(size):
-            if np.isfinite(uncertain.most):
-                self._add_mean(
-                    s, -uncertain.most, is_least=True, alone=(units[s], zeros)
-                )
-            if uncertain.least > 0.0:
-                self._add_mean(
-                    s, uncertain.least, is_least=False, alone=(zeros, -units[s])
-                )
+            most = float(uncertain.mosts[s])
+            least = float(uncertain.leasts[s])
+            if np.isfinite(most):
+                self._add_mean(s, -most, is_least=True, alone=(units[s], zeros))
+            if least > 0.0:
+                self._add_mean(s, least, is_least=False, alone=(zeros, -units[s]))
 
     def _add_mean(
         self, s: int, factor: float, *, is_least: bool, alone: tuple[Array, Array]

@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from solvers.concave import FEWEST_BOXES, MEMORY_LIMIT, ConcaveSearch, check_limits
+from solvers.errors import InvalidPolytope
 from solvers.points import Array
 from solvers.uncertain import UncertainSet
 
@@ -59,6 +60,8 @@ class RobustSearch(ConcaveSearch):
     ) -> None:
         from solvers._robust import Search
 
+        if not uncertain.is_uniform:
+            raise InvalidPolytope("this search needs the same factors for all s")
         check_limits(workers, memory_limit)
         self.n = uncertain.n
         # No two coordinates are interchangeable here: each is a group of its own.
@@ -80,8 +83,8 @@ class RobustSearch(ConcaveSearch):
                 np.ascontiguousarray(share_width),
                 max(1.0 - float(share_lower.sum()), 0.0),
                 uncertain.ratio,
-                uncertain.most,
-                uncertain.least,
+                float(uncertain.most),
+                float(uncertain.least),
                 margin,
                 # Rows of w become rows of v, and their errors with them.
                 uncertain.row_error * float(scale.max()),

@@ -143,6 +143,34 @@ def task_envelope(
     return search.run(gap, end, progress)
 
 
+def best_members(point: Array, task: Array, members: Array) -> TaskEnvelope:
+    """The least expected entropy over decompositions into some of the points (k, n).
+
+    There is no bound: other points may do better.
+
+    Raises
+    ------
+    BackendFailure
+        If HiGHS fails, or the points do not decompose the point.
+    """
+    master = HighsMaster(point)
+    master.add(Points.from_dense(members), task_entropies(members, task))
+    solution = master.solve(math.inf)
+    if not solution.is_optimal:
+        raise BackendFailure("HiGHS failed on the master program of the task")
+    used = solution.weights > 0.0
+    return TaskEnvelope(
+        status=EnvelopeStatus.OPTIMAL,
+        weights=solution.weights[used],
+        points=Points.from_dense(members[used]),
+        value=solution.value,
+        bound=-math.inf,
+        rounds=1,
+        columns=len(members),
+        nodes=0,
+    )
+
+
 def _listed(polytope: Polytope, end: float) -> Array | None:
     """All vertices, (k, n); None where they are too many."""
     seconds = None

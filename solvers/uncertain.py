@@ -12,9 +12,9 @@ an `UncertainSet` is
     h_s <= ratio g_t (s != t),   h_s <= upper mean(h_s, g_t),   g_s >= lower mean(g_s, h_t)
 
 where mean(a_s, b_t) = pi_s a_s + sum over t != s of pi_t b_t and pi is any point of a box in the
-simplex. h is convex and g concave in w, so the set is convex; it is the intersection of the
-polytopes of all coefficients at once, and a polytope itself (the boxes have finitely many
-vertices), with far too many rows to list.
+simplex; upper and lower may differ from s to s. h is convex and g concave in w, so the set is
+convex; it is the intersection of the polytopes of all coefficients at once, and a polytope itself
+(the boxes have finitely many vertices), with far too many rows to list.
 
 h and g need no list, for p.w over a box is a fractional knapsack: p takes the lower ends, and then
 fills up the largest w first for h, the smallest first for g (`extremes`). So one sort of w decides
@@ -68,8 +68,10 @@ class UncertainSet:
         whatever v is.
     share_lower, share_upper : (S,) arrays
         The box of pi.
-    ratio, most, least : float
-        The factors; ``inf``, ``inf`` and 0 where an inequality is not asked for.
+    ratio : float
+        The factor of quotients; ``inf`` where they are not bounded.
+    most, least : float or (S,) array
+        The factors of means, for all s or for each; ``inf`` and 0 where none is asked for.
     slack : float
         Number added to the entries of a row. It is positive only where the factors are smaller than
         those of the set that bounds are about: with it the row holds for that larger set.
@@ -86,8 +88,8 @@ class UncertainSet:
     share_lower: Array
     share_upper: Array
     ratio: float = np.inf
-    most: float = np.inf
-    least: float = 0.0
+    most: float | Array = np.inf
+    least: float | Array = 0.0
     rest: float = 1.0
     slack: float = 0.0
 
@@ -112,7 +114,8 @@ class UncertainSet:
             raise InvalidPolytope(
                 "point must be positive: coordinates without mass have no w"
             )
-        if not (self.ratio > 1.0 and self.most > 1.0 and 0.0 <= self.least < 1.0):
+        sides = (self.mosts > 1.0) & (self.leasts >= 0.0) & (self.leasts < 1.0)
+        if not (self.ratio > 1.0 and sides.all()):
             raise InvalidPolytope(
                 "ratio and most must be above 1, least at least 0 and below 1"
             )
@@ -144,6 +147,21 @@ class UncertainSet:
     def n(self) -> int:
         """Number of coordinates of v."""
         return len(self.point)
+
+    @cached_property
+    def mosts(self) -> Array:
+        """`most` of every s."""
+        return np.broadcast_to(np.asarray(self.most, np.float64), len(self.lower))
+
+    @cached_property
+    def leasts(self) -> Array:
+        """`least` of every s."""
+        return np.broadcast_to(np.asarray(self.least, np.float64), len(self.lower))
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether the factors are the same for all s, as the compiled search needs them."""
+        return np.ndim(self.most) == 0 and np.ndim(self.least) == 0
 
     @cached_property
     def boxes(self) -> tuple[Array, Array, Array]:
@@ -206,12 +224,16 @@ class UncertainSet:
                 others = np.delete(g, s, axis=1)
                 least_other[:, s] = others.min(axis=1, initial=np.inf)
             worst.append((h - self.ratio * least_other).max(axis=1))
-        if np.isfinite(self.most):
+        above = np.isfinite(self.mosts)
+        if above.any():
             mean = extreme_means(g, h, 1, low, high)
-            worst.append((h - self.most * mean).max(axis=1))
-        if self.least > 0.0:
+            failing = h[:, above] - self.mosts[above] * mean[:, above]
+            worst.append(failing.max(axis=1))
+        below = self.leasts > 0.0
+        if below.any():
             mean = extreme_means(h, g, -1, low, high)
-            worst.append((self.least * mean - g).max(axis=1))
+            failing = self.leasts[below] * mean[:, below] - g[:, below]
+            worst.append(failing.max(axis=1))
         return np.stack(worst)
 
     def pulled(self, margin: float) -> Array:
@@ -239,9 +261,9 @@ class UncertainSet:
     @property
     def room(self) -> float:
         """Slack of the inequalities at the point, where w is 1: the largest possible margin."""
-        room = min(self.ratio - 1.0, self.most - 1.0)
-        if self.least > 0.0:
-            room = min(room, 1.0 - self.least)
+        room = min(self.ratio - 1.0, float(self.mosts.min()) - 1.0)
+        if (self.leasts > 0.0).any():
+            room = min(room, 1.0 - float(self.leasts.max()))
         return room
 
     @property
@@ -251,12 +273,14 @@ class UncertainSet:
         The ends of these boxes were rounded outwards, and the entries are sums of rounded products.
         """
         # Entries are at most ratio (or most) times a mean of p, less another one.
-        largest = 1.0
-        for factor in (self.ratio, self.most):
-            if np.isfinite(factor):
-                largest = max(largest, factor)
         terms = self.n + len(self.lower) + 16
-        return self.slack + ROUNDING * terms * (1.0 + largest)
+        return self.slack + ROUNDING * terms * (1.0 + self.largest_factor)
+
+    @property
+    def largest_factor(self) -> float:
+        """The largest finite factor, at least 1."""
+        factors = np.append(self.mosts, self.ratio)
+        return max(1.0, float(factors.max(initial=1.0, where=np.isfinite(factors))))
 
     def cuts(self, w: Array) -> Array:
         """Rows a (k, n) with a.w >= 0 for w = v / point of every member v, least at this w (n,).
@@ -280,12 +304,14 @@ class UncertainSet:
             # h_s <= ratio g_t is tightest for the t != s of least g_t.
             others = np.where(np.eye(size, dtype=np.bool_), np.inf, g)
             rows.append(self.ratio * low[others.argmin(axis=1)] - high)
-        if np.isfinite(self.most):
+        above = np.isfinite(self.mosts)
+        if above.any():
             mean = self._tightest_means(g, h, 1, low, high)
-            rows.append(self.most * mean - high)
-        if self.least > 0.0:
+            rows.append(self.mosts[above, None] * mean[above] - high[above])
+        below = self.leasts > 0.0
+        if below.any():
             mean = self._tightest_means(h, g, -1, high, low)
-            rows.append(low - self.least * mean)
+            rows.append(low[below] - self.leasts[below, None] * mean[below])
         stacked = np.vstack(rows)
         # The coordinate without a point has w = rest * sum v, a multiple of point.w.
         return stacked[:, :-1] + np.outer(stacked[:, -1], self.rest * self.point)

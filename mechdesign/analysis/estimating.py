@@ -32,7 +32,11 @@ from mechdesign.analysis.law_statistics import (
     estimate_means,
     estimate_regression,
 )
-from mechdesign.analysis.release_facts import has_fixed_counts
+from mechdesign.analysis.release_facts import (
+    NOT_CORRECTED,
+    has_fixed_counts,
+    other_records,
+)
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
@@ -118,7 +122,16 @@ def estimate(
             )
         (name,) = names_of_columns(of)
         return [estimate_box_column(channel, released, name, level=level, **options)]
-    if channel.keeps_law or can_correct(channel):
+    has_others = False
+    if is_path:
+        policy, manifest = options.get("policy"), options.get("manifest")
+        has_others = other_records(released, channel, policy, manifest).are_there
+    has_shares = channel.keeps_law or can_correct(channel)
+    if has_shares and has_others and len(channel.useful.columns) > 1:
+        raise InputError(NOT_CORRECTED.format("columns"))
+    # The shares of a file with other records are not those of its column, so they are estimated
+    # like those of any channel, and corrected.
+    if has_shares and not has_others:
         if options:
             raise InputError(
                 f"{next(iter(options))} is for a channel of labels; this one releases rows as "

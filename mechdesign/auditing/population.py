@@ -23,14 +23,16 @@ from dataclasses import replace
 
 from mechdesign.auditing import verdict
 from mechdesign.auditing.averages import average_verdicts
-from mechdesign.auditing.columns import columns_on, released_part
+from mechdesign.auditing.columns import Entries, columns_on, released_part
+from mechdesign.auditing.demands import allowed_sides
 from mechdesign.auditing.extremes import Achieved, Extreme
 from mechdesign.auditing.population_extremes import (
+    Bound,
     Population,
-    SetExtremes,
     achieved_of,
+    largest_bound,
 )
-from mechdesign.auditing.verdict import Audit, is_stacked
+from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import LiftLimits
@@ -38,10 +40,7 @@ from mechdesign.notions import Notion
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set, set_of_record
 from mechdesign.tables.joint import Joint
 
-NOT_STACKED = (
-    "confidence is not built with protect-each, budgets of symbols, or after other "
-    "releases"
-)
+NOT_STACKED = "confidence is not built with protect-each, or after other releases"
 
 
 def audit(
@@ -85,7 +84,7 @@ def audit(
     on_table = replace(
         on_table, satisfied=on_table.satisfied and averages_kept, averages=averages
     )
-    if is_stacked(joint, notion, after):
+    if after or joint.sensitive.protects_columns:
         if population is not None or channel.record.confidence is not None:
             raise InputError(NOT_STACKED)
         return on_table
@@ -108,11 +107,10 @@ def audit_population(
     """Decide exactly whether `channel` satisfies `notion` for every population of a set, which is
     all it speaks of.
     """
-    limits = lift_limits(notion)
+    lift_limits(notion)
     joint = released_part(channel, joint)
     population = Population(confidence, joint.useful_counts)
-    worst = population.worst(columns_on(channel, joint))
-    sides = _sides(worst, joint.sensitive.names, limits)
+    sides = _sides(population, columns_on(channel, joint), joint, notion)
     return verdict.verdict_of(sides, channel.outputs, notion)
 
 
@@ -131,29 +129,25 @@ def failing_outputs(
     """Positions of the outputs that violate `notion` for some population of the set, decided
     exactly.
     """
-    limits = lift_limits(notion)
+    lift_limits(notion)
     joint = released_part(channel, joint)
     population = Population(confidence, joint.useful_counts)
     failing: list[int] = []
     for y, column in enumerate(columns_on(channel, joint)):
-        sides = _sides(population.extremes(column), joint.sensitive.names, limits)
+        sides = _sides(population, [column], joint, notion)
         if not all(side.kept for side in sides):
             failing.append(y)
     return tuple(failing)
 
 
 def lift_limits(notion: Notion) -> LiftLimits:
-    """The bounds on every lift alike, or InputError for notions on averages or with budgets of
-    single symbols.
-    """
+    """The bounds on single lifts, or InputError for notions on averages."""
     limits = notion.limits
     if limits.mean is not None:
         raise InputError(
             f"{notion.name} bounds averages over the sensitive symbols, for which "
             "confidence is not built; use alip, lip, ldp, max-lift or min-lift"
         )
-    if limits.symbol_budgets:
-        raise InputError(NOT_STACKED)
     return limits
 
 
@@ -196,34 +190,39 @@ def _is_own_table(channel: Channel, joint: Joint) -> bool:
 
 
 def _sides(
-    extremes: SetExtremes, names: Sequence[str], limits: LiftLimits
+    population: Population, columns: Sequence[Entries], joint: Joint, notion: Notion
 ) -> list[Extreme]:
-    """The extremes of outputs as the verdict on a table has them."""
-    high, low, ratio = extremes
-    assert ratio.t is not None  # only a lift has no second symbol
-    largest = Extreme(
-        side="eps_u",
-        budget=limits.upper,
-        over=high.quotient,
-        lift=high.quotient,
-        sensitive=names[high.s],
-        y=high.y,
-    )
-    smallest = Extreme(
-        side="eps_l",
-        budget=limits.lower,
-        over=low.quotient,
-        lift=low.inverse,
-        sensitive=names[low.s],
-        y=low.y,
-    )
-    quotient = Extreme(
-        side="eps_ldp",
-        budget=limits.ratio,
-        over=ratio.quotient,
-        lift=ratio.quotient,
-        sensitive=names[ratio.s],
-        y=ratio.y,
-        against=names[ratio.t],
-    )
-    return [largest, smallest, quotient]
+    """The extremes of outputs as the verdict on a table has them: for every side and every
+    different budget the largest quotient.
+    """
+    allowed = allowed_sides(joint.sensitive, notion)
+    largest: dict[tuple[str, float], Bound] = {}
+
+    def compare(side: str, budget: float, bound: Bound) -> None:
+        best = largest.get((side, budget))
+        if best is not None:
+            bound = largest_bound([best, bound])
+        largest[side, budget] = bound
+
+    for y, column in enumerate(columns):
+        bounds = population.bounds(column, y)
+        for bound, (_, upper) in zip(bounds.highs, allowed, strict=True):
+            compare("eps_u", upper, bound)
+        for bound, (lower, _) in zip(bounds.lows, allowed, strict=True):
+            compare("eps_l", lower, bound)
+        compare("eps_ldp", notion.limits.loosest.ratio, largest_bound(bounds.ratios))
+    names = joint.sensitive.names
+    extremes: list[Extreme] = []
+    for (side, budget), bound in largest.items():
+        extreme = Extreme(
+            side=side,
+            budget=budget,
+            over=bound.quotient,
+            # The other side of the lift is that of its inverse.
+            lift=bound.inverse if side == "eps_l" else bound.quotient,
+            sensitive=names[bound.s],
+            y=bound.y,
+            against=None if bound.t is None else names[bound.t],
+        )
+        extremes.append(extreme)
+    return extremes

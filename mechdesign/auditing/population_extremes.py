@@ -108,6 +108,16 @@ class SetExtremes(NamedTuple):
         return largest
 
 
+class OutputBounds(NamedTuple):
+    """The largest lift and the largest inverse of a lift of every symbol at one output, and
+    quotients of lifts with the largest one among them.
+    """
+
+    highs: list[Bound]
+    lows: list[Bound]
+    ratios: list[Bound]
+
+
 def achieved_of(extremes: SetExtremes) -> Achieved:
     """The smallest doubles that bound the extremes."""
     return Achieved(
@@ -212,6 +222,15 @@ class Population:
 
     def extremes(self, column: Entries, y: int = 0) -> SetExtremes:
         """The extreme lifts of one output over the set."""
+        bounds = self.bounds(column, y)
+        return SetExtremes(
+            largest_bound(bounds.highs),
+            largest_bound(bounds.lows),
+            largest_bound(bounds.ratios),
+        )
+
+    def bounds(self, column: Entries, y: int = 0) -> OutputBounds:
+        """The extreme lifts of every symbol at one output over the set."""
         most, least = self.output(column)
         symbols = range(len(most))
         highs: list[Bound] = []
@@ -234,7 +253,7 @@ class Population:
         if not ratios:
             # With one sensitive symbol there is no quotient but that of its lift with itself.
             ratios = [Bound(1, 1, 0, y, 0)]
-        return SetExtremes(_largest(highs), _largest(lows), _largest(ratios))
+        return OutputBounds(highs, lows, ratios)
 
     def worst(
         self, columns: Sequence[Entries], end: float | None = None
@@ -248,7 +267,9 @@ class Population:
             check_time(end)
             extremes.append(self.extremes(column, y))
         highs, lows, ratios = zip(*extremes, strict=True)
-        return SetExtremes(_largest(highs), _largest(lows), _largest(ratios))
+        return SetExtremes(
+            largest_bound(highs), largest_bound(lows), largest_bound(ratios)
+        )
 
     def _mean(self, values: list[int], s: int, value_of_s: int, *, sign: int) -> int:
         """The least (sign 1) or largest (sign -1) sum_t P(t) values_t over the box of P(S), with
@@ -278,7 +299,7 @@ def _on_the_first(mass: int, masses: list[int], worth: list[int], w: list[int]) 
     return worth[i] + (mass - masses[i]) * w[i]
 
 
-def _largest(bounds: Sequence[Bound]) -> Bound:
+def largest_bound(bounds: Sequence[Bound]) -> Bound:
     """The first of the largest quotients, by products of integers; a denominator of zero is
     infinity.
     """

@@ -101,4 +101,4 @@ def _add_command(app: typer.Typer, name: str) -> None:
         epilog=module.EXAMPLE,
         rich_help_panel=COMMANDS.get(name),
         hidden=name in EARLIER_NAMES,
-    )(command(run, has_whole_help=name in FIRST_OPTIONS))
+    )(command(run, has_whole_help=name in FIRST_OPTIONS, has_table=name == "design"))

@@ -15,7 +15,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import mechdesign as md
-from mechdesign.cli import options, table_options
+from mechdesign.cli import options, parsing, table_options
 from mechdesign.cli.console import Interrupted, Reporter
 from mechdesign.cli.design_advice import advise
 from mechdesign.cli.design_arguments import DesignArguments
@@ -215,8 +215,22 @@ def _with_columns(
         raise InputError(
             "--after a channel of another column reads the table twice: give a file, not -"
         )
-    return replace(table, useful=None).joint(
-        table.table, sensitive=joint.sensitive.columns, useful=tuple(columns)
+    from mechdesign.tables.records import bins_by_column
+
+    # Bins without a column are those of the only one that is released now; earlier channels have
+    # their own.
+    asked = parsing.bins_of(table.bins)
+    if isinstance(asked, str):
+        asked = {joint.useful.columns[0]: asked}
+    bins: dict[str, Any] = {}
+    for channel in earlier:
+        bins |= bins_by_column([channel.useful])
+    bins |= asked or {}
+    return replace(table, useful=None, bins=None).joint(
+        table.table,
+        sensitive=joint.sensitive.columns,
+        useful=tuple(columns),
+        bins=bins or None,
     )
 
 

@@ -36,17 +36,11 @@ from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
     from mechdesign.analysis.column_frequencies import ColumnFrequencies
+    from mechdesign.analysis.release_facts import OtherRecords
 
 EXAMPLE = (
     "Example:  mechdesign estimate released.csv --channel channel.json --method ml "
     "--level 0.9"
-)
-
-
-NOT_CORRECTED = (
-    "the release has draws in place of empty or unknown cells, and estimates from released {} "
-    "cannot be corrected for them: design with --missing symbol, or release the records that have "
-    "all cells"
 )
 
 
@@ -113,6 +107,7 @@ def estimate(
     common.refuse_beside(as_csv)
     from mechdesign.analysis.estimating import NOT_OF_LABELS
     from mechdesign.analysis.law_estimates import can_correct
+    from mechdesign.analysis.release_facts import NOT_CORRECTED, other_records
     from mechdesign.channel.loading import load
 
     # The kind of the channel decides which options have a meaning; the others are refused, because
@@ -125,16 +120,20 @@ def estimate(
             loaded.keeps_law or can_correct(loaded)
         ):
             raise InputError(NOT_OF_LABELS)
-        policy = _policy_of(released, loaded, others)
-        if not policy.lets_nothing_through:
+        policy = others.arguments()["policy"]
+        without = other_records(released, loaded, policy, others.manifest)
+        if without.are_there:
             raise InputError(NOT_CORRECTED.format("columns"))
         file = _ReleasedFile(released, columns, published, others, reading, text)
-        _estimate_statistics(reporter, file, loaded, policy, asked, common)
+        _estimate_statistics(reporter, file, loaded, without.policy, asked, common)
         return
     if isinstance(loaded, md.BoxChannel) and asked.of is not None:
-        if not _policy_of(released, loaded, others).lets_nothing_through:
+        policy = others.arguments()["policy"]
+        boxed = other_records(released, loaded, policy, others.manifest)
+        if boxed.are_there:
             raise InputError(NOT_CORRECTED.format("boxes"))
-        _estimate_boxes(reporter, released, loaded, text, asked, reading, common)
+        file = _ReleasedFile(released, columns, published, others, reading, text)
+        _estimate_boxes(reporter, file, loaded, asked, common, is_known=boxed.are_known)
         return
     if asked.any_data:
         raise InputError(
@@ -144,16 +143,16 @@ def estimate(
     loaded = loaded.single()
     has_shares = loaded.keeps_law or can_correct(loaded)
     if has_shares and asked.by is None and not as_csv:
-        policy = _policy_of(released, loaded, others)
-        has_others = not policy.lets_nothing_through
+        policy = others.arguments()["policy"]
+        without = other_records(released, loaded, policy, others.manifest)
         is_row = len(loaded.useful.columns) > 1
-        if has_others and is_row:
+        if without.are_there and is_row:
             raise InputError(NOT_CORRECTED.format("columns"))
         # The shares of a file with other records are not those of its column, so they are
         # estimated like those of any channel, and corrected.
-        if not has_others:
+        if not without.are_there:
             file = _ReleasedFile(released, columns, published, others, reading, text)
-            _estimate_shares(reporter, file, loaded, policy, asked, common)
+            _estimate_shares(reporter, file, loaded, without, asked, common)
             return
     if asked.of is not None:
         raise InputError(_of_refusal(loaded, asked))
@@ -187,24 +186,6 @@ class _ReleasedFile(NamedTuple):
     others: OtherCells
     reading: ReleaseReading
     text: table_options.TextFormat
-
-
-def _policy_of(
-    released: str, channel: md.Channel | md.BoxChannel, others: OtherCells
-) -> md.Policy:
-    """What was released for records without a symbol."""
-    from mechdesign.analysis.release_facts import facts_of_release
-    from mechdesign.release.policies import Policy, recorded_rules
-
-    arguments = others.arguments()
-    policy = arguments["policy"]
-    facts = facts_of_release(released, channel, others.manifest)
-    if policy is None and facts is not None:
-        policy = facts.policy
-    if policy is None:
-        # Without a manifest the channel says what `apply` does by default.
-        policy = Policy.recorded(recorded_rules([channel]))
-    return policy
 
 
 def _estimate_column(
@@ -252,12 +233,12 @@ def _estimate_column(
 
 def _estimate_boxes(
     reporter: Reporter,
-    released: str,
+    file: _ReleasedFile,
     channel: md.BoxChannel,
-    text: table_options.TextFormat,
     asked: EstimateOptions,
-    reading: ReleaseReading,
     common: options.CommonOptions,
+    *,
+    is_known: bool,
 ) -> None:
     """Frequencies of columns from released boxes, each by itself.
 
@@ -265,7 +246,7 @@ def _estimate_boxes(
     frequencies of the boxes add up to those of the column's symbols.
     """
     from mechdesign.analysis.box_frequencies import box_question
-    from mechdesign.analysis.file_frequencies import estimate_file
+    from mechdesign.analysis.file_frequencies import NO_MANIFEST, estimate_file
     from mechdesign.analysis.joint_frequencies import JointFrequencies
     from mechdesign.report.column_estimates import box_estimate_note
 
@@ -283,13 +264,13 @@ def _estimate_boxes(
             question = box_question(channel, name)
             is_bounded = is_bounded or question.counts is None
             frequencies = estimate_file(
-                released,
+                file.path,
                 channel.single(),
                 level=level,
                 functionals=question.functionals,
-                text=text.text(),
+                text=file.text.text(),
                 advance=advance,
-                **reading.arguments(),
+                **file.reading.arguments(),
             )
             # Only a kept column (--by) makes joint ones, and it is refused above.
             if isinstance(frequencies, JointFrequencies):
@@ -297,7 +278,9 @@ def _estimate_boxes(
             answer = question.answer(frequencies, any_data=asked.any_data)
             estimates.append(answer)
     records = estimates[0].records
-    reporter.done("estimated", f"{released} is counted", records=records)
+    reporter.done("estimated", f"{file.path} is counted", records=records)
+    if not is_known:
+        reporter.notice(NO_MANIFEST)
     facts = {"records": records, "level": level, "any_data": is_bounded}
     note = box_estimate_note(is_bounded=is_bounded)
     _answer_columns(estimates, facts, [note], common)
@@ -307,12 +290,12 @@ def _estimate_shares(
     reporter: Reporter,
     file: _ReleasedFile,
     channel: md.Channel,
-    policy: md.Policy,
+    without: OtherRecords,
     asked: EstimateOptions,
     common: options.CommonOptions,
 ) -> None:
     """Shares of columns of released rows."""
-    from mechdesign.analysis.file_frequencies import NEAREST_COUNTS
+    from mechdesign.analysis.file_frequencies import NEAREST_COUNTS, NO_MANIFEST
     from mechdesign.analysis.law_estimates import estimate_shares
     from mechdesign.analysis.release_facts import has_fixed_counts
     from mechdesign.release.policies import NEAREST
@@ -337,7 +320,9 @@ def _estimate_shares(
     reporter.done("estimated", f"{file.path} is counted", records=records)
     facts = {"records": records, "level": level, "fixed_counts": fixed}
     notes = [law_estimate_note(fixed=fixed, kept=channel.keeps_law)]
-    if policy.unknown == NEAREST:
+    if not without.are_known:
+        reporter.notice(NO_MANIFEST)
+    if without.policy.unknown == NEAREST:
         notes.append(paragraph(f"Note: {NEAREST_COUNTS}.", ""))
     _answer_columns(estimates, facts, notes, common)
 

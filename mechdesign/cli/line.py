@@ -29,7 +29,12 @@ from typing import Annotated, Any, cast, get_type_hints
 import typer
 
 from mechdesign.cli.console import PROGRAM, Reporter
-from mechdesign.cli.plain_help import HELP_ALL, HELP_ALL_PARAMETER
+from mechdesign.cli.plain_help import (
+    HELP_ALL,
+    HELP_ALL_PARAMETER,
+    HELP_OPTIONS,
+    HELP_OPTIONS_PARAMETER,
+)
 
 COMMAND = "command"
 """The key of the design command in the provenance of a channel file."""
@@ -114,12 +119,16 @@ def groups_of(function: Callable[..., Any]) -> dict[str, type[Any]]:
 
 
 def command(
-    function: Callable[..., int | None], *, has_whole_help: bool = False
+    function: Callable[..., int | None],
+    *,
+    has_whole_help: bool = False,
+    has_table: bool = False,
 ) -> Callable[..., int | None]:
     """The command for typer, with single options in the place of the groups that `function` takes.
 
     A parameter `reporter` takes the `Reporter` of `main`. Other parameters stay as they are. The
-    result of `function` is the exit code. With `has_whole_help` there is an option ``--help-all``.
+    result of `function` is the exit code. With `has_whole_help` there is an option ``--help-all``,
+    with `has_table` an option ``--help-options``.
     """
     groups = groups_of(function)
 
@@ -127,6 +136,7 @@ def command(
         """Make the groups of single values, and call `function` with them."""
         # Its callback has ended the command if it was asked for.
         values.pop(HELP_ALL, None)
+        values.pop(HELP_OPTIONS, None)
         arguments: dict[str, Any] = {}
         for name, group in groups.items():
             members: dict[str, Any] = {}
@@ -151,6 +161,8 @@ def command(
     signature = _signature(function, groups)
     if has_whole_help:
         parameters = [*signature.parameters.values(), HELP_ALL_PARAMETER]
+        if has_table:
+            parameters.append(HELP_OPTIONS_PARAMETER)
         signature = signature.replace(parameters=parameters)
     vars(run)["__signature__"] = signature
     return run

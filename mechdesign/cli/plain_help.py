@@ -25,8 +25,14 @@ from mechdesign.cli.first_options import FIRST_OPTIONS, OF_THE_PROGRAM
 HELP_ALL = "help_all"
 """The parameter of a command that asks for its whole help."""
 
+HELP_OPTIONS = "help_options"
+"""The parameter of `design` that asks what goes with what."""
+
 MORE_OPTIONS = "More options:  --help-all"
 """The last line of a short help."""
+
+TOGETHER = "   What goes with what:  --help-options"
+"""What follows there for a command with a table of its options."""
 
 FIRST_CLAUSE = re.compile(r"(.*?)(?:[.:;] | \(|$)")
 """A help text up to its first details, which the short help leaves out."""
@@ -98,7 +104,10 @@ class PlainCommand(Plain, TyperCommand):
             elif is_argument or not set(first).isdisjoint(parameter.opts):
                 shown.params.append(_in_brief(parameter))
         if first is not None:
-            shown.epilog = f"{self.epilog}\n\n{MORE_OPTIONS}"
+            more = MORE_OPTIONS
+            if any(parameter.name == HELP_OPTIONS for parameter in self.params):
+                more += TOGETHER
+            shown.epilog = f"{self.epilog}\n\n{more}"
         shown.format_help(ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -154,6 +163,33 @@ def _whole_help(ctx: typer.Context, asked: bool) -> None:
     typer.echo(shown.get_help(ctx), nl=False)
     raise typer.Exit
 
+
+def _help_options(ctx: typer.Context, asked: bool) -> None:
+    """Print which options go together and end the command."""
+    if not asked or ctx.resilient_parsing:
+        return
+    from mechdesign.mechanisms.combinations import table_text
+
+    typer.echo(table_text())
+    raise typer.Exit
+
+
+HELP_OPTIONS_PARAMETER = inspect.Parameter(
+    HELP_OPTIONS,
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[
+        bool,
+        typer.Option(
+            "--help-options",
+            metavar="",
+            help="Show which options go together, and why others do not, and exit.",
+            callback=_help_options,
+            is_eager=True,
+        ),
+    ],
+)
+"""The option of `design` that prints the table of its options."""
 
 HELP_ALL_PARAMETER = inspect.Parameter(
     HELP_ALL,

@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from mechdesign.mechanisms.box_result import BoxDesign
     from mechdesign.tables.joint import Joint
 
-OF_BOXES = (None, "truth", "information")
+TRUTH = "truth"
+
+OF_BOXES = (None, TRUTH, "information")
 """The objectives of boxes of rows."""
 
-OF_MERGED = (None, "information")
+OF_MERGED = (None, "information", TRUTH)
 """The objectives of a column with merged symbols."""
 
 
@@ -83,7 +85,7 @@ def design_merged(
 ) -> int:
     """Design a channel for a column whose symbols are merged on a slice."""
     from mechdesign.mechanisms.box_design import design_boxes
-    from mechdesign.mechanisms.box_request import BoxRequest
+    from mechdesign.mechanisms.box_request import INFORMATION, BoxRequest
     from mechdesign.tables.records import Records
 
     if level is None:
@@ -104,6 +106,8 @@ def design_merged(
         request = BoxRequest(
             notion=arguments.budget.notion_or("alip"),
             level=level,
+            objective=arguments.objective.objective or INFORMATION,
+            keep_law=not arguments.objective.free_frequencies,
             rare=rows.rare_records(),
             merge_below=rows.merge_below(),
             seed=rows.count("--slice-seed", rows.slice_seed),
@@ -113,7 +117,12 @@ def design_merged(
         records = Records.from_joint(joint, [joint.useful.columns])
         design = design_boxes(records, request)
     reporter.notices(joint.notices)
-    return _answer_boxes(reporter, arguments, design, _row_groups(arguments, level))
+    return _answer_boxes(
+        reporter,
+        arguments,
+        design,
+        _row_groups(arguments, level, arguments.objective.shown()),
+    )
 
 
 def _refuse_other_options(
@@ -132,55 +141,57 @@ def _refuse_other_options(
             "out; "
             "`mechdesign compose` says what the releases tell together"
         )
-    unbuilt = _unbuilt_options(arguments, objectives)
-    if unbuilt:
+    from mechdesign.mechanisms.combinations import BOXES, reason_of
+
+    for name, entry in _unbuilt_options(arguments, objectives):
         raise InputError(
-            f"{unbuilt[0]} is not built for boxes (--release with --confidence, --merge-rare): "
-            "leave it out"
+            f"{name} is not built for boxes (--release with --confidence, --merge-rare): "
+            f"leave it out ({reason_of(BOXES, entry)})"
         )
 
 
 def _unbuilt_options(
     arguments: DesignArguments, objectives: tuple[str | None, ...]
-) -> list[str]:
-    """The options on the command line that no release of rows has."""
+) -> list[tuple[str, str]]:
+    """The options on the command line that boxes do not have, each with its name in
+    `mechanisms.combinations`.
+    """
     budget = arguments.budget
     confidence = arguments.confidence
     search = arguments.search
     objective = arguments.objective
     default = DesignOptions()
-    # Boxes of rows have a law to keep, merged symbols have free labels.
-    has_boxes = objectives == OF_BOXES
+    # Own boxes have a law to keep, free labels have none.
+    has_boxes = objectives == OF_BOXES or objective.objective == TRUTH
+    frequencies = objective.keep_frequencies or objective.free_frequencies
     # By name what neither a release of rows with a confidence level nor merged symbols have, and
     # whether it is given.
     refused = {
-        "--average": budget.average is not None,
-        "--budget": bool(budget.budget),
-        "--objective": objective.objective not in objectives,
-        "--task": objective.task is not None,
-        "--distance": objective.distance is not None,
-        "--keep-frequencies": objective.keep_frequencies and not has_boxes,
-        "--free-frequencies": objective.free_frequencies and not has_boxes,
-        "--stay": bool(objective.stay),
-        "--forbid": bool(objective.forbid),
-        "--method": search.method != default.method,
-        "--enumerate": search.enumerate != default.enumerate,
-        "--gap": search.smallest_gap != default.smallest_gap,
-        "--unknown": arguments.output.unknown != OutputOptions().unknown,
-        "--curve": arguments.reports.curve != ReportOptions().curve,
-    }
-    unbuilt = [name for name, is_given in refused.items() if is_given]
-    if confidence.confidence is not None:
+        ("--average", "average"): budget.average is not None,
+        ("--budget", "budgets of single symbols"): bool(budget.budget),
+        ("--objective", "objective"): objective.objective not in objectives,
+        ("--task", "task"): objective.task is not None,
+        ("--distance", "distance"): objective.distance is not None,
+        (
+            "--keep-frequencies"
+            if objective.keep_frequencies
+            else "--free-frequencies",
+            "keep frequencies",
+        ): frequencies and not has_boxes,
+        ("--stay", "stay"): bool(objective.stay),
+        ("--forbid", "forbid"): bool(objective.forbid),
+        ("--method", "method"): search.method != default.method,
+        ("--enumerate", "enumerate"): search.enumerate != default.enumerate,
+        ("--gap", "gap"): search.smallest_gap != default.smallest_gap,
+        ("--unknown", "unknown"): arguments.output.unknown != OutputOptions().unknown,
+        ("--curve", "curve"): arguments.reports.curve != ReportOptions().curve,
         # Both turn the table into a budget, and the promise is about the population.
-        if budget.keep is not None:
-            unbuilt.append("--keep with --confidence")
-        if budget.max_posterior is not None:
-            unbuilt.append("--max-posterior with --confidence")
-    if confidence.known_shares is not None:
-        unbuilt.append("--known-shares")
-    if arguments.search.mechanism != "optimal":
-        unbuilt.append("--mechanism")
-    return unbuilt
+        ("--keep with --confidence", "keep"): budget.keep is not None,
+        ("--max-posterior with --confidence", "keep"): budget.max_posterior is not None,
+        ("--known-shares", "known shares"): confidence.known_shares is not None,
+        ("--mechanism", "mechanism"): search.mechanism != "optimal",
+    }
+    return [names for names, is_given in refused.items() if is_given]
 
 
 def _check_listed(secrets: str | None, joint: Joint) -> None:

@@ -31,8 +31,8 @@ from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.progress import Steps
 from mechdesign.core.wording import about
 from mechdesign.mechanisms.average_baselines import Baseline, baseline, baselines_for
-from mechdesign.mechanisms.average_budgets import averages_of
-from mechdesign.mechanisms.averages import NO_PROMISE, for_average
+from mechdesign.mechanisms.average_budgets import NO_PROMISE, averages_of
+from mechdesign.mechanisms.averages import for_average
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import Rules, check_sensitive
 from mechdesign.mechanisms.search import Search

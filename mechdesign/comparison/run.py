@@ -44,7 +44,7 @@ from mechdesign.mechanisms import OBJECTIVES
 from mechdesign.mechanisms.heuristic_options import RESPONSE
 from mechdesign.mechanisms.least_cost_objective import INFORMATION
 from mechdesign.mechanisms.optimal import OPTIMAL
-from mechdesign.mechanisms.posteriors import check_optimum, check_polytope
+from mechdesign.mechanisms.posteriors import check_optimum
 from mechdesign.mechanisms.request import MECHANISMS
 from mechdesign.mechanisms.result import Design
 from mechdesign.tables.confidence import check_counts, check_level
@@ -266,10 +266,8 @@ def _servable(
         try:
             if case.confidence is not None:
                 lift_limits(case.promise())
-            elif case.mechanism in NEED_OPTIMUM:
+            elif case.mechanism in (*NEED_OPTIMUM, *OBJECTIVES):
                 check_optimum(case.promise(), joint)
-            elif case.mechanism in OBJECTIVES:
-                check_polytope(case.promise(), joint)
             possible.append(curve)
         except InputError as error:
             # Nobody names `optimal@0.95`: a level of confidence adds it for every mechanism.

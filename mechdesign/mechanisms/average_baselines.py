@@ -19,9 +19,8 @@ from dataclasses import dataclass, replace
 
 from mechdesign.auditing.measures import Utility, utility
 from mechdesign.channel.record import AverageBudget
-from mechdesign.mechanisms.average_budgets import in_solver_unit
+from mechdesign.mechanisms.average_budgets import NO_PROMISE, in_solver_unit
 from mechdesign.mechanisms.averages import (
-    NO_PROMISE,
     SHRUNK,
     verified_within,
     with_own_lifts,

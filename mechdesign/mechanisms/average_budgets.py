@@ -34,8 +34,12 @@ from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.wording import at_most
-from mechdesign.notions import LARGEST_BUDGET
+from mechdesign.notions import LARGEST_BUDGET, MaxLift
 from mechdesign.tables.joint import Joint
+
+NO_PROMISE = MaxLift(LARGEST_BUDGET)
+"""The notion of the rules while an average alone is searched for: no promise on single lifts, and
+never emitted."""
 
 NOTHING_TO_LIMIT = (
     "the useful column says nothing about the sensitive one: there is nothing to limit"

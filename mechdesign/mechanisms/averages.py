@@ -47,7 +47,7 @@ from mechdesign.mechanisms.rounding import (
 )
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import LEAST_GAP, Search, utility_entropy
-from mechdesign.notions import ALIP, LARGEST_BUDGET, MaxLift, Notion
+from mechdesign.notions import ALIP, MaxLift, Notion
 from mechdesign.tables.joint import Joint
 from solvers import Array, Points, Polytope, Progress, SolverError
 from solvers.average import AverageOptimum, best_channel_within
@@ -60,10 +60,6 @@ SHRUNK = (1e-9, 1e-7, 1e-5, 1e-3)
 
 MARGIN = 1e-9
 """Distance of the columns from the limits of a notion: the kernel meets its rows to 1e-10."""
-
-NO_PROMISE = MaxLift(LARGEST_BUDGET)
-"""The notion of the rules while an average alone is searched for: no promise on single lifts, and
-never emitted."""
 
 LEAST_EXTREME = 1e-12
 """Smallest budget (nats) of the extreme lifts of a channel."""
@@ -112,9 +108,9 @@ def for_average(
             optima.append(best)
             yield best.weights, best.points
 
-    rounded, verdicts = verified_within(rules, budgets, candidates())
+    rounded, _ = verified_within(rules, budgets, candidates())
     if alone:
-        # `NO_PROMISE` must not be in the record of a channel.
+        # `average_budgets.NO_PROMISE` must not be in the record of a channel.
         rounded = with_own_lifts(rounded, joint)
     worth = utility(rounded.channel, joint)
     certificate = _certificate(optima, joint, worth.nmi)
@@ -132,15 +128,7 @@ def for_average(
         certificate=certificate,
         messages=tuple(messages),
     )
-    # The record has each budget beside what the integers leak.
-    achieved: list[AverageBudget] = []
-    for budget, verdict in zip(budgets, verdicts, strict=True):
-        achieved.append(
-            AverageBudget(
-                measure=budget.measure, budget=budget.budget, achieved=verdict.leakage
-            )
-        )
-    return with_averages(design, achieved)
+    return with_averages(design, achieved_averages(rounded.channel, joint, budgets))
 
 
 def _optimum(
@@ -264,6 +252,22 @@ def verified_within(
     if not all(verdict.kept for verdict in verdicts):
         raise SolverFailure(f"no channel was verified ({failure})")
     return rounded, verdicts
+
+
+def achieved_averages(
+    channel: Channel, joint: Joint, budgets: Sequence[AverageBudget]
+) -> list[AverageBudget]:
+    """Each budget beside what the integers leak, as the channel's record has them."""
+    achieved: list[AverageBudget] = []
+    for budget, verdict in zip(
+        budgets, average_verdicts(channel, joint, budgets), strict=True
+    ):
+        achieved.append(
+            AverageBudget(
+                measure=budget.measure, budget=budget.budget, achieved=verdict.leakage
+            )
+        )
+    return achieved
 
 
 def with_averages(design: Design, averages: Sequence[AverageBudget]) -> Design:

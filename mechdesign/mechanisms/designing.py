@@ -24,10 +24,11 @@ from dataclasses import replace
 from typing import Any, ParamSpec, Protocol, cast, overload
 
 from mechdesign.auditing.population import NOT_STACKED, lift_limits
-from mechdesign.auditing.verdict import is_stacked
-from mechdesign.channel.record import RELATIVE, TOTAL
+from mechdesign.channel.record import TOTAL
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.mechanisms.averages import NO_PROMISE, for_average
+from mechdesign.mechanisms import combinations
+from mechdesign.mechanisms.average_budgets import NO_PROMISE, averages_of
+from mechdesign.mechanisms.averages import for_average
 from mechdesign.mechanisms.binning import binned_for
 from mechdesign.mechanisms.box_request import BoxRequest
 from mechdesign.mechanisms.earlier_releases import check_room, spending
@@ -38,9 +39,9 @@ from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
 from mechdesign.mechanisms.plan_design import PlanRequest, plan_design
 from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.population_advice import confident, time_left
-from mechdesign.mechanisms.posteriors import check_optimum, check_polytope
+from mechdesign.mechanisms.posteriors import check_optimum
 from mechdesign.mechanisms.query_design import for_queries
-from mechdesign.mechanisms.request import GAP, DesignRequest, names_of_columns
+from mechdesign.mechanisms.request import DesignRequest, names_of_columns
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import Rules, table_rules
 from mechdesign.mechanisms.search import Search
@@ -49,7 +50,6 @@ from mechdesign.mechanisms.task_design import for_task
 from mechdesign.mechanisms.unsuited_columns import refuse_identifier
 from mechdesign.mechanisms.watchdog import HEURISTICS, subset_merging
 from mechdesign.notions import Notion
-from mechdesign.release.policies import REFUSE
 from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint, Missing
 from mechdesign.tables.records import Records
@@ -86,6 +86,7 @@ def _requested(request: DesignRequest) -> Design:
     # In bins a column may be no identifier any more, so this comes after them.
     if not request.allow_identifier:
         _refuse_identifiers(request)
+    combinations.check(combinations.MEANS, request.named)
     whole = request.joint
     if request.protect_each:
         whole = whole.protecting_each()
@@ -144,11 +145,7 @@ def _rows_of_table(
     request: DesignRequest, whole: Joint, joint: Joint, notion: Notion
 ) -> Design:
     """The release of rows as rows of the table."""
-    if request.constraints is not None or callable(request.objective):
-        raise InputError(
-            "convex costs and constraints are functions of a dense matrix: they are for one column "
-            "(useful), not for released rows"
-        )
+    combinations.check(combinations.ROWS, request.named)
     plan = PlanRequest(
         joint=joint,
         notion=notion,
@@ -171,11 +168,6 @@ def _rows_of_table(
     )
     if not request.after:
         return plan_design(plan)
-    if request.promise == RELATIVE:
-        raise InputError(
-            "a promise relative to given columns is not built after earlier releases, which are "
-            "judged on the whole table: leave after (--after) out, or use --promise total"
-        )
     rules = table_rules(joint, notion, whole=whole, after=request.after)
     check_room(rules, request.after)
     result = plan_design(plan)
@@ -194,33 +186,7 @@ def _boxes(request: DesignRequest, notion: Notion) -> BoxRequest:
             "with a confidence level the promise is relative to the given columns: say so "
             "(--promise relative), or release them in place of giving them"
         )
-    refused = {
-        "after": bool(request.after),
-        "stay": request.stay is not None,
-        "forbid": bool(request.forbid),
-        "never": bool(request.never),
-        "distance": request.distance is not None,
-        "method": request.method != "auto",
-        "enumerate": request.enumerate != "auto",
-        "gap": request.gap != GAP,
-        "start": request.start is not None,
-        "column weights": bool(request.column_weights),
-        "smallest_group": request.smallest_group is not None,
-        "known": bool(request.known),
-        "known shares": request.known_shares is not None,
-        "protect_each": request.protect_each,
-        "budgets of single symbols": bool(notion.symbol_budgets),
-        "constraints": request.constraints is not None,
-        f"mechanism {request.mechanism}": request.mechanism != OPTIMAL,
-        "unseen symbols": bool(request.unseen),
-        f"unknown={request.unknown}": request.unknown != REFUSE,
-    }
-    for name, is_given in refused.items():
-        if is_given:
-            raise InputError(
-                f"{name} is not built for a release of rows with a confidence level, which "
-                "releases boxes of rows: leave one of them out"
-            )
+    combinations.check(combinations.BOXES, request.named)
     lift_limits(notion)
     limit = request.time_limit
     return BoxRequest(
@@ -378,7 +344,8 @@ def _population_rules(
     request: DesignRequest, level: float, whole: Joint, joint: Joint, notion: Notion
 ) -> PopulationRules:
     """The rules of a promise about every population in the confidence set of the counts."""
-    if is_stacked(whole, notion, request.after):
+    combinations.check(combinations.POPULATION, request.named)
+    if whole.sensitive.protects_columns:
         raise InputError(NOT_STACKED)
     populations = confidence_set(
         joint,
@@ -396,6 +363,9 @@ def _by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
     if request.average is not None:
         # `design` puts this notion where the user gave none.
         alone = request.notion == NO_PROMISE
+        if not request.has_free_outputs:
+            budgets = averages_of(request.average, rules.joint)
+            return least_cost(rules, request.least_cost, search, budgets, alone=alone)
         if request.keep is None:
             return for_average(rules, request.average, search, started, alone=alone)
         keep = request.keep
@@ -405,7 +375,7 @@ def _by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
     if request.mechanism in HEURISTICS:
         return HEURISTICS[request.mechanism](rules, search, STANDARD)
     if request.has_purpose:
-        check_polytope(rules.notion, rules.joint)
+        check_optimum(rules.notion, rules.joint)
         if request.task is not None:
             return for_task(rules, request.task, search, started)
         return for_queries(rules, request.objective, search, started)

@@ -4,8 +4,8 @@ The lifts of an output are w_s = P(s | y) / P(s), and k is 1 or 2, for the l1 an
 
 `InverseDistanceFunction` is the average itself, sum_s P(s) phi(w_s) with phi(w) = |1/w - 1|^k.
 `BelowInverseDistance` is a convex function below it on a box of lifts, and has the cuts that a
-search needs. `solvers.covered` divides boxes where they are too wide: on smaller ones the two
-functions are closer.
+search needs; `AboveInverseDistance` is one above it, for convex parts of the set. `solvers.covered`
+divides boxes where they are too wide: on smaller ones the function and that below are closer.
 
 phi falls to zero at w = 1 and grows from there on. It is convex below 1; above, it is concave for
 k = 1, and for k = 2 convex up to 3/2 and concave beyond (phi'' = (6 - 4 w) / w^4). On an interval
@@ -33,7 +33,7 @@ import numpy as np
 
 from mechdesign.core.limits import DistanceMean
 from mechdesign.tables.joint import Joint
-from solvers import Array, Cut
+from solvers import Array, ConvexFunction, ConvexSet, CoveredSet, Cut
 
 OUTWARDS = 2.0**-48
 """Relative widening of the bound of an average: its exponential and powers are wrong by a few units
@@ -47,6 +47,9 @@ HALVINGS = 60
 
 LEAST_LIFT = 1e-12
 """Tangents touch here at the least; lifts of members are larger at all but absurd budgets."""
+
+LARGEST_USE = 0.5
+"""Share of the bound that a convex function above may use where no lift differs from 1."""
 
 LARGEST_BOUND = 1e100
 """Averages of members are at most this: with larger ones, at budgets of hundreds of nats, doubles
@@ -247,3 +250,75 @@ def _touching(b: float) -> float:
         else:
             low = middle
     return low
+
+
+@dataclass(frozen=True, eq=False)
+class AboveInverseDistance:
+    """A convex function above: sum_s P(s) h_s(w_s)^k with a tangent of the concave part.
+
+    With t >= 1 the place where it touches, 1/w >= 2/t - w/t^2, so that
+
+        h(w) = max(1/w - 1, 1 - 2/t + w/t^2) >= |1/w - 1|,
+
+    with equality at t. It is not negative, because the second part is (1 - 1/t)^2 at w = 1 and
+    grows from there. `touched` has the places, (m,).
+    """
+
+    whole: InverseDistanceFunction
+    touched: Array
+
+    @property
+    def bound(self) -> float:
+        """The largest average allowed."""
+        return self.whole.bound
+
+    def values(self, images: Array) -> Array:
+        """The sum of every column."""
+        heights, _ = self._heights(images)
+        return self.whole.p_s @ heights**self.whole.mean.power
+
+    def gradients(self, images: Array) -> Array:
+        """A subgradient at every column."""
+        heights, slopes = self._heights(images)
+        power = self.whole.mean.power
+        return self.whole.p_s[:, None] * power * heights ** (power - 1) * slopes
+
+    def cut(self, image: Array) -> Cut | None:
+        """The tangent of the sum at an image; None where a lift is zero."""
+        if image.min() <= 0.0:
+            return None
+        column = image[:, None]
+        normal = self.gradients(column)[:, 0]
+        value = float(self.values(column)[0])
+        offset = self.bound - value + float(normal @ image)
+        size = self.bound + value + float(np.abs(normal) @ np.abs(image))
+        return Cut(normal, offset, size)
+
+    def _heights(self, images: Array) -> tuple[Array, Array]:
+        """h and its slope, (m, k)."""
+        lifts = np.maximum(images, LEAST_LIFT)
+        touch = self.touched[:, None]
+        below = 1.0 / lifts - 1.0
+        above = 1.0 - 2.0 / touch + lifts / touch**2
+        is_below = below >= above
+        heights = np.where(is_below, below, above)
+        return heights, np.where(is_below, -1.0 / lifts**2, 1.0 / touch**2)
+
+
+def inside_covered(allowed: CoveredSet, touched: Array) -> ConvexSet:
+    """A convex part of a set that limits distances of inverses, with the place 1 + (t - 1) r of
+    every lift for the largest r of 1, 1/2, 1/4, .. that leaves room around the lifts of 1.
+    """
+    functions: list[ConvexFunction] = []
+    for function in allowed.functions:
+        if not isinstance(function, InverseDistanceFunction):
+            functions.append(function)
+            continue
+        places = np.maximum(touched, 1.0)
+        above = AboveInverseDistance(function, places)
+        nothing = np.ones((len(places), 1))
+        while float(above.values(nothing)[0]) > LARGEST_USE * above.bound:
+            places = 1.0 + 0.5 * (places - 1.0)
+            above = AboveInverseDistance(function, places)
+        functions.append(above)
+    return ConvexSet(allowed.matrix, functions)

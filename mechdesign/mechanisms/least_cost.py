@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -29,11 +30,16 @@ import numpy as np
 
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.record import Objective
+from mechdesign.channel.record import AverageBudget, Objective
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import NotPrivate, SolverFailure
 from mechdesign.core.wording import quoted
 from mechdesign.mechanisms import column_plan
+from mechdesign.mechanisms.averages import (
+    achieved_averages,
+    with_averages,
+    with_own_lifts,
+)
 from mechdesign.mechanisms.least_cost_constant import cheapest_constant
 from mechdesign.mechanisms.least_cost_limits import ChannelLimits, limits_of
 from mechdesign.mechanisms.least_cost_objective import (
@@ -45,7 +51,7 @@ from mechdesign.mechanisms.least_cost_program import LeastCostProgram
 from mechdesign.mechanisms.least_cost_refusal import refusal
 from mechdesign.mechanisms.least_cost_rounding import deviation_of, square, truth_of
 from mechdesign.mechanisms.least_cost_tolerances import REACHES
-from mechdesign.mechanisms.posteriors import check_polytope
+from mechdesign.mechanisms.posteriors import check_optimum, check_polytope
 from mechdesign.mechanisms.result import Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.mechanisms.rules import Rules
@@ -62,10 +68,24 @@ if TYPE_CHECKING:
     from mechdesign.mechanisms.least_cost_convex import ConvexProgram
 
 
-def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> Design:
+def least_cost(
+    rules: Rules,
+    objective: LeastCostObjective,
+    search: Search,
+    averages: Sequence[AverageBudget] = (),
+    *,
+    alone: bool = False,
+) -> Design:
     """The channel of least expected cost for the notion, verified exactly.
 
     Its result has a lower bound on the cost of every other private channel.
+
+    Parameters
+    ----------
+    averages : sequence of AverageBudget
+        Budgets on averages over the outputs, besides the notion.
+    alone : bool
+        Whether no promise on single lifts was asked for, as in `averages.for_average`.
 
     Raises
     ------
@@ -78,16 +98,18 @@ def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> D
     """
     started = time.process_time()
     joint = rules.joint
-    # The program is linear, so the promise must be linear rows on the posteriors.
-    check_polytope(rules.notion, joint)
+    check_optimum(rules.notion, joint)
     costs = costs_of(objective, joint)
     limits = limits_of(objective, joint)
     convex = _convex_program(objective, costs, joint)
-    program = LeastCostProgram(rules, costs.floats, limits, search, convex)
+    if convex is not None:
+        # That program has the rows of a polytope and no tangents.
+        check_polytope(rules.notion, joint)
+    program = LeastCostProgram(rules, costs.floats, limits, search, convex, averages)
 
     try:
         planned = None
-        if convex is None and column_plan.has_plan(rules):
+        if convex is None and not averages and column_plan.has_plan(rules):
             planned = _planned(rules, costs, limits, search)
         if planned is not None:
             channel, verdict, lower_bound = planned
@@ -123,14 +145,19 @@ def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> D
         truth=0.0 - _rounded_up(-truth_of(channel, joint)),
         frequency_deviation=_rounded_up(deviation_of(channel, joint)),
     )
+    rounded = Rounded(channel, verdict)
+    if alone:
+        rounded = with_own_lifts(rounded, joint)
     design = finish(
-        Rounded(channel, verdict),
+        rounded,
         joint,
         least.objective.name,
         method,
         started,
         messages=_messages(least, channel, program, search, method),
     )
+    if averages:
+        design = with_averages(design, achieved_averages(channel, joint, averages))
     return _with_least(design, least)
 
 

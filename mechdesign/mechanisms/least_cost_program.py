@@ -24,10 +24,11 @@ How it is solved:
    1e-13. A solver whose zeros err by 1e-9 cannot tell these from 0, but it can tell exp(-20), which
    is 2e-9.
 
-Three things change the program. It is over classes of symbols where neither the notion, nor the
+Four things change the program. It is over classes of symbols where neither the notion, nor the
 costs, nor the limits tell their members apart. Where the notion must hold for a confidence set of
 tables (`PopulationRules`), the rows of the polytope are too many to list, and `assign_uncertain`
-finds those that matter. Costs or constraints that are functions of W go to cvxpy (`convex`).
+finds those that matter. Limits on averages are no rows at all, and are cut by tangents (`means`).
+Costs or constraints that are functions of W go to cvxpy (`convex`).
 
 Invariant: whatever reach and margin were used, the bound holds for the budgets as they are.
 """
@@ -46,10 +47,14 @@ from numpy.typing import NDArray
 
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import SolverFailure
+from mechdesign.core.limits import MeanLimits
 from mechdesign.core.progress import Step
 from mechdesign.core.wording import quoted
+from mechdesign.mechanisms.average_budgets import NO_PROMISE
 from mechdesign.mechanisms.least_cost_limits import ChannelLimits
+from mechdesign.mechanisms.least_cost_means import ColumnLimits
 from mechdesign.mechanisms.least_cost_rounding import candidates, deviation_of, square
 from mechdesign.mechanisms.least_cost_tolerances import (
     LARGE_FROM,
@@ -58,8 +63,10 @@ from mechdesign.mechanisms.least_cost_tolerances import (
     MARGINS,
     REACHES,
     SHARPEST_GAP,
+    TANGENT_MARGIN,
 )
 from mechdesign.mechanisms.population import PopulationRules
+from mechdesign.mechanisms.posteriors import has_polytope
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from solvers import Array, Polytope, UncertainSet
@@ -88,6 +95,8 @@ class LeastCostProgram:
     search : Search
     convex : ConvexProgram or None
         The program in cvxpy, where costs or constraints are functions of W.
+    averages : sequence of AverageBudget
+        Budgets on averages over the outputs.
     """
 
     def __init__(
@@ -97,6 +106,7 @@ class LeastCostProgram:
         limits: ChannelLimits,
         search: Search,
         convex: ConvexProgram | None,
+        averages: Sequence[AverageBudget] = (),
     ) -> None:
         self.joint = rules.joint
         self.limits = limits
@@ -113,6 +123,7 @@ class LeastCostProgram:
         self.reduced = self.rules.reduced
         self.table = self.reduced.joint
         n = len(self.table.useful)
+        self.means = _limits_on_averages(self.rules, averages)
         self.cost = cost
         if self.reduced.is_reduced:
             # There are classes only with the cost of truth, and between classes it is the same.
@@ -154,6 +165,8 @@ class LeastCostProgram:
         first = 0.0
         if len(self.table.useful) >= LARGE_FROM or self.uncertain is not None:
             first = LARGE_MARGIN
+        if self.means is not None:
+            first = TANGENT_MARGIN
         verdict: Audit | None = None
         bound = -math.inf
         for reach, margin in itertools.product(reaches, MARGINS):
@@ -226,10 +239,10 @@ class LeastCostProgram:
         else:
             # Downwards: the double of a share may lie above it, and the bound must not.
             floor = self.floor * (1.0 - 1e-15)
-        if self.uncertain is None:
+        if self.has_polytope:
             polytope = self.rules.polytope(margin, self._reach)
         else:
-            # Rows of an uncertain set come one by one, from `assign_uncertain`.
+            # Rows of an uncertain or a convex set come one by one, from the solvers.
             n = len(self.table.useful)
             polytope = Polytope(np.zeros((0, n)), np.zeros(0), np.zeros(0))
         assignment = Assignment(
@@ -248,6 +261,10 @@ class LeastCostProgram:
             changes = {}
         problem = self.problem(margin, **changes)
         proof = self.problem(0.0, **changes)
+        if self.means is not None:
+            return self.means.solve(
+                problem, proof, max(margin, TANGENT_MARGIN), **options
+            )
         if self.uncertain is None:
             return assign(problem, proof=proof, **options)
         return assign_uncertain(
@@ -259,9 +276,27 @@ class LeastCostProgram:
         )
 
     @property
+    def has_polytope(self) -> bool:
+        """Whether the promise is a polytope of posteriors whose rows are listed."""
+        if self.means is not None and self.means.allowed is not None:
+            return False
+        return self.uncertain is None and self.rules.notion != NO_PROMISE
+
+    def excess(self, posteriors: Array) -> Array:
+        """By how much posteriors (k, n) break the promise, (k,)."""
+        if self.has_polytope:
+            return self.problem(0.0).columns.excess(posteriors)
+        if self.uncertain is not None:
+            return self.uncertain.excess(posteriors)
+        assert self.means is not None  # the last kind of promise
+        return self.means.excess(posteriors)
+
+    @property
     def has_larger_budget(self) -> bool:
         """Whether some budget is finite, and above the first reach."""
         notion = self.rules.notion
+        if notion == NO_PROMISE:
+            return False
         budgets = [getattr(notion, name) for name in notion.budgets()]
         for _, *sides in notion.symbol_budgets:
             budgets += sides
@@ -294,6 +329,8 @@ class LeastCostProgram:
     def _keeps_limits(self, channel: Channel) -> bool:
         """Whether the integers keep the frequencies and the user's own constraints."""
         if self.limits.keep and deviation_of(channel, self.joint) > LARGEST_DEVIATION:
+            return False
+        if self.means is not None and not self.means.are_kept(channel, self.joint):
             return False
         if self.convex is None:
             return True
@@ -328,6 +365,19 @@ class LeastCostProgram:
         whole[is_same_class] = 0.0
         np.fill_diagonal(whole, np.diagonal(shares)[group])
         return whole
+
+
+def _limits_on_averages(
+    rules: Rules, averages: Sequence[AverageBudget]
+) -> ColumnLimits | None:
+    """The limits on averages; None where there are only limits on single lifts."""
+    limits = rules.notion.limits
+    mean: MeanLimits | None = None
+    if limits.mean is not None and not has_polytope(rules.notion, rules.joint):
+        mean = limits
+    if mean is None and not averages:
+        return None
+    return ColumnLimits.of(rules.reduced.joint, mean, averages)
 
 
 def _are_symbols_alike(

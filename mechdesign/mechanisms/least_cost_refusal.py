@@ -91,10 +91,7 @@ def _demanding_symbols(program: LeastCostProgram) -> list[int]:
     """Classes with a share to keep; first those whose unchanged release breaks the promise most."""
     # An output that only symbol x gives has the unit vector of x as its posterior.
     units = np.eye(len(program.table.useful))
-    if program.uncertain is None:
-        excess = program.problem(0.0).columns.excess(units)
-    else:
-        excess = program.uncertain.excess(units)
+    excess = program.excess(units)
     order = np.argsort(-excess).tolist()
     return [x for x in order if program.floor[x] > 0.0]
 

@@ -18,6 +18,9 @@ second solve would take minutes."""
 LARGE_MARGIN = 1e-7
 """The first margin of large tables, which an interior point solution needs."""
 
+TANGENT_MARGIN = 1e-7
+"""The first margin where averages are limited: tangents come no nearer in few rounds."""
+
 LARGEST_DEVIATION = Fraction(1, 10**12)
 """Largest change of an expected share where frequencies are preserved: integers over a common
 denominator cannot preserve them exactly."""

@@ -41,16 +41,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing import population as auditing
+from mechdesign.auditing.demands import allowed_sides
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.integers import IntegerRows
 from mechdesign.mechanisms.classes import Classes
+from mechdesign.mechanisms.cut_sets import CutSet, PopulationCuts
 from mechdesign.mechanisms.merged_sets import MergedSets, Risk
 from mechdesign.mechanisms.optimal import optimal
 from mechdesign.mechanisms.other_method import better_of
 from mechdesign.mechanisms.population_lifts import PopulationLifts
-from mechdesign.mechanisms.population_posteriors import uncertain_set, within_reach
+from mechdesign.mechanisms.population_posteriors import (
+    PopulationFunction,
+    uncertain_set,
+    within_reach,
+)
 from mechdesign.mechanisms.result import Certificate
 from mechdesign.mechanisms.rounding import UNIT, columns_of
 from mechdesign.mechanisms.rules import Rules
@@ -59,10 +65,12 @@ from mechdesign.tables.confidence import ConfidenceSet
 from mechdesign.tables.joint import Joint
 from solvers import (
     Array,
+    ConvexSet,
     Envelope,
     EnvelopeStatus,
     OutsidePolytope,
     UncertainSet,
+    convex_envelope,
     robust_envelope,
 )
 
@@ -83,6 +91,12 @@ TABLE_GAP = 1e-2
 ESTIMATE_SHARE = 0.1
 """Share of the time limit that is kept for the estimate of needed records (`population_advice`);
 without time left there is none."""
+
+UNIFORM_SHARE = 0.25
+"""Share of the time limit for each of the sets with the same budgets for all symbols."""
+
+UNIFORM_SECONDS = 10.0
+"""Most seconds for each of them."""
 
 COARSER = 10.0
 """Factor by which the gap grows after a search that rounding stopped."""
@@ -121,6 +135,8 @@ class PopulationRules(Rules):
 
     def solver(self, margin: float, search: Search, end: float) -> Solve:
         """The envelope over the set, or on a face of it, until `end`."""
+        if not self.uncertain.is_uniform:
+            return self._solver_by_cuts(margin, search, end)
 
         def solve(members: NDArray[np.intp] | None = None, **options: Any) -> Envelope:
             # Bounds are for the set itself; only columns keep the margin.
@@ -137,6 +153,62 @@ class PopulationRules(Rules):
 
         return solve
 
+    def _solver_by_cuts(self, margin: float, search: Search, end: float) -> Solve:
+        """The envelope where budgets differ from symbol to symbol, which the compiled search does
+        not have.
+
+        A part of the time is for two sets that it has: with the smallest budgets for all symbols,
+        whose columns are members, and with the largest ones, whose bound holds.
+        """
+        uncertain = self.uncertain
+        allowed = ConvexSet(
+            np.diag(1.0 / uncertain.point), [PopulationFunction(uncertain)]
+        )
+        smallest = replace(
+            uncertain,
+            most=float(uncertain.mosts.min()),
+            least=float(uncertain.leasts.max()),
+        )
+        largest = replace(
+            uncertain,
+            most=float(uncertain.mosts.max()),
+            least=float(uncertain.leasts.min()),
+        )
+
+        def solve(members: NDArray[np.intp] | None = None, **options: Any) -> Envelope:
+            options |= search.options(self.joint, end)
+            relative = margin / uncertain.room
+            if members is not None:
+                point = uncertain.point[members]
+                return convex_envelope(
+                    allowed.restrict(members),
+                    point / point.sum(),
+                    margin=relative,
+                    **options,
+                )
+            seconds = UNIFORM_SECONDS
+            limit = options["time_limit"]
+            if limit is not None:
+                seconds = min(seconds, UNIFORM_SHARE * limit)
+                options["time_limit"] = limit - 2.0 * seconds
+            inner = robust_envelope(
+                smallest, margin=margin, gap=options["gap"], time_limit=seconds
+            )
+            outer = robust_envelope(largest, gap=options["gap"], time_limit=seconds)
+            options["start"] = inner.points
+            best = convex_envelope(allowed, uncertain.point, margin=relative, **options)
+            if inner.value < best.value:
+                best = replace(best, weights=inner.weights, points=inner.points)
+                best = replace(best, value=inner.value)
+            return replace(best, bound=max(best.bound, outer.bound))
+
+        return solve
+
+    @cached_property
+    def cuts(self) -> CutSet:
+        """The set, approached by cuts."""
+        return PopulationCuts(self.uncertain)
+
     @property
     def has_faces(self) -> bool:
         """Not where outputs are released for symbols of no record, too (`UncertainSet.face`)."""
@@ -145,7 +217,10 @@ class PopulationRules(Rules):
     def sets(self, joint: Joint, risk: Risk = "auto") -> MergedSets:
         """Merged sets of symbols; the risk is always that of the worst quotient."""
         return PopulationLifts(
-            joint, auditing.lift_limits(self.notion), self.populations
+            joint,
+            auditing.lift_limits(self.notion),
+            self.populations,
+            allowed_sides(joint.sensitive, self.notion),
         )
 
     def verdict(self, channel: Channel) -> Audit:
@@ -172,10 +247,7 @@ class PopulationRules(Rules):
         w = columns_of(rows, failing).T
         # Integers move P(y|s) by a unit at most and doubles by a few units of its size; the other
         # side of a limit moves by its factor as much.
-        largest = 1.0
-        for factor in (uncertain.ratio, uncertain.most):
-            if math.isfinite(factor):
-                largest = max(largest, factor)
+        largest = uncertain.largest_factor
         masses = w @ uncertain.point
         posteriors = w * uncertain.point / masses[:, None]
         excess = np.maximum(uncertain.excess(posteriors), 0.0) * masses

@@ -37,7 +37,11 @@ class PopulationLifts(MergedSets):
     """
 
     def __init__(
-        self, joint: Joint, limits: LiftLimits, populations: ConfidenceSet
+        self,
+        joint: Joint,
+        limits: LiftLimits,
+        populations: ConfidenceSet,
+        sides: Sequence[tuple[float, float]],
     ) -> None:
         lower = _floats(populations.lower)
         upper = _floats(populations.upper)
@@ -49,7 +53,9 @@ class PopulationLifts(MergedSets):
         if populations.rest:
             rest = np.array([end / SCALE for end in populations.rest])
         self._rest = rest[:, None]
-        self._limits = limits
+        self._ratio = limits.ratio
+        # eps_l and eps_u of every sensitive symbol.
+        self._lower, self._upper = np.array(sides).T
         self.slack = 4.0 * rounding_slack((2 * len(lower), len(self.p_x)))
         share_lower = np.array(populations.share_lower, np.float64)
         share_upper = np.array(populations.share_upper, np.float64)
@@ -64,23 +70,24 @@ class PopulationLifts(MergedSets):
     def omega(self, given_s: Array, mass: Array) -> Array:
         """The largest log lift (or quotient) minus its budget, (k,)."""
         least, most = self._likelihoods(given_s, mass)
-        limits = self._limits
         size = most.shape[1]
         # Proposition 2: quotients h_s / g_t, and lifts at the worst shares.
         worst = np.full(len(most), -np.inf)
         with np.errstate(divide="ignore"):
-            if math.isfinite(limits.ratio) and size > 1:
+            if math.isfinite(self._ratio) and size > 1:
                 for s in range(size):
                     others = np.delete(least, s, axis=1).min(axis=1)
                     quotients = np.log(most[:, s] / others)
-                    worst = np.maximum(worst, quotients - limits.ratio)
-            if math.isfinite(limits.upper):
+                    worst = np.maximum(worst, quotients - self._ratio)
+            if np.isfinite(self._upper).any():
                 # The smallest P(T) that the shares allow where T is most likely after s.
                 lifts = most / extreme_means(least, most, 1, *self._shares)
-                worst = np.maximum(worst, np.log(lifts).max(axis=1) - limits.upper)
-            if math.isfinite(limits.lower):
+                above = (np.log(lifts) - self._upper).max(axis=1)
+                worst = np.maximum(worst, above)
+            if np.isfinite(self._lower).any():
                 inverse = extreme_means(most, least, -1, *self._shares) / least
-                worst = np.maximum(worst, np.log(inverse).max(axis=1) - limits.lower)
+                below = (np.log(inverse) - self._lower).max(axis=1)
+                worst = np.maximum(worst, below)
         return worst
 
     def _likelihoods(self, given_s: Array, mass: Array) -> tuple[Array, Array]:

@@ -22,10 +22,11 @@ log(1.3 / 1.15) = 0.12. For the middle of both intervals, 0.04 would do.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mechdesign.auditing.demands import allowed_sides
 from mechdesign.auditing.population import lift_limits
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.binomial import SCALE
@@ -33,7 +34,10 @@ from mechdesign.mechanisms.posteriors import OUTWARDS, high_bound
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import ConfidenceSet
 from mechdesign.tables.joint import Joint
-from solvers import UncertainSet
+from solvers import Array, Cut, UncertainSet
+
+TINY = 1e-300
+"""In place of a share of zero, of which no reciprocal is taken."""
 
 
 def uncertain_set(
@@ -43,6 +47,12 @@ def uncertain_set(
     rounding.
     """
     limits = lift_limits(notion)
+    most: float | Array = high_bound(limits.upper, 0.0)
+    least: float | Array = _least_factor(limits.lower)
+    if limits.symbol_budgets:
+        sides = allowed_sides(joint.sensitive, notion)
+        most = np.array([high_bound(upper, 0.0) for _, upper in sides])
+        least = np.array([_least_factor(lower) for lower, _ in sides])
     lower = [[_below(end, SCALE) for end in row] for row in populations.lower]
     upper = [[quotient_above(end, SCALE) for end in row] for row in populations.upper]
     if populations.rest:
@@ -63,9 +73,48 @@ def uncertain_set(
         np.array(share_lower),
         np.array(share_upper),
         ratio=high_bound(limits.ratio, 0.0),
-        most=high_bound(limits.upper, 0.0),
-        least=math.exp(-limits.lower) * (1.0 - OUTWARDS),
+        most=most,
+        least=least,
     )
+
+
+def _least_factor(budget: float) -> float:
+    """exp(-budget), rounded down."""
+    return math.exp(-budget) * (1.0 - OUTWARDS)
+
+
+@dataclass(frozen=True, eq=False)
+class PopulationFunction:
+    """How much of its room the worst inequality uses, as a function of w = v / P_X: 0 at w = 1, and
+    at most 1 for members. A `solvers.ConvexFunction` of the images w.
+    """
+
+    uncertain: UncertainSet
+
+    @property
+    def bound(self) -> float:
+        """Members use at most all of it."""
+        return 1.0
+
+    def values(self, images: Array) -> Array:
+        """The share that every column of `images` (n, k) uses, (k,)."""
+        posteriors = images.T * self.uncertain.point
+        return 1.0 + self.uncertain.excess(posteriors) / self.uncertain.room
+
+    def gradients(self, images: Array) -> Array:
+        """A subgradient at every column, (n, k)."""
+        columns = [self._worst(image) for image in images.T]
+        return -np.array(columns).T / self.uncertain.room
+
+    def cut(self, image: Array) -> Cut | None:
+        """The row that this image breaks most, widened by its own error; its offset is zero."""
+        normal = -(self._worst(image) + self.uncertain.row_error)
+        return Cut(normal, 0.0, float(np.abs(normal) @ np.abs(image)))
+
+    def _worst(self, image: Array) -> Array:
+        """The row a with a.w >= 0 for members that is least at this image."""
+        rows = self.uncertain.cuts(image)
+        return rows[int(np.argmin(rows @ image))]
 
 
 def _below(numerator: int, denominator: int) -> float:
@@ -83,20 +132,27 @@ def within_reach(uncertain: UncertainSet, reach: float) -> UncertainSet:
     ratio = uncertain.ratio
     if math.isfinite(ratio):
         ratio = min(ratio, factor)
-    least = uncertain.least
-    if least:
-        least = max(least, 1.0 / factor)
-    most = uncertain.most
-    if least and most > 1.0 / uncertain.share_lower.min():
-        # No lift is above 1 / P(s), so beside a lower side an upper one beyond that changes
-        # nothing.
-        most = math.inf
+    leasts = uncertain.leasts
+    least = np.where(leasts > 0.0, np.maximum(leasts, 1.0 / factor), leasts)
+    mosts = uncertain.mosts
+    # No lift is above 1 / P(s), so beside a lower side an upper one beyond that changes nothing.
+    scarcest = uncertain.share_lower.min()
+    is_beyond = (least > 0.0) & (scarcest > 0.0) & (mosts > 1.0 / max(scarcest, TINY))
+    most = np.where(is_beyond, math.inf, mosts)
     # The slack is added to the entries of a row. Those of ratio g_t - h_s are at least -1, and
     # those of g_s - least mean at least -least, since shares are at most 1: with it they are
     # not negative. Half of 2 / factor is to spare.
     slack = 0.0
     if ratio < uncertain.ratio:
         slack = 1.0
-    elif least > uncertain.least:
+    elif (least > leasts).any():
         slack = 2.0 / factor
+    if uncertain.is_uniform:
+        return replace(
+            uncertain,
+            ratio=ratio,
+            least=float(least[0]),
+            most=float(most[0]),
+            slack=slack,
+        )
     return replace(uncertain, ratio=ratio, least=least, most=most, slack=slack)

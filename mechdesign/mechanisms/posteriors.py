@@ -136,13 +136,13 @@ def has_polytope(notion: Notion, joint: Joint) -> bool:
 def check_polytope(notion: Notion, joint: Joint) -> None:
     """Raise InputError unless the posteriors that the notion allows form a polytope.
 
-    All objectives except information need one.
+    Convex costs and constraints of the user need one.
     """
     if has_polytope(notion, joint):
         return
     raise InputError(
-        f"{notion.limits.no_polytope}, which this objective needs: use the objective information, "
-        "or alip, lip, ldp, max-lift, min-lift, or l1 with eps_l inf"
+        f"{notion.limits.no_polytope}, which convex costs and constraints need: leave them out, or "
+        "use alip, lip, ldp, max-lift, min-lift, or l1 with eps_l inf"
     )
 
 

@@ -9,23 +9,23 @@ This module has what both share:
 
 - their names;
 - `first_verified`, the way from a solver to a channel. For each margin of the rules, the smallest
-  first, the caller's `solve` finds weights and posteriors inside the set by this margin, and
+  first, the caller's solver finds weights and posteriors inside the set by this margin, and
   `Rules.rounded` makes integers of them. The first that pass the exact audit are returned;
 - `with_purpose`, which adds the figures of the purpose to the design and to its channel's record.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
 from mechdesign.core.errors import SolverFailure
+from mechdesign.mechanisms.cut_sets import CutSolver, solved_by_cuts
 from mechdesign.mechanisms.queries import NAMED_QUERIES
 from mechdesign.mechanisms.result import Design, QueryAccuracy, TaskUtility
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure
 from mechdesign.mechanisms.rules import Rules
-from solvers import Polytope, SolverError
+from solvers import SolverError
 from solvers.queries import LeastVariance
 from solvers.task import TaskEnvelope
 
@@ -38,16 +38,32 @@ Solution = TypeVar("Solution", LeastVariance, TaskEnvelope)
 
 
 def first_verified(
-    rules: Rules, solve: Callable[[Polytope], Solution], least_margin: float = 0.0
+    rules: Rules,
+    solver: CutSolver[Solution],
+    end: float,
+    least_margin: float = 0.0,
 ) -> tuple[Rounded, Solution]:
-    """Solve with growing margins until the rounded channel passes the exact audit."""
+    """Solve with growing margins until the rounded channel passes the exact audit.
+
+    A promise without polytope is approached by cuts until `end`, a moment of `time.process_time`.
+    """
     failure: RoundingFailure | None = None
+    cuts = rules.cuts
+    if cuts is not None:
+        try:
+            solution = solved_by_cuts(cuts, solver, end)
+        except SolverError as error:
+            raise SolverFailure(
+                f"the optimum could not be computed: {error}"
+            ) from error
+        # What rounding breaks is repaired by mixing in a little of a constant.
+        return rules.rounded(solution.weights, solution.points), solution
     for margin in rules.margins:
         # Solutions by HiGHS miss rows by more than smaller margins have room for.
         if margin < least_margin and not rules.is_homogeneous:
             continue
         try:
-            solution = solve(rules.polytope(margin))
+            solution = solver.solve(rules.polytope(margin), rules.relaxation)
         except SolverError as error:
             raise SolverFailure(
                 f"the optimum could not be computed: {error}"

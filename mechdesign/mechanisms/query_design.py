@@ -83,11 +83,11 @@ def for_queries(
     queries, remark = queries_of(objective, joint)
     single = replace(rules, by_symbol=True)
     program = _QueryProgram(single, queries, search, started)
-    rounded, solution = first_verified(single, program.solve)
+    rounded, solution = first_verified(single, program, search.end(started))
 
     variance = total_variance(rounded.channel, queries, joint)
     # No channel tells more than X itself, so its variance is a bound, too.
-    noise_free = _noise_free(queries, joint.p_x)
+    noise_free = noise_free_variance(queries, joint.p_x)
     bound = max(noise_free, solution.bound - _offset(queries, joint.p_x))
     accuracy = QueryAccuracy(
         name=queries.name,
@@ -145,7 +145,7 @@ def _offset(queries: Queries, p_x: Array) -> float:
     return float(np.square(queries.matrix @ p_x).sum())
 
 
-def _noise_free(queries: Queries, p_x: Array) -> float:
+def noise_free_variance(queries: Queries, p_x: Array) -> float:
     """N times the total variance where X itself is released."""
     return float((np.square(queries.matrix) @ p_x).sum()) - _offset(queries, p_x)
 
@@ -166,31 +166,57 @@ class _QueryProgram:
         self._end = search.end(started)
         self.method = "vertices"
 
-    def solve(self, inner: Polytope) -> LeastVariance:
-        """The weights, and a bound for the relaxation; -inf where its vertices are too many."""
+    def solve(self, inner: Polytope, outer: Polytope) -> LeastVariance:
+        """The weights, and a bound for `outer`; -inf where its vertices are too many."""
         point = self._rules.joint.p_x
-        outer = self._rules.relaxation
         start: Array | None = None
         try:
             candidates = self._listed(inner)
             relaxed: Array | None = self._listed(outer)
         except (TooManyVertices, OutOfTime, BackendFailure):
             self.method = "columns"
-            candidates, start = self._chosen(inner)
+            candidates, start = self._chosen(inner, outer)
             relaxed = None
-        solution = least_variance(
+        try:
+            solution = self._least_variance(candidates, relaxed, start)
+        except BackendFailure:
+            if start is not None:
+                raise
+            # Equal weights, from which steps begin without a start, may be too far from P_X.
+            stars, star_weights = _stars(inner, point)
+            start = np.concatenate([np.zeros(len(candidates)), star_weights])
+            candidates = np.vstack([candidates, stars])
+            solution = self._least_variance(candidates, relaxed, start)
+        if relaxed is None:
+            # Without all vertices there is no certificate but that of no noise at all.
+            return replace(solution, bound=-math.inf)
+        return solution
+
+    def _least_variance(
+        self, candidates: Array, relaxed: Array | None, start: Array | None
+    ) -> LeastVariance:
+        """`least_variance` over candidates, with the bound for relaxed ones."""
+        return least_variance(
             candidates,
-            point,
+            self._rules.joint.p_x,
             self._gram,
             gap=self._search.gap,
             end=self._end,
             relaxation=relaxed,
             start=start,
         )
-        if relaxed is None:
-            # Without all vertices there is no certificate but that of no noise at all.
-            return replace(solution, bound=-math.inf)
-        return solution
+
+    def best_of(self, members: Array, weights: Array) -> LeastVariance:
+        """As of `CutSolver`."""
+        start = np.zeros(len(members))
+        start[len(members) - len(weights) :] = weights
+        return self._least_variance(members, None, start)
+
+    def is_proven(self, value: float, bound: float) -> bool:
+        """As of `CutSolver`: with half of the gap, for the other half is for rounding."""
+        point = self._rules.joint.p_x
+        variance = value - float(point @ self._gram @ point)
+        return value - bound <= 0.5 * self._search.gap * variance
 
     def _listed(self, polytope: Polytope) -> Array:
         """All vertices, (k, n), unless they are too many for a Newton step or for the time."""
@@ -206,7 +232,7 @@ class _QueryProgram:
             return None
         return max(0.0, CHOSEN_SHARE * (self._end - time.process_time()))
 
-    def _chosen(self, inner: Polytope) -> tuple[Array, Array]:
+    def _chosen(self, inner: Polytope, outer: Polytope) -> tuple[Array, Array]:
         """Posteriors of the search for information, and one on the way to each symbol, (k, n).
 
         With them weights, (k,), that decompose P_X and tell all symbols apart.
@@ -215,7 +241,7 @@ class _QueryProgram:
         envelope = lower_envelope(
             inner,
             point,
-            relaxation=self._rules.relaxation,
+            relaxation=outer,
             method="columns",
             gap=self._search.gap * utility_entropy(self._rules.joint),
             time_limit=self._seconds(),

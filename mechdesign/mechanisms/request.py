@@ -17,6 +17,7 @@ A new option is a field here with its line in the docstring, and its use in `des
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
@@ -27,6 +28,7 @@ from mechdesign.core.arguments import list_argument, repeated, share_of
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.progress import Steps
 from mechdesign.core.wording import listed, quoted
+from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.average_budgets import averages_of, kept_measure
 from mechdesign.mechanisms.least_cost_objective import (
     DISTANCE,
@@ -517,11 +519,6 @@ class DesignRequest:
             raise InputError(
                 f"queries and tasks have a mechanism of their own: leave {self.mechanism} out"
             )
-        if self.confidence is not None:
-            raise InputError(
-                "queries and tasks are designed for the table, not yet with a confidence level: "
-                "leave one of them out"
-            )
         if self.task is None:
             return
         if self.bins is not None:
@@ -574,6 +571,94 @@ class DesignRequest:
         if rules != self.joint.rules:
             object.__setattr__(self, "joint", replace(self.joint, rules=rules))
 
+    @property
+    def named(self) -> dict[str, str]:
+        """The options that are given, by their names in `combinations`, with their words."""
+        convex = self.constraints is not None or callable(self.objective)
+        own_rows = self.publishes_rows and not self.has_free_outputs
+        given = {
+            "confidence": self.confidence is not None,
+            "after": bool(self.after),
+            "protect_each": self.protect_each,
+            "budgets of single symbols": bool(
+                self.budgets or self.notion.symbol_budgets
+            ),
+            "average": self.average is not None,
+            "an average": self.average is not None,
+            "a purpose": self.has_purpose,
+            "an objective of queries of one's own": isinstance(self.objective, Queries),
+            "constraints": self.constraints is not None,
+            "constraints or a convex cost": convex,
+            "keep and an objective": (
+                self.keep is not None and not self.has_free_outputs
+            ),
+            "rows as rows of the table": own_rows,
+            "bins": self.bins is not None,
+            "method": self.method != "auto",
+            "enumerate": self.enumerate != "auto",
+            "gap": self.gap != GAP,
+            "start": self.start is not None,
+            "stay": self.stay is not None,
+            "forbid": bool(self.forbid),
+            "never": bool(self.never),
+            "distance": self.distance is not None,
+            "column weights": bool(self.column_weights),
+            "smallest_group": self.smallest_group is not None,
+            "known": bool(self.known),
+            "known shares": self.known_shares is not None,
+            "unseen symbols": bool(self.unseen),
+        }
+        named = {name: name for name, is_given in given.items() if is_given}
+        if self.mechanism != OPTIMAL:
+            named["mechanism"] = f"mechanism {self.mechanism}"
+        if self.unknown != REFUSE:
+            named["unknown"] = f"unknown={self.unknown}"
+        if self.promise == RELATIVE and self.after:
+            named["rows: relative after"] = (
+                "a promise relative to given columns is not built after earlier releases, which "
+                "are judged on the whole table: leave after (--after) out, or use --promise total"
+            )
+        if convex:
+            named["rows: convex"] = (
+                "convex costs and constraints are functions of a dense matrix: they are for one "
+                "column (useful), not for released rows"
+            )
+        if self.notion.limits.mean is not None:
+            named |= self._named_of_means(own_rows)
+        elif self.promise == TOTAL and math.isfinite(self.notion.limits.ratio):
+            named["strata: ldp"] = f"{self.notion.name} with a total promise"
+        return named
+
+    def _named_of_means(self, own_rows: bool) -> dict[str, str]:
+        """The sentences on what a notion on averages of lifts is not combined with."""
+        notion = f"{self.notion.name} bounds averages"
+        others = "use alip, lip, ldp, max-lift or min-lift"
+        sentences: dict[str, str] = {}
+        if own_rows:
+            sentences["rows: means"] = (
+                f"{notion}: a release of rows as rows of the table bounds single lifts; {others}, "
+                "or free outputs (--objective information)"
+            )
+        if self.confidence is not None:
+            sentences["means: confidence"] = (
+                f"{notion} over the sensitive symbols, for which confidence is not built; {others}"
+            )
+        is_each = self.protect_each or self.joint.sensitive.protects_columns
+        if is_each or self.after or self.budgets or self.notion.symbol_budgets:
+            sentences["means: several tables"] = (
+                f"{notion}: with protect-each, budgets of symbols, or after other releases {others}"
+            )
+        if self.given and self.promise == TOTAL:
+            sentences["means: given"] = (
+                f"{notion}: with given columns {others}, or a relative promise"
+            )
+        if self.average is not None:
+            sentences["means: average"] = (
+                f"an average budget stands beside a notion on single lifts, and {self.notion.name} "
+                f"has none: {others}"
+            )
+        return sentences
+
     def _check_average(self) -> None:
         """Raise InputError for options that average budgets do not have."""
         # The functions are called for the errors that they raise.
@@ -582,30 +667,7 @@ class DesignRequest:
         else:
             kept_measure(self.average)
             share_of("--keep", self.keep)
-        # By name what an average is not combined with, and whether it is given.
-        refused = {
-            "confidence": self.confidence is not None,
-            "after": bool(self.after),
-            "protect_each": self.protect_each,
-            "budgets of single symbols": bool(
-                self.budgets or self.notion.symbol_budgets
-            ),
-            "objective": self.least_cost != LeastCostObjective(),
-            f"mechanism {self.mechanism}": self.mechanism != OPTIMAL,
-            "bins": self.bins is not None,
-            "method": self.method != "auto",
-            "start": self.start is not None,
-        }
-        for name, is_given in refused.items():
-            if is_given:
-                raise InputError(
-                    f"an average budget is not built with {name}: leave one of them out"
-                )
-        if self.notion.limits.mean is not None:
-            raise InputError(
-                f"an average budget stands beside a notion on single lifts, and {self.notion.name} "
-                "has none: use alip, lip, ldp, max-lift or min-lift"
-            )
+        combinations.check(combinations.AVERAGE, self.named)
 
 
 def names_of_columns(columns: str | Sequence[str]) -> tuple[str, ...]:

@@ -45,6 +45,7 @@ from mechdesign.core.limits import MeanLimits
 from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.classes import Classes, classes
 from mechdesign.mechanisms.convex_means import allowed_set
+from mechdesign.mechanisms.cut_sets import CutSet, MeanCuts
 from mechdesign.mechanisms.merged_sets import MergedSets, Risk, merged_sets
 from mechdesign.mechanisms.other_method import envelope_by_any_method
 from mechdesign.mechanisms.posteriors import has_polytope, posteriors
@@ -253,6 +254,15 @@ class Rules:
             return envelope_by_any_method(face, point, relaxed_face, options)
 
         return solve
+
+    @cached_property
+    def cuts(self) -> CutSet | None:
+        """The posteriors as a set that is approached by cuts; None where they are a polytope."""
+        limits = self.notion.limits
+        if limits.mean is None or has_polytope(self.notion, self.joint):
+            return None
+        table = self.reduced.joint
+        return MeanCuts(allowed_set(table, limits), table.p_x)
 
     def tightened(self, proof: Certificate, nmi: float, search: Search) -> Certificate:
         """The certificate with a better bound, where the rules have one; here the same."""

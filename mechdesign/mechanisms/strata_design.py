@@ -12,6 +12,11 @@ so the stratum has the budgets eps_u - log l(s, k) and eps_l + log l(s, k) for t
 
 `by_strata` designs the channel of each stratum with its share of the time, and puts them together.
 The information that is kept is I(X;Y|K) / H(X|K).
+
+Purposes fall into the strata, too, since the given cells of every record are known. The information
+about a task T is I(T;Y|K), the mean of those of the strata. The share of a cell and a stratum is
+estimated by N_k / N times that within the stratum, so N times the total variance, with the numbers
+N_k of the file, is the mean of N_k times those of the strata.
 """
 
 from __future__ import annotations
@@ -32,11 +37,23 @@ from mechdesign.channel.output_cells import OutputCells
 from mechdesign.channel.record import RELATIVE, TOTAL, ChannelRecord
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.core.integers import IntegerRows
-from mechdesign.core.wording import listed
+from mechdesign.core.wording import listed, quoted
+from mechdesign.mechanisms import combinations
+from mechdesign.mechanisms.least_cost_objective import INFORMATION
 from mechdesign.mechanisms.plan_design import check_given
+from mechdesign.mechanisms.purposes import with_purpose
+from mechdesign.mechanisms.queries import queries_of
+from mechdesign.mechanisms.query_design import noise_free_variance
 from mechdesign.mechanisms.request import DesignRequest
-from mechdesign.mechanisms.result import Certificate, Design, finish
+from mechdesign.mechanisms.result import (
+    Certificate,
+    Design,
+    QueryAccuracy,
+    TaskUtility,
+    finish,
+)
 from mechdesign.mechanisms.rounding import Rounded
+from mechdesign.mechanisms.task_design import INFORMATION_ERROR, information_of
 from mechdesign.notions import Notion
 from mechdesign.tables.exact_table import without_empty
 from mechdesign.tables.joint import Joint
@@ -55,6 +72,8 @@ class _Part(NamedTuple):
     members: list[int]
     labels: tuple[str, ...]
     rows: IntegerRows
+    table: Joint
+    mass: float
     design: Design | None
 
 
@@ -87,7 +106,7 @@ def by_strata(
     SolverFailure
         If the whole channel did not pass the exact audit.
     """
-    _check(request)
+    combinations.check(combinations.STRATA, request.named)
     strata = strata_of(request.given, joint)
     if request.promise == TOTAL and notion.limits.mean is None:
         demands = demands_of(joint, notion)
@@ -118,24 +137,79 @@ def by_strata(
         messages=_messages(parts),
     )
     kept = replace(result.channel.record, promise_kind=request.promise)
-    return replace(result, channel=result.channel.with_record(kept))
+    result = replace(result, channel=result.channel.with_record(kept))
+    if request.task is not None:
+        return with_purpose(result, _task_utility(request, parts))
+    if request.has_purpose:
+        return with_purpose(result, _query_accuracy(request.objective, parts))
+    return result
 
 
-def _check(request: DesignRequest) -> None:
-    """Refuse options that a channel with given columns and free outputs does not have."""
-    refused = {
-        "after": bool(request.after),
-        "protect_each": request.protect_each,
-        "an average": request.average is not None,
-        "objective task": request.task is not None,
-        "an objective of queries": request.has_purpose and request.task is None,
-        "start": request.start is not None,
-    }
-    for name, is_given in refused.items():
-        if is_given:
-            raise InputError(
-                f"{name} is not built with given columns and free outputs: leave one of them out"
-            )
+def _task_utility(request: DesignRequest, parts: Sequence[_Part]) -> TaskUtility:
+    """What the channels of all strata tell of the task beside the given columns."""
+    assert request.task is not None  # the caller asked
+    kept = 0.0
+    bound = 0.0
+    largest = 0.0
+    for part in parts:
+        task = _task_of(request, part.table, part.members)
+        most = information_of(task, part.table)
+        largest += part.mass * most
+        purpose = part.design.purpose if part.design is not None else None
+        if isinstance(purpose, TaskUtility):
+            kept += part.mass * most * purpose.task_kept
+            bound += part.mass * most * purpose.task_upper_bound
+        else:
+            # Released as it is, or with nothing to tell.
+            kept += part.mass * most
+            bound += part.mass * most
+    column = ",".join(request.task.sensitive.columns)
+    if not largest > INFORMATION_ERROR:
+        raise InputError(
+            f"beside the given columns the released ones say nothing about the task "
+            f"{quoted(column)}: there is nothing to keep"
+        )
+    share = max(0.0, kept / largest - INFORMATION_ERROR)
+    upper = min(1.0, bound / largest + INFORMATION_ERROR)
+    return TaskUtility(
+        column=column, task_kept=share, task_upper_bound=max(share, upper)
+    )
+
+
+def _query_accuracy(objective: str, parts: Sequence[_Part]) -> QueryAccuracy:
+    """N times the total variance of the estimates in all strata, for their numbers of records."""
+    variance = 0.0
+    bound = 0.0
+    noise_free = 0.0
+    for part in parts:
+        purpose = part.design.purpose if part.design is not None else None
+        if isinstance(purpose, QueryAccuracy):
+            variance += part.mass * purpose.variance
+            bound += part.mass * purpose.variance_lower_bound
+            noise_free += part.mass * purpose.noise_free
+            continue
+        # Released as it is.
+        queries, _ = queries_of(objective, part.table)
+        own = part.mass * noise_free_variance(queries, part.table.p_x)
+        variance += own
+        bound += own
+        noise_free += own
+    return QueryAccuracy(
+        name=objective,
+        variance=variance,
+        variance_lower_bound=min(bound, variance),
+        noise_free=noise_free,
+    )
+
+
+def _task_of(request: DesignRequest, table: Joint, members: Sequence[int]) -> Joint:
+    """The table of the task in one stratum, over its released symbols."""
+    task = request.task
+    assert task is not None  # the caller asked
+    place = {name: x for x, name in enumerate(task.useful.names)}
+    names = request.joint.releasing(request.released_columns).useful.names
+    chosen = [place[names[x]] for x in members]
+    return _table(task, chosen, table.useful.columns)
 
 
 def _released_names(
@@ -178,12 +252,22 @@ def _part(
         for count in (sum(row[x] for x in members) for row in joint.counts)
         if count
     ]
+    table = _table(joint, members, released)
+    mass = float(joint.p_x[members].sum())
     if len(members) == 1 or len(sensitive) == 1:
         # There is nothing to say, or nothing to hide: the audit of the whole decides.
         identity = np.eye(len(members), dtype=np.int64) * DENOMINATOR
         names = _released_names(joint, members, released)
-        return _Part(members, names, IntegerRows.from_array(identity), None)
-    table = _table(joint, members, released)
+        rows = IntegerRows.from_array(identity)
+        return _Part(members, names, rows, table, mass, None)
+    task = None
+    objective = request.objective
+    if request.task is not None:
+        task = _task_of(request, table, members)
+        if not information_of(task, table) > INFORMATION_ERROR:
+            # Nothing in this stratum tells of the task: then what is kept is information.
+            task = None
+            objective = INFORMATION
     limit = request.time_limit
     if limit is not None:
         limit *= share
@@ -197,10 +281,12 @@ def _part(
         budgets=None,
         time_limit=limit,
         allow_identifier=True,
-        objective=request.objective,
+        objective=objective,
+        task=task,
     )
     result = design(of_stratum)
-    return _Part(members, result.channel.outputs, result.channel.integers, result)
+    channel = result.channel
+    return _Part(members, channel.outputs, channel.integers, table, mass, result)
 
 
 def _budgets(
@@ -210,11 +296,6 @@ def _budgets(
     limits = notion.limits
     if request.promise == RELATIVE:
         return notion
-    if limits.mean is not None:
-        raise InputError(
-            f"{notion.name} bounds averages: with given columns use alip, lip, ldp, max-lift or "
-            "min-lift, or a relative promise"
-        )
     special = {name: (lower, upper) for name, lower, upper in limits.symbol_budgets}
     total = dict(zip(joint.sensitive.names, joint.sensitive_counts, strict=True))
     budgets: dict[str, tuple[float, float]] = {}
@@ -233,7 +314,6 @@ def _budgets(
             f"the given columns alone rule out {listed(sorted(missing))} for some records: release "
             "them (--release), or promise relative to them (--promise relative)"
         )
-    # Ratios of lifts are the same against either prior.
     if math.isinf(limits.lower) and math.isinf(limits.upper):
         return notion
     return notion.with_budgets(budgets)

@@ -32,7 +32,7 @@ from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from mechdesign.tables.joint import Joint
 from solvers import Array, Polytope
-from solvers.task import TaskEnvelope, task_envelope
+from solvers.task import TaskEnvelope, best_members, task_envelope
 
 INFORMATION_ERROR = 1e-12
 """Relative error of an information that is summed in doubles from exact masses."""
@@ -54,8 +54,8 @@ def for_task(rules: Rules, task: Joint, search: Search, started: float) -> Desig
     joint = rules.joint
     table = task_joint(task, joint)
     masses = _masses(table, joint)
-    # I(T;X) in nats, the unit of the gap.
-    most = _entropy(masses.sum(axis=1)) - _conditional_entropy(masses)
+    # In nats, the unit of the gap.
+    most = information_of(table, joint)
     column = ",".join(table.sensitive.columns)
     if not most > INFORMATION_ERROR:
         raise InputError(
@@ -66,17 +66,9 @@ def for_task(rules: Rules, task: Joint, search: Search, started: float) -> Desig
     # Symbols that the promise cannot tell apart may differ in what they say of the task.
     single = replace(rules, by_symbol=True)
 
-    def solve(inner: Polytope) -> TaskEnvelope:
-        return task_envelope(
-            inner,
-            single.relaxation,
-            joint.p_x,
-            given_x,
-            gap=search.gap * most,
-            end=search.end(started),
-        )
-
-    rounded, solution = first_verified(single, solve, least_margin=TASK_MARGIN)
+    end = search.end(started)
+    program = _TaskProgram(joint.p_x, given_x, search.gap * most, end)
+    rounded, solution = first_verified(single, program, end, least_margin=TASK_MARGIN)
 
     figures = task_figures(rounded.channel, joint, table)
     kept = figures.kept
@@ -98,6 +90,33 @@ def for_task(rules: Rules, task: Joint, search: Search, started: float) -> Desig
     return with_purpose(design, utility_of_task)
 
 
+@dataclass(frozen=True, eq=False)
+class _TaskProgram:
+    """Least expected entropy of the task, as `purposes.first_verified` asks for it.
+
+    `given_x` is P(T|X), (|T|, n), and `gap` in nats.
+    """
+
+    point: Array
+    given_x: Array
+    gap: float
+    end: float
+
+    def solve(self, inner: Polytope, outer: Polytope) -> TaskEnvelope:
+        """As of `CutSolver`."""
+        return task_envelope(
+            inner, outer, self.point, self.given_x, gap=self.gap, end=self.end
+        )
+
+    def best_of(self, members: Array, weights: Array) -> TaskEnvelope:
+        """As of `CutSolver`; one linear program has no need of the weights."""
+        return best_members(self.point, self.given_x, members)
+
+    def is_proven(self, value: float, bound: float) -> bool:
+        """As of `CutSolver`."""
+        return value - bound <= 0.5 * self.gap
+
+
 @dataclass(frozen=True)
 class TaskFigures:
     """What a channel tells of a task.
@@ -108,6 +127,12 @@ class TaskFigures:
     prior: float
     largest: float
     kept: float
+
+
+def information_of(table: Joint, joint: Joint) -> float:
+    """I(T;X) in nats for the task of a checked table, with the symbols of `joint`."""
+    masses = _masses(table, joint)
+    return _entropy(masses.sum(axis=1)) - _conditional_entropy(masses)
 
 
 def task_figures(channel: Channel, joint: Joint, table: Joint) -> TaskFigures:

@@ -28,8 +28,8 @@ MOST_LINES = 25
 FULL = "All sections:  --full"
 
 NO_POPULATION = (
-    "Population: not promised; single rows can reveal far more there. --confidence 0.95 protects "
-    "it."
+    "Population: promised for the records of this table alone; --confidence 0.95 protects others, "
+    "too."
 )
 
 PARTS = "A part of a row without its given columns: it can reveal what these reveal, on top."
@@ -156,13 +156,12 @@ def _population_text(design: Design) -> str:
 def _takes_confidence(design: Design) -> bool:
     """Whether a design with the same request can promise something for the population.
 
-    It can for one pair of budgets on single lifts: not with budgets of single symbols, earlier
-    releases or average budgets, which `design` refuses beside a confidence level.
+    It can for budgets on single lifts: not after earlier releases or with average budgets, which
+    `design` refuses beside a confidence level.
     """
-    notion = design.notion
     record = design.channel.record
-    is_single = not (notion.symbol_budgets or record.after or record.averages)
-    return isinstance(notion.limits, LiftLimits) and is_single
+    is_single = not (record.after or record.averages)
+    return isinstance(design.notion.limits, LiftLimits) and is_single
 
 
 def uncovered_lines(design: Design, report: Report) -> list[str]:

@@ -1,4 +1,4 @@
-"""The first screen of a release of rows: at most 25 lines; `--full` has the rest.
+"""The first screen of a release of rows: some 25 lines; `--full` has the rest.
 
 The order is that of the questions people ask: how far can a released row move a belief, for the
 table and for the population behind it; what do analysts read; which cells change; what is not
@@ -28,6 +28,7 @@ from mechdesign.report.column_shares import HEADER, column_rows
 from mechdesign.report.first_lines import (
     FULL,
     MOST_LINES,
+    lines_within,
     promise_lines,
     uncovered_lines,
 )
@@ -39,8 +40,8 @@ from mechdesign.tables.joint import Joint
 MOST_NAMED = 6
 """Released columns that the first sentence names; `--full` has all."""
 
-FEWEST_LINES = 4
-"""Lines on unchanged cells, with the empty one below, even where there is no room for them."""
+MOST_COLUMNS = 10
+"""Released columns that are shown even if the screen gets longer by them."""
 
 LITTLE = 0.2
 """Share of unchanged cells below which a release is of little use, and says so first."""
@@ -51,7 +52,7 @@ def row_first_screen(
 ) -> str:
     """The text of a design of rows, without a final newline.
 
-    It has at most 25 lines, unless remarks on the search need more.
+    It has at most 25 lines, unless ten columns or remarks on the search need more.
 
     Parameters
     ----------
@@ -115,25 +116,7 @@ def _lead(design: Design, joint: Joint, report: Report) -> str:
 
 
 def _column_lines(design: Design, joint: Joint, room: int) -> list[str]:
-    """A line for each column; where there is no room for them, all columns in a paragraph."""
-    rows = column_rows(design.truth or {}, joint)
-    table = [HEADER, *rows]
-    if len(table) < max(room, FEWEST_LINES):
-        return [*layout.aligned(table, left=(0,)), ""]
-    parts = [f"{name} {unchanged} ({constant})" for name, unchanged, constant in rows]
-    # One line is for the empty one below.
-    shown = len(parts)
-    lines = _paragraph_of(parts, shown)
-    while shown > 1 and len(lines) >= max(room, FEWEST_LINES):
-        shown -= 1
-        lines = _paragraph_of(parts, shown)
-    return [*lines, ""]
-
-
-def _paragraph_of(parts: Sequence[str], shown: int) -> list[str]:
-    """The first columns in a paragraph, and the number of the others."""
-    text = f"Unchanged (in brackets, if constant): {', '.join(parts[:shown])}"
-    left = len(parts) - shown
-    if left:
-        text += f" and {wording.count(left, 'more column')}:  --full"
-    return layout.lines_of(text)
+    """A line for each column, as many as there is room for, and ten at least."""
+    rows = [HEADER, *column_rows(design.truth or {}, joint)]
+    most = max(MOST_COLUMNS + 1, room - 1)
+    return [*lines_within(rows, most, "more column"), ""]

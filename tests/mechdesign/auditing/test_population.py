@@ -173,15 +173,28 @@ def test_rows_may_stand_in_another_order() -> None:
     assert one.achieved == other.achieved
 
 
-def test_budgets_of_single_symbols_are_refused() -> None:
+def test_budgets_of_single_symbols_are_judged_by_their_own() -> None:
     """No verdict is by the loosest budget of any symbol."""
     joint = Joint.from_counts([[60, 40], [45, 55]])
-    channel = Channel(joint.useful, ("y",), IntegerRows.of([[1], [1]]), 1, joint)
-    notion = ALIP(0.1, 0.1).with_budgets({"s0": (2.0, 2.0)})
-    with pytest.raises(
-        InputError, match=r"confidence is not built with .*budgets of symbols"
-    ):
-        audit_population(channel, joint, notion, confidence_set(joint))
+    rows = IntegerRows.of([[3, 2], [2, 3]])
+    channel = Channel(joint.useful, ("y", "z"), rows, 5, joint)
+    whole = confidence_set(joint, estimate_shares=True)
+    used = audit_population(channel, joint, ALIP(2.0, 2.0), whole).achieved
+    loose = (used.eps_l, used.eps_u)
+    tight = (0.5 * used.eps_l, 0.5 * used.eps_u)
+
+    def verdict(common, own):
+        notion = ALIP(*common).with_budgets({"s0": own})
+        return audit_population(channel, joint, notion, whole)
+
+    assert verdict(loose, loose).satisfied
+    of_first = verdict(loose, tight)
+    assert not of_first.satisfied
+    assert of_first.worst.sensitive == "s0"
+    of_second = verdict(tight, loose)
+    assert not of_second.satisfied
+    assert of_second.worst.sensitive == "s1"
+    assert of_second.achieved == used
 
 
 def test_notions_on_averages_are_refused() -> None:

@@ -98,10 +98,6 @@ def test_a_task_and_its_file(table, run, tmp_path):
         ),
         (("--objective", "task", "--task", "nobody"), "nobody"),
         (
-            ("--objective", "frequencies", "--confidence", "0.95"),
-            "not yet with a confidence level",
-        ),
-        (
             ("--objective", "frequencies", "--keep-frequencies"),
             "channels on the column's own symbols",
         ),

@@ -7,7 +7,8 @@ import pytest
 from scipy.optimize import linprog
 
 import mechdesign as md
-from mechdesign.mechanisms.averages import NO_PROMISE, for_average
+from mechdesign.mechanisms.average_budgets import NO_PROMISE
+from mechdesign.mechanisms.averages import for_average
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from solvers import Points
@@ -156,7 +157,7 @@ def test_per_cent_of_nothing_is_refused():
         ({"confidence": 0.95}, "confidence"),
         ({"protect_each": True}, "protect_each"),
         ({"budgets": {"s0": (1.0, 1.0)}}, "budgets of single symbols"),
-        ({"objective": "truth"}, "objective"),
+        ({"objective": "frequencies"}, "a purpose"),
         ({"mechanism": "subset-merging"}, "mechanism subset-merging"),
         ({"bins": "auto"}, "bins"),
         ({"method": "vertices"}, "method"),

@@ -357,14 +357,19 @@ def test_only_a_sharper_envelope_over_the_same_cuts_can_help(adult):
     assert result.certificate.gap_nmi <= 1e-4
 
 
-def test_least_cost_works_for_two_secrets_and_is_refused_for_more(adult):
+def test_least_cost_works_for_two_secrets_and_convex_costs_are_refused_for_more(adult):
     joint = Joint.from_counts(TWO_SECRETS[0])
     result = design(joint, Chi2Lift(0.2, 0.2), objective="truth")
     assert exactly_private(result, joint)
     with pytest.raises(
-        InputError, match="kl is a notion without polytope, which this objective needs"
+        InputError, match="kl is a notion without polytope, which convex costs and"
     ):
-        design(adult, KL(INF, 0.1), objective="truth")
+        design(
+            adult,
+            KL(INF, 0.1),
+            objective="truth",
+            constraints=lambda w, _: [w[0, 0] >= 0.1],
+        )
 
 
 def test_columns_outside_come_back_as_members(adult):

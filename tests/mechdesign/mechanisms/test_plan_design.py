@@ -776,10 +776,6 @@ def test_weights_have_no_smallest_group():
     [
         ({"after": True}, "after is not built with given columns and free outputs"),
         ({"protect_each": True}, "protect_each is not built with given columns and"),
-        (
-            {"objective": "frequencies"},
-            "an objective of queries is not built with given columns",
-        ),
     ],
 )
 def test_what_free_outputs_with_given_columns_do_not_have(people, options, message):

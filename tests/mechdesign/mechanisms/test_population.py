@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from mechdesign import Channel, InputError, Joint, design
+from mechdesign.auditing.demands import allowed_sides
 from mechdesign.auditing.population import audit_population
 from mechdesign.auditing.population import lift_limits as limits_of
 from mechdesign.core.errors import SolverFailure
@@ -223,7 +224,8 @@ def test_merged_sets_are_judged_as_the_audit_does() -> None:
         chosen = confidence_set(
             JOINT, 0.95, estimate_shares=limits_of(notion).need_shares
         )
-        lifts = PopulationLifts(JOINT, notion.limits, chosen)
+        sides = allowed_sides(JOINT.sensitive, notion)
+        lifts = PopulationLifts(JOINT, notion.limits, chosen, sides)
         for _ in range(10):
             inside = [x for x in range(4) if rng.random() < 0.5]
             if not 0 < len(inside) < 4:

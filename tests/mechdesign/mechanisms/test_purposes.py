@@ -181,10 +181,6 @@ def test_a_purpose_survives_the_file(adult, tmp_path):
     [
         ({"objective": "task"}, "belong together"),
         (
-            {"objective": "frequencies", "confidence": 0.95},
-            "not yet with a confidence level",
-        ),
-        (
             {"objective": "frequencies", "mechanism": "subset-merging"},
             "mechanism of their own",
         ),

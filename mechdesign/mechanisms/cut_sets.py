@@ -1,0 +1,235 @@
+"""Sets of private posteriors that are not given by listed rows, approached by cuts.
+
+Objectives whose solvers take polytopes work for any promise whose posteriors form a star around
+P_X, one of which every ray from P_X leaves once: for limits on averages (`convex_means`) and for
+confidence sets (`population_posteriors`). A `CutSet` says which posteriors are members, and which
+rows all of them keep. `solved_by_cuts` goes on in rounds:
+
+1. The caller's solver finds weights and posteriors for the polytope of the rows so far. It contains
+   the set, so the bound of the solution holds for the set.
+2. Posteriors outside are pulled towards P_X until they are members. The parts of their ways may
+   differ: with v' = p + r (v - p) and weights in proportion to w / r, they still decompose p,
+   because the sum of w (v - p) is zero.
+3. The caller finds the best solution over all members so far, of this round and of those before.
+   When it is proven, or no posterior was moved by more than `SETTLED`, it is the answer. Else each
+   posterior outside adds the rows that it breaks.
+
+For example, the set of all v with |v_0 - v_1| <= 1/2 around p = (1/2, 1/2): the first solution may
+have the unit vectors, which are pulled half of the way, and add the rows v_0 - v_1 <= 1/2 and v_1 -
+v_0 <= 1/2. The second one is the optimum.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from solvers import (
+    Array,
+    ConvexSet,
+    CoveredSet,
+    Polytope,
+    SolverError,
+    UncertainSet,
+)
+from solvers.queries import LeastVariance
+from solvers.task import TaskEnvelope
+
+SETTLED = 1e-6
+"""Largest share of a way by which posteriors of the last round were pulled."""
+
+MOST_ROUNDS = 40
+"""Rounds of cuts; 4 to 15 are usual."""
+
+HALVINGS = 60
+"""Bisections of the way from P_X: a double has no more digits."""
+
+INSIDE = 2.0**-40
+"""Relative distance from the boundary of posteriors that were pulled to it."""
+
+SAME_ROW = 1e-9
+"""Rows nearer than this to each other are one."""
+
+Solution = TypeVar("Solution", LeastVariance, TaskEnvelope)
+Solved = TypeVar("Solved", LeastVariance, TaskEnvelope, covariant=True)
+
+
+class CutSet(Protocol):
+    """A set of posteriors with P_X inside, of which every ray from P_X leaves once."""
+
+    @property
+    def point(self) -> Array:
+        """P_X, (n,)."""
+        ...
+
+    def excess(self, points: Array) -> Array:
+        """How far posteriors (k, n) are outside, (k,); at most 0 of members."""
+        ...
+
+    def rows_at(self, posterior: Array) -> Array:
+        """Rows a (k, n) with a.v >= 0 for every member v, nearly 0 at this posterior of the
+        boundary.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class MeanCuts:
+    """The posteriors that a notion on averages allows, also where they are not convex."""
+
+    allowed: ConvexSet
+    point: Array
+
+    def excess(self, points: Array) -> Array:
+        """As of `CutSet`."""
+        return self.allowed.excess_of(self.allowed.matrix @ points.T, 0.0)
+
+    def rows_at(self, posterior: Array) -> Array:
+        """As of `CutSet`: tangents of the set, or of the convex set around it."""
+        around = self.allowed
+        if isinstance(around, CoveredSet):
+            around, _ = around.around(around.low, around.high)
+        image = around.matrix @ posterior
+        if around is not self.allowed:
+            # The boundary of the larger set lies further on the same way.
+            origin = around.matrix @ self.point
+            image = origin + _largest_share(around, origin, image) * (image - origin)
+        rows = [
+            cut.offset - cut.normal @ around.matrix for cut in around.cuts_at(image)
+        ]
+        return np.array(rows).reshape(-1, len(self.point))
+
+
+def _largest_share(around: ConvexSet, origin: Array, image: Array) -> float:
+    """The share t >= 1 of a way at which it leaves a convex set; 1 if it already has."""
+    low = 1.0
+    high = 2.0
+    while high < 2.0**20 and _is_inside(around, origin + high * (image - origin)):
+        low = high
+        high *= 2.0
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        if _is_inside(around, origin + middle * (image - origin)):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _is_inside(around: ConvexSet, image: Array) -> bool:
+    return bool(around.excess_of(image[:, None], 0.0)[0] <= 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class PopulationCuts:
+    """The posteriors that are private for a whole confidence set."""
+
+    uncertain: UncertainSet
+
+    @property
+    def point(self) -> Array:
+        """As of `CutSet`."""
+        return self.uncertain.point
+
+    def excess(self, points: Array) -> Array:
+        """As of `CutSet`."""
+        return self.uncertain.excess(points)
+
+    def rows_at(self, posterior: Array) -> Array:
+        """As of `CutSet`: the rows of the worst populations, a little wider for their rounding."""
+        w = posterior / self.point
+        rows = self.uncertain.cuts(w) + self.uncertain.row_error
+        # Rows that are far from this posterior would only make the polytope larger to handle.
+        levels = rows @ w / (rows @ np.ones(len(w)))
+        return rows[levels <= 0.1 * max(float(levels.max()), 0.0) + 1e-6] / self.point
+
+
+class CutSolver(Protocol[Solved]):
+    """The solver of an objective, for `solved_by_cuts`."""
+
+    def solve(self, inner: Polytope, outer: Polytope) -> Solved:
+        """A solution with posteriors in a polytope, and a bound for another one around it."""
+        ...
+
+    def best_of(self, members: Array, weights: Array) -> Solved:
+        """The best solution with some of these posteriors (k, n), of which the last ones decompose
+        P_X with these weights.
+        """
+        ...
+
+    def is_proven(self, value: float, bound: float) -> bool:
+        """Whether a value is near enough to its bound."""
+        ...
+
+
+def solved_by_cuts(cuts: CutSet, solver: CutSolver[Solution], end: float) -> Solution:
+    """The solution with members alone, and the best bound of all rounds.
+
+    `end` is a moment of `time.process_time`.
+    """
+    n = len(cuts.point)
+    rows = np.zeros((0, n))
+    # One posterior towards each symbol gives a polytope to begin with.
+    rows = _with_new(rows, cuts, _pulled(cuts, np.eye(n))[1])
+    bound = -math.inf
+    best: Solution | None = None
+    pool = np.zeros((0, n))
+    for _ in range(MOST_ROUNDS):
+        polytope = Polytope(rows, np.zeros(len(rows)), np.full(len(rows), np.inf))
+        try:
+            solution = solver.solve(polytope, polytope)
+        except SolverError:
+            if best is None:
+                raise
+            # What was found and proven before counts.
+            break
+        bound = max(bound, solution.bound)
+        shares, members = _pulled(cuts, solution.points.toarray())
+        weights = solution.weights / shares
+        pool = np.vstack([pool, members])
+        found = solver.best_of(pool, weights / weights.sum())
+        if best is None or found.value < best.value:
+            best = found
+        is_settled = bool(shares.min() >= 1.0 - SETTLED)
+        is_proven = solver.is_proven(best.value, bound)
+        if is_settled or is_proven or time.process_time() >= end:
+            break
+        before = len(rows)
+        rows = _with_new(rows, cuts, members[shares < 1.0])
+        if len(rows) == before:
+            # Doubles tell no further rows apart.
+            break
+    assert best is not None  # of the first round
+    return replace(best, bound=bound)
+
+
+def _pulled(cuts: CutSet, points: Array) -> tuple[Array, Array]:
+    """The largest share of the way from P_X at which each point (k, n) is a member, (k,), and the
+    posteriors there, (k, n).
+    """
+    ways = points - cuts.point
+    low = np.zeros(len(points))
+    high = np.ones(len(points))
+    whole = cuts.excess(points) <= 0.0
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        inside = cuts.excess(cuts.point + middle[:, None] * ways) <= 0.0
+        low = np.where(inside, middle, low)
+        high = np.where(inside, high, middle)
+    shares = np.where(whole, 1.0, low * (1.0 - INSIDE))
+    return shares, cuts.point + shares[:, None] * ways
+
+
+def _with_new(rows: Array, cuts: CutSet, posteriors: Array) -> Array:
+    """The rows (m, n), of length 1, with those of further posteriors that are not among them."""
+    for posterior in posteriors:
+        for row in cuts.rows_at(posterior):
+            scaled = row / np.abs(row).max()
+            if len(rows) and np.abs(rows - scaled).max(axis=1).min() <= SAME_ROW:
+                continue
+            rows = np.vstack([rows, scaled])
+    return rows

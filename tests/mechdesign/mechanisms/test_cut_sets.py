@@ -1,0 +1,117 @@
+"""Purposes under promises without listed rows: averages of lifts, and whole confidence sets."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mechdesign import audit
+from mechdesign.mechanisms import cut_sets, design
+from mechdesign.mechanisms.convex_means import allowed_set
+from mechdesign.mechanisms.cut_sets import MeanCuts
+from mechdesign.mechanisms.rules import Rules
+from mechdesign.notions import ALIP, KL, LDP, LIP, AlphaLift, Chi2Lift, L1Lift
+from mechdesign.tables.joint import Joint
+from tests.oracles import means as mean_oracle
+
+INF = math.inf
+COUNTS = [[30, 5, 1, 8], [3, 20, 9, 2], [1, 2, 17, 6]]
+TASK = [[25, 4, 2, 3], [9, 23, 25, 13]]
+NOTIONS = {
+    "l1": lambda e: L1Lift(e, e),
+    "chi2": lambda e: Chi2Lift(e, e),
+    "kl": lambda e: KL(e, e),
+    "alpha": lambda e: AlphaLift(e, e, 2.0),
+}
+ENDS = {"gap": 1e-3, "time_limit": 20.0}
+
+
+def joint():
+    return Joint.from_counts(COUNTS)
+
+
+def options(purpose):
+    if purpose == "task":
+        return {"objective": "task", "task": Joint.from_counts(TASK, sensitive="task")}
+    return {"objective": purpose}
+
+
+@pytest.mark.parametrize("kind", sorted(NOTIONS))
+@pytest.mark.parametrize("purpose", ["frequencies", "task"])
+@pytest.mark.parametrize("epsilon", [0.1, 0.4])
+def test_purposes_under_averages(kind, purpose, epsilon):
+    """Private by 80 digits, and near the bound; that of sets that are not convex is looser."""
+    result = design(joint(), NOTIONS[kind](epsilon), **options(purpose), **ENDS)
+    assert result.verified
+    rows = result.channel.matrix * result.channel.denominator
+    integers = [[int(value) for value in row] for row in rows]
+    used = mean_oracle.used(COUNTS, integers, kind, 2.0)
+    assert max(used) <= Decimal(epsilon)
+    loosest = 0.1 if kind in ("l1", "chi2") else 2e-3
+    if purpose == "task":
+        kept = result.purpose.task_kept
+        assert kept <= result.purpose.task_upper_bound <= kept + loosest
+    else:
+        variance = result.purpose.variance
+        bound = result.purpose.variance_lower_bound
+        assert (1.0 - loosest) * variance <= bound <= variance
+
+
+@settings(max_examples=6, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.integers(1, 30), min_size=4, max_size=4), min_size=3, max_size=3
+    ),
+    st.floats(0.05, 0.5),
+)
+def test_cuts_come_to_the_optimum_of_the_listed_rows(counts, epsilon):
+    """The l1 lift without its inverse is a polytope: both ways have the same least variance."""
+    table = Joint.from_counts(counts)
+    notion = L1Lift(INF, epsilon)
+    listed = design(table, notion, objective="frequencies", **ENDS).purpose
+    with pytest.MonkeyPatch.context() as patch:
+        cuts = MeanCuts(allowed_set(table, notion.limits), table.p_x)
+        patch.setattr(Rules, "cuts", cuts)
+        cut = design(table, notion, objective="frequencies", **ENDS).purpose
+    assert cut.variance == pytest.approx(listed.variance, rel=3e-3)
+    assert cut.variance_lower_bound <= listed.variance
+    assert listed.variance_lower_bound <= cut.variance
+
+
+@pytest.mark.parametrize("notion", [ALIP(0.5, 0.5), LIP(0.4), LDP(1.0)])
+@pytest.mark.parametrize("purpose", ["frequencies", "prefix", "task"])
+def test_purposes_for_the_population(notion, purpose):
+    """What holds for every population holds for the table, so it can do no better than there."""
+    table = Joint.from_counts(np.array(COUNTS) * 20)
+    chosen = options(purpose)
+    if purpose == "task":
+        chosen["task"] = Joint.from_counts(np.array(TASK) * 20, sensitive="task")
+    result = design(table, notion, confidence=0.9, **chosen, **ENDS)
+    of_table = design(table, notion, **chosen, **ENDS)
+    assert result.verified
+    assert audit(result.channel, table, notion).satisfied
+    if purpose == "task":
+        assert result.purpose.task_kept <= of_table.purpose.task_upper_bound
+        kept = result.purpose.task_kept
+        assert kept <= result.purpose.task_upper_bound <= kept + 2e-3
+    else:
+        lower = of_table.purpose.variance_lower_bound
+        assert result.purpose.variance >= lower
+        bound = result.purpose.variance_lower_bound
+        assert 0.995 * result.purpose.variance <= bound <= result.purpose.variance
+
+
+def test_members_of_all_rounds_count(monkeypatch):
+    """After one round the answer is the best of the members that it found, with its bound."""
+    monkeypatch.setattr(cut_sets, "MOST_ROUNDS", 1)
+    one = design(joint(), Chi2Lift(INF, 0.2), objective="frequencies", **ENDS)
+    monkeypatch.undo()
+    all_of_them = design(joint(), Chi2Lift(INF, 0.2), objective="frequencies", **ENDS)
+    assert one.verified
+    assert one.purpose.variance_lower_bound <= all_of_them.purpose.variance
+    assert all_of_them.purpose.variance < one.purpose.variance
