@@ -35,12 +35,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_solve
 
 from solvers.errors import BackendFailure
 from solvers.points import Array, Points
 from solvers.programs.master import HighsMaster
-from solvers.query_newton import InteriorPoint, balanced_factor, positive_factor
+from solvers.query_newton import (
+    InteriorPoint,
+    balanced_factor,
+    positive_factor,
+    solved,
+)
 from solvers.results import EnvelopeStatus, Progress
 
 MOST_STEPS = 200
@@ -209,7 +213,7 @@ def _meeting(points: Array, point: Array, weights: Array) -> Array:
         missing = (point - points.T @ weights) / point
         scaled = points / point
         normal = (scaled.T * weights) @ scaled
-        change = weights * (scaled @ cho_solve(positive_factor(normal), missing))
+        change = weights * (scaled @ solved(positive_factor(normal), missing))
         # Weights stay positive: a correction that would undo one is left out.
         if (weights + change <= 0.0).any():
             return weights
@@ -220,7 +224,7 @@ def _meeting(points: Array, point: Array, weights: Array) -> Array:
 def _value(u: Array, weights: Array, gram: Array) -> float:
     """tr(G M^-1) with M = sum_k t_k u_k u_k^T."""
     factor, scaling = balanced_factor(u, weights)
-    return float(np.trace(cho_solve(factor, gram * scaling)))
+    return float(np.trace(solved(factor, gram * scaling)))
 
 
 @dataclass

@@ -27,7 +27,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from solvers.errors import BackendFailure
 from solvers.points import Array
@@ -111,7 +110,7 @@ class InteriorPoint:
         """M^-1, its product with the queries, and f at the present weights."""
         factor, scaling = balanced_factor(self._u, self.t)
         # The inverse itself is needed for the Hessian, at all pairs of vertices.
-        inverse = cho_solve(factor, np.eye(len(scaling))) * scaling
+        inverse = solved(factor, np.eye(len(scaling))) * scaling
         self._inverse = 0.5 * (inverse + inverse.T)
         self._sandwich = self._inverse @ self._gram @ self._inverse
         self.value = float(np.sum(self._gram * self._inverse))
@@ -171,7 +170,7 @@ class InteriorPoint:
         schur = self._v.T @ solve(self._v)
         # Symmetric up to rounding; a Cholesky factor reads one half only.
         schur = 0.5 * (schur + schur.T)
-        step_y = cho_solve(
+        step_y = solved(
             positive_factor(schur),
             self._v.T @ solve(right[:, None])[:, 0] - self._missing,
         )
@@ -186,7 +185,7 @@ class InteriorPoint:
             whole = self._hessian()
             whole[np.diag_indices_from(whole)] += diagonal
             factor = positive_factor(whole)
-            return lambda matrix: cho_solve(factor, matrix)
+            return lambda matrix: solved(factor, matrix)
         factors = self._hessian_factors()
         weighted = factors / diagonal[:, None]
         inner = positive_factor(np.eye(factors.shape[1]) + factors.T @ weighted)
@@ -196,7 +195,7 @@ class InteriorPoint:
             D^-1 - D^-1 P B^-1 P^T D^-1.
             """
             shifted = (matrix.T / diagonal).T
-            return shifted - weighted @ cho_solve(inner, factors.T @ shifted)
+            return shifted - weighted @ solved(inner, factors.T @ shifted)
 
         return solve
 
@@ -255,8 +254,18 @@ def balanced_factor(u: Array, weights: Array) -> tuple[tuple[Array, bool], Array
     return positive_factor(information * scaling), scaling
 
 
+def solved(factor: tuple[Array, bool], right: Array) -> Array:
+    """M^-1 times the right side, by the Cholesky factor of M."""
+    # scipy.linalg takes as long to load as numpy, and few searches need it.
+    from scipy.linalg import cho_solve
+
+    return cho_solve(factor, right)
+
+
 def positive_factor(matrix: Array) -> tuple[Array, bool]:
     """A Cholesky factor; with a tiny ridge where rounding has made the matrix indefinite."""
+    from scipy.linalg import cho_factor
+
     ridge = 0.0
     largest = float(np.abs(np.diag(matrix)).max())
     while True:

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+OPEN = 1e-9
+"""Width of an open part above which it is more than rounding."""
+
 
 @dataclass(frozen=True)
 class ColumnFrequencies:
@@ -48,11 +51,15 @@ class ColumnFrequencies:
     unidentified: float
 
     def rows(self) -> list[dict[str, Any]]:
-        """A record for each combination of symbols."""
+        """A record for each combination of symbols; no estimate (None) where a part of its
+        interval stays open however many records there are.
+        """
         records: list[dict[str, Any]] = []
         for k, texts in enumerate(self.symbols):
             record: dict[str, Any] = dict(zip(self.columns, texts, strict=True))
-            record["estimate"] = float(self.estimates[k])
+            # The middle of a range that stays open is no estimate.
+            is_open = self.unresolved[k] > OPEN
+            record["estimate"] = None if is_open else float(self.estimates[k])
             record["standard_error"] = float(self.standard_errors[k])
             record["unresolved"] = float(self.unresolved[k])
             record["lower"] = float(self.lower[k])

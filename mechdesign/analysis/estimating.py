@@ -1,11 +1,13 @@
 """Frequencies behind a release of any channel: `estimate` chooses the estimator by the channel.
 
     a channel of rows               the shares of the file, corrected         `law_estimates`
+                                    means and least squares                   `law_statistics`
     boxes of rows                   of a column that the boxes are made of    `box_frequencies`
     any other channel               the draws undone                          `frequencies`
 
 For example, ``estimate(channel, "released.csv", of=["job", "sex"])`` gives the table of jobs by sex
-where the release keeps it.
+where the release keeps it, ``estimate(channel, "released.csv", mean="hours", by="job")`` the mean
+hours of every job, and ``regress="hours", on=["age", "sex"]`` a regression.
 """
 
 from __future__ import annotations
@@ -24,11 +26,27 @@ from mechdesign.analysis.law_estimates import (
     can_correct,
     estimate_shares,
 )
-from mechdesign.analysis.release_facts import has_fixed_counts
+from mechdesign.analysis.law_statistics import (
+    Statistics,
+    check_question,
+    estimate_means,
+    estimate_regression,
+)
+from mechdesign.analysis.release_facts import (
+    NOT_CORRECTED,
+    has_fixed_counts,
+    other_records,
+)
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.request import names_of_columns
+
+NOT_OF_LABELS = (
+    "means (mean, --mean) and regressions (regress, --regress) are for a release of rows, and this "
+    "channel releases labels in their place; `corrected_regression` of mechdesign.analysis takes "
+    "the labels of one column"
+)
 
 
 def estimate(
@@ -36,12 +54,17 @@ def estimate(
     released: Any,
     of: str | Sequence[str] | None = None,
     *,
+    mean: str | None = None,
+    by: str | Sequence[str] = (),
+    regress: str | None = None,
+    on: str | Sequence[str] = (),
     level: float = 0.95,
     target: str = POPULATION,
     fixed: bool | None = None,
     **options: Any,
-) -> list[ColumnFrequencies] | Frequencies | JointFrequencies:
-    """Estimate frequencies of the true values from what was released.
+) -> list[ColumnFrequencies] | Frequencies | JointFrequencies | Statistics:
+    """Estimate frequencies of the true values from what was released, and of rows means and
+    regressions.
 
     Parameters
     ----------
@@ -51,6 +74,15 @@ def estimate(
     of : str or sequence of str, optional
         Released columns whose values are crossed, for a channel of rows; by default each released
         column by itself. For boxes the one column that is asked for.
+    mean : str, optional
+        A released column of numbers, for a channel of rows: its mean, with `by` in every group.
+    by : str or sequence of str
+        Released columns of the groups; with `mean` alone.
+    regress : str, optional
+        A released column of numbers, for a channel of rows: its least-squares regression `on`
+        others.
+    on : str or sequence of str
+        Released columns; one of texts has a coefficient for each value but the most frequent.
     level : float
         Confidence level of each interval, in (0, 1).
     target : {"population", "records"}
@@ -65,6 +97,8 @@ def estimate(
     -------
     list of ColumnFrequencies
         For a channel of rows, and for boxes.
+    Statistics
+        With `mean` or `regress`.
     Frequencies or JointFrequencies
         For any other channel.
 
@@ -74,7 +108,13 @@ def estimate(
         If the release does not fit the channel, or an argument the kind of channel.
     """
     is_path = isinstance(released, str | os.PathLike)
+    groups = names_of_columns(by) if by else ()
+    terms = names_of_columns(on) if on else ()
+    check_question(of=of, mean=mean, by=groups, regress=regress, on=terms)
+    is_statistic = mean is not None or regress is not None
     if isinstance(channel, BoxChannel):
+        if is_statistic:
+            raise InputError(NOT_OF_LABELS)
         if of is None or is_path:
             raise InputError(
                 "of boxes one column is estimated from the column of labels: give of= and the "
@@ -82,7 +122,16 @@ def estimate(
             )
         (name,) = names_of_columns(of)
         return [estimate_box_column(channel, released, name, level=level, **options)]
-    if channel.keeps_law or can_correct(channel):
+    has_others = False
+    if is_path:
+        policy, manifest = options.get("policy"), options.get("manifest")
+        has_others = other_records(released, channel, policy, manifest).are_there
+    has_shares = channel.keeps_law or can_correct(channel)
+    if has_shares and has_others and len(channel.useful.columns) > 1:
+        raise InputError(NOT_CORRECTED.format("columns"))
+    # The shares of a file with other records are not those of its column, so they are estimated
+    # like those of any channel, and corrected.
+    if has_shares and not has_others:
         if options:
             raise InputError(
                 f"{next(iter(options))} is for a channel of labels; this one releases rows as "
@@ -90,10 +139,26 @@ def estimate(
             )
         if fixed is None:
             fixed = is_path and has_fixed_counts(released)
+        if mean is not None:
+            return estimate_means(
+                channel, released, mean, groups, level=level, target=target, fixed=fixed
+            )
+        if regress is not None:
+            return estimate_regression(
+                channel,
+                released,
+                regress,
+                terms,
+                level=level,
+                target=target,
+                fixed=fixed,
+            )
         columns = None if of is None else names_of_columns(of)
         return estimate_shares(
             channel, released, columns, level=level, target=target, fixed=fixed
         )
+    if is_statistic:
+        raise InputError(NOT_OF_LABELS)
     if of is not None or fixed is not None:
         raise InputError(
             "of and fixed are for a release of rows, and this channel releases labels: leave them "

@@ -40,7 +40,11 @@ from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.files import PathLike, has_sha256
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.jobs.manifest_records import read_manifest
+from mechdesign.jobs.manifest_records import (
+    InternalManifest,
+    PublicManifest,
+    read_manifest,
+)
 from mechdesign.release.nearest_rows import NearestRows
 from mechdesign.release.policies import OUTPUT, Policy
 from mechdesign.release.released_values import LABEL
@@ -52,6 +56,11 @@ _NO_SENSITIVE = (
 _SHUFFLED = (
     "its manifest says that the records are in random order: it is checked without the "
     "original"
+)
+_IN_ORDER = (
+    "the records were compared in the order of both files: a release in random order "
+    "(--shuffle) is checked without --original, or with its manifest beside it "
+    "(FILE.manifest.json)"
 )
 _NOT_PAIRED = (
     "the records do not match those of the original, so frequencies were not tested"
@@ -172,6 +181,9 @@ def check(
     else:
         law = _LabelLaw.of(channel, form, policy)
         check = _check_labels(file, law, level, original, channel.useful, any_data)
+    # A release in random order fails every comparison of records, however faithful it is.
+    if original is not None and not check.plausible and not _has_manifest(released):
+        check = replace(check, notices=(_IN_ORDER, *check.notices))
     # A notice and no finding: the release may be faultless, only this cannot be seen from here.
     if channel.sensitive is None:
         check = replace(check, notices=(_NO_SENSITIVE, *check.notices))
@@ -196,15 +208,24 @@ def _policy_of_release(released: PathLike, channel: Channel) -> Policy:
 
 
 def _is_shuffled(released: PathLike) -> bool:
-    """Whether the records of a release are in random order, by the manifest beside it.
+    """Whether the records of a release are in random order, by the manifest beside it."""
+    manifest = _manifest_of(released)
+    return manifest is not None and manifest.shuffled
 
-    A manifest that is missing or unreadable, or of another file, says nothing.
-    """
+
+def _has_manifest(released: PathLike) -> bool:
+    """Whether the manifest beside a release is about it."""
+    return _manifest_of(released) is not None
+
+
+def _manifest_of(released: PathLike) -> PublicManifest | InternalManifest | None:
+    """The manifest beside a release; one that is unreadable, or of another file, says nothing."""
     with suppress(InputError):
         # The digest ties the manifest to this very file: a stale one must not change the check.
         manifest = read_manifest(f"{os.fspath(released)}.manifest.json", "public")
-        return manifest.shuffled and has_sha256(released, manifest.output)
-    return False
+        if has_sha256(released, manifest.output):
+            return manifest
+    return None
 
 
 def _check_labels(

@@ -91,11 +91,8 @@ def estimate_shares(
         If what the channel moved is not known, a column is not released, or there is a row that
         the channel never releases.
     """
-    if not channel.keeps_law and not can_correct(channel):
-        raise InputError(NOT_KEPT)
-    confidence = check_level(level)
-    if target not in (POPULATION, RECORDS):
-        raise InputError(f"the target ({target!r}) must be population or records")
+    check_kept(channel)
+    confidence = check_interval(level, target)
     names = channel.useful.columns
     groups = [(name,) for name in names]
     if columns is not None:
@@ -106,10 +103,7 @@ def estimate_shares(
                 f"{listed(names)})"
             )
         groups = [tuple(columns)]
-    if isinstance(released, str | os.PathLike):
-        counts = _counts_of_file(channel, released, text, advance)
-    else:
-        counts = _counts_of_frame(channel, released)
+    counts = counts_of_release(channel, released, text, advance)
     estimates: list[ColumnFrequencies] = []
     for group in groups:
         estimates.append(
@@ -121,6 +115,42 @@ def estimate_shares(
 def can_correct(channel: Channel) -> bool:
     """Whether a channel releases rows or symbols as such, and its table says how often."""
     return channel.releases_symbols and channel.joint is not None
+
+
+def check_kept(channel: Channel) -> None:
+    """Refuse a channel of which nobody knows how far it moves the shares of rows."""
+    if not channel.keeps_law and not can_correct(channel):
+        raise InputError(NOT_KEPT)
+
+
+def check_interval(level: float, target: str) -> float:
+    """The level of intervals; InputError if it is none, or the target is not known."""
+    if target not in (POPULATION, RECORDS):
+        raise InputError(f"the target ({target!r}) must be population or records")
+    return check_level(level)
+
+
+def counts_of_release(
+    channel: Channel,
+    released: Any,
+    text: TextOptions | None = None,
+    advance: Advance | None = None,
+) -> Integers:
+    """How often a file, a frame or a sequence of tuples has each output."""
+    if isinstance(released, str | os.PathLike):
+        return _counts_of_file(channel, released, text, advance)
+    return _counts_of_frame(channel, released)
+
+
+def masses_of_rows(channel: Channel) -> Array:
+    """The share of every row of the table; without the table, of a channel that keeps its law."""
+    if channel.joint is not None:
+        return channel.joint.p_x
+    if not channel.keeps_law:
+        raise InputError(NOT_KEPT)
+    # Where the law is kept, totals are in proportion to the records of their rows.
+    totals = np.array([float(total) for total in channel.row_totals])
+    return totals / totals.sum()
 
 
 def _counts_of_file(
@@ -224,16 +254,11 @@ def _moved(
 
 def _drawn(channel: Channel, of_output: Integers, values: int) -> Array:
     """sum over x of P(x) q(x) (1 - q(x)) of every value, for independent draws."""
-    joint = channel.joint
-    if joint is None:
-        raise InputError(
-            "the errors of the draws need the table that the channel was designed for, and this "
-            "channel carries none (a public one)"
-        )
+    p_x = masses_of_rows(channel)
     integers = channel.integers
     # q(x) of the pairs of a row and a value that occur, added up over outputs of the same value.
     numbers = integers.row_of * values + of_output[integers.indices]
     pairs, which = np.unique(numbers, return_inverse=True)
     q = np.minimum(np.bincount(which.ravel(), channel.shares), 1.0)
-    masses = joint.p_x[pairs // values] * q * (1.0 - q)
+    masses = p_x[pairs // values] * q * (1.0 - q)
     return np.bincount(pairs % values, masses, values).astype(np.float64)

@@ -22,7 +22,7 @@ from mechdesign.jobs.manifest_records import (
     read_manifest,
 )
 from mechdesign.release.drawing import channel_digest
-from mechdesign.release.policies import Policy
+from mechdesign.release.policies import Policy, recorded_rules
 
 STANDARD = "-"
 
@@ -76,6 +76,51 @@ def facts_of_release(
     except InputError:
         # There is none, or it is about something else: then nothing is known.
         return None
+
+
+NOT_CORRECTED = (
+    "the release has draws in place of empty or unknown cells, and estimates from released {} "
+    "cannot be corrected for them: design with --missing symbol, or release the records that have "
+    "all cells"
+)
+
+
+@dataclass(frozen=True)
+class OtherRecords:
+    """Whether records without a symbol are among the released ones, as far as it is known.
+
+    Attributes
+    ----------
+    policy : Policy
+        What was released for them: as it was given, or by the manifest, or else what `apply` does
+        by default.
+    are_known : bool
+        Whether it was given, or is in the manifest.
+    """
+
+    policy: Policy
+    are_known: bool
+
+    @property
+    def are_there(self) -> bool:
+        """Whether there may be any."""
+        return not self.policy.lets_nothing_through
+
+
+def other_records(
+    released: PathLike,
+    channel: Channel | BoxChannel,
+    policy: Policy | None = None,
+    manifest: PathLike | None = None,
+) -> OtherRecords:
+    """Whether draws stand in place of empty or unknown cells in a released file."""
+    facts = facts_of_release(released, channel, manifest)
+    if policy is None and facts is not None:
+        policy = facts.policy
+    is_known = policy is not None
+    if policy is None:
+        policy = Policy.recorded(recorded_rules([channel]))
+    return OtherRecords(policy, is_known)
 
 
 def has_fixed_counts(path: PathLike) -> bool:

@@ -19,6 +19,7 @@ A `BoxChannel` is made by `design` and read by `load`; its draws are made by
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,8 +35,8 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import PUBLIC_PROVENANCE, chosen_entries
 from mechdesign.core.display import BOX_RENDERER, Described
 from mechdesign.core.errors import InputError
-from mechdesign.core.integers import Integers
-from mechdesign.core.wording import listed, percent_of
+from mechdesign.core.integers import LARGEST_INTEGER, Integers
+from mechdesign.core.wording import joined_name, listed, percent_of
 from mechdesign.formats.cells import encode
 from mechdesign.notions import Notion
 from mechdesign.tables.columns import positions_of
@@ -50,6 +51,10 @@ NOT_PUBLIC = (
     "cannot be public; leave --fill out to release boxes by a public channel, or --public"
 )
 """The refusal of a public file of a channel with filling."""
+
+
+ROUNDING = 1e-9
+"""Nats below zero that information can have by the rounding of its sum."""
 
 
 @dataclass(frozen=True)
@@ -130,8 +135,40 @@ class BoxChannel(Described):
             for split in part.boxes.splits:
                 if not 0 <= split.column < len(self.columns):
                     raise InputError("a split is on a column that is not there")
+                size = len(self.columns[split.column])
+                if not all(0 <= code < size for code in split.inside):
+                    raise InputError("a split has no symbol of its column")
             self._check_part(part)
+        if not 0 <= self.slice_records <= LARGEST_INTEGER:
+            raise InputError("slice_records must be a number of records")
         self._check_level()
+        if self.utility is not None:
+            self._check_utility(self.utility)
+
+    def _check_utility(self, kept: BoxUtility) -> None:
+        """Refuse figures that cannot be, of a file that was edited or damaged."""
+        figures = [kept.information, kept.bound, kept.entropy]
+        names: list[tuple[str, ...]] = []
+        for column in kept.columns:
+            names.append(column.columns)
+            figures += [column.entropy, column.kept]
+        shares = [kept.own, kept.own_bound, kept.law_deviation]
+        if not all(map(_is_figure, figures)) or kept.bound < kept.information:
+            raise InputError(
+                "utility: what is kept must be numbers that are not negative"
+            )
+        if not all(share is None or 0.0 <= share <= 1.0 for share in shares):
+            raise InputError("utility: shares must lie in [0, 1]")
+        if names != [variable.columns for variable in self.columns]:
+            raise InputError("utility: there must be figures of every released column")
+        channels = [part.channel for part in self.parts]
+        joints = [channel.joint for channel in channels if channel is not None]
+        proven = sum(joint.total for joint in joints if joint is not None)
+        # Parts that release nothing have records, too, and no counts of them.
+        is_all = None not in channels and None not in joints
+        counted = proven + self.slice_records
+        if kept.records < counted or (is_all and kept.records != counted):
+            raise InputError("utility: its records are not those of the counts")
 
     def _check_level(self) -> None:
         """The parts may fail with probability 1 - level together (union bound).
@@ -172,10 +209,45 @@ class BoxChannel(Described):
             raise InputError(
                 "every sensitive symbol must be promised once in every part"
             )
+        self._check_protected(part, part.channel.sensitive)
         # Public channels have neither of these.
         self._check_fill(part)
-        if part.inside and len(part.inside) != len(part.boxes):
+        self._check_inside(part, part.channel)
+
+    def _check_protected(self, part: BoxPart, protected: Variable | None) -> None:
+        """Refuse a part whose channel protects other symbols than those that are promised."""
+        if protected is None:
+            return
+        if protected.columns != (",".join(self.sensitive.columns),):
+            raise InputError("the channel of a part protects another column")
+        promised: set[tuple[str, ...]] = set()
+        for members in part.together:
+            promised.add((joined_name([self.sensitive.names[s] for s in members]),))
+        # A group without a record of the proof is not among them.
+        if not promised.issuperset(protected.symbols):
+            raise InputError("the channel of a part protects another symbol")
+
+    def _check_inside(self, part: BoxPart, channel: Channel) -> None:
+        """Refuse counts of the symbols in a box that are not those of its records."""
+        if not part.inside:
+            return
+        if len(part.inside) != len(part.boxes):
             raise InputError("there must be counts of the symbols in every box")
+        records = dict.fromkeys(map(box_name, range(len(part.boxes))), 0)
+        if channel.joint is not None:
+            names = channel.useful.names
+            records.update(zip(names, channel.joint.useful_counts, strict=True))
+        sizes = [len(variable) for variable in self.columns]
+        for columns, total in zip(part.inside, records.values(), strict=True):
+            if [len(counts) for counts in columns] != sizes:
+                raise InputError("every symbol of every column needs a count in a box")
+            for counts in columns:
+                if min(counts) < 0 or (
+                    channel.joint is not None and sum(counts) != total
+                ):
+                    raise InputError(
+                        "the counts of symbols in a box are not those of its records"
+                    )
 
     def _check_fill(self, part: BoxPart) -> None:
         """Refuse rows to fill boxes with that are not in their boxes."""
@@ -548,12 +620,19 @@ class BoxChannel(Described):
         return box_file.read(path)
 
 
+def _is_figure(value: float) -> bool:
+    """True for a finite number that is not negative, but for the rounding of a sum."""
+    return math.isfinite(value) and value >= -ROUNDING
+
+
 def _table_of(rows: Sequence[Sequence[int]], width: int) -> Integers:
     """The rows as an array; all must have this width."""
     if any(len(row) != width for row in rows):
         raise InputError(
             "a row that fills a box must have a code for every column, and its records"
         )
+    if any(not -1 <= number <= LARGEST_INTEGER for row in rows for number in row):
+        raise InputError("a row that fills a box has no number of records")
     return np.array(rows, dtype=np.int64)
 
 

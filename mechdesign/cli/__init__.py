@@ -78,6 +78,11 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
     if arguments[:1] == ["app"]:
         ends_in_order = nullcontext()
     try:
+        from mechdesign.cli.welcome import is_first_try, welcome
+
+        if is_first_try(arguments):
+            print(welcome(arguments))
+            return 0
         from mechdesign.cli.application import application
 
         # Whatever is half written is cleared away on the way out of a signal. The first word is the

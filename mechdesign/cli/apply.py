@@ -187,7 +187,6 @@ def _kept_guess(reporter: Reporter, result: Applied, job: Job) -> dict[str, Any]
 
 def _written(result: Applied, target: str, dry_run: bool) -> str:
     """What was written where, and which columns the promise does not cover, for people."""
-    from mechdesign.release.drawing import FIXED
     from mechdesign.report.wording import count, first_labels, label
 
     released = ", ".join(map(label, result.columns))
@@ -203,9 +202,33 @@ def _written(result: Applied, target: str, dry_run: bool) -> str:
     if result.kept:
         kept = first_labels(result.kept, MOST_KEPT)
         text += f" Kept as they are, and not covered by the promise (--keep): {kept}."
-    if result.draws == FIXED:
-        text += " Counts are fixed: every row is released exactly as often as expected"
-        if result.whole_file:
-            text += ", and the promise holds for readers of the whole file, too"
-        text += "."
-    return text
+    return " ".join([text, *_law_sentences(result)])
+
+
+def _law_sentences(result: Applied) -> list[str]:
+    """What an analyst reads in a file of released rows; nothing is said of labels."""
+    from mechdesign.release.drawing import FIXED
+
+    sentences: list[str] = []
+    if result.draws == FIXED and result.law_kept:
+        sentences.append(
+            "Counts are fixed: every row is released exactly as often as the table has it, so "
+            "tables, means and regressions of the released columns are the table's."
+        )
+    elif result.draws == FIXED:
+        sentences.append(
+            "Counts are fixed: every row is released exactly as often as expected."
+        )
+    elif result.law_kept:
+        sentences.append(
+            "For records of the channel's own table, tables and means of the released columns are "
+            "the table's in expectation; `mechdesign estimate` gives their errors."
+        )
+    if result.law_kept is False:
+        sentences.append(
+            "Frequencies are not those of the channel's table: `mechdesign audit` says how far "
+            "they move, and `mechdesign estimate` corrects them."
+        )
+    if result.whole_file:
+        sentences.append("The promise holds for readers of the whole file, too.")
+    return sentences

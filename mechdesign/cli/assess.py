@@ -83,10 +83,12 @@ def assess(
     from mechdesign.formats.cell_forms import CellForm
     from mechdesign.leaks.assessment import assess as measure
     from mechdesign.report.writing import check_report
+    from mechdesign.tables.reading import with_columns
 
     sensitive = parsing.columns("--sensitive", asked.sensitive)
     if sensitive is None:
-        raise InputError("--sensitive COL is missing: which column is to be protected?")
+        question = "--sensitive COL is missing: which column is to be protected?"
+        raise InputError(with_columns(question, asked.table, text.text()))
     # Before the work, which takes a while on a large table. The page has no pictures, so matplotlib
     # is not asked for.
     if asked.report is not None:

@@ -320,6 +320,13 @@ def _usage(error: Any) -> Failure:
     if context is not None:
         command = context.command_path
     message = str(message).rstrip(".") or "something is missing"
+    unknown = _UNKNOWN_OPTION.match(message)
+    if unknown is not None:
+        # The part of the path after the program's name.
+        name = command.removeprefix(PROGRAM).strip()
+        meant = OTHER_NAMES.get(name, {}).get(unknown.group(1))
+        if meant is not None:
+            message = f"{name} has no option {unknown.group(1)}: it is {meant} here"
     if message.startswith(_EXTRA_ARGUMENT) and context is not None:
         message += _place_of_output(context.command)
     return Failure(
@@ -330,6 +337,40 @@ def _usage(error: Any) -> Failure:
         puzzling=False,
     )
 
+
+_UNKNOWN_OPTION = re.compile(r"No such option: (--[a-z-]+)")
+"""How typer begins when a command lacks an option."""
+
+OTHER_NAMES: dict[str, dict[str, str]] = {
+    "apply": {
+        "--output": "the third argument, OUT,",
+        "--table": "the second argument, IN,",
+        "--release": "the columns of the channel (--keep adds others)",
+    },
+    "assess": {
+        "--useful": "--columns",
+        "--release": "--columns",
+        "--output": "--report",
+    },
+    "audit": {"--original": "--table"},
+    "check": {"--table": "--original", "--sensitive": "in the channel (--channel)"},
+    "compare": {"--report": "--output and --plot"},
+    "compose": {"--original": "--table"},
+    "design": {
+        "--columns": "--release",
+        "--table": "the first argument, TABLE,",
+        "--original": "the first argument, TABLE,",
+        "--drop": "--leave-out",
+    },
+    "estimate": {"--columns": "--of"},
+    "judge": {
+        "--table": "--original",
+        "--columns": "--known",
+        "--release": "--known",
+        "--output": "--report",
+    },
+}
+"""Options of one command that people try at another, and what is meant there."""
 
 _EXTRA_ARGUMENT = "Got unexpected extra argument"
 """How typer begins when a command has too many arguments."""

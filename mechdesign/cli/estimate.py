@@ -36,17 +36,11 @@ from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
     from mechdesign.analysis.column_frequencies import ColumnFrequencies
+    from mechdesign.analysis.release_facts import OtherRecords
 
 EXAMPLE = (
     "Example:  mechdesign estimate released.csv --channel channel.json --method ml "
     "--level 0.9"
-)
-
-
-NOT_CORRECTED = (
-    "the release has draws in place of empty or unknown cells, and estimates from released {} "
-    "cannot be corrected for them: design with --missing symbol, or release the records that have "
-    "all cells"
 )
 
 
@@ -67,12 +61,25 @@ class EstimateOptions:
         "population",
     )
     by: str | None = option(
-        "COL", "Joint frequencies with a column that was kept as it was."
+        "COL[,COL..]",
+        "Joint frequencies with a column that was kept as it was. With --mean the released columns "
+        "of the groups.",
     )
     of: str | None = option(
         "COL[,COL..]",
         "Column of released rows to estimate, or several together; default: each by itself. Of "
         "released boxes: a column, or several one after the other; default: the boxes.",
+    )
+    mean: str | None = option(
+        "COL",
+        "Mean of a released column of numbers, of rows; with --by in every group.",
+    )
+    regress: str | None = option(
+        "COL",
+        "Least squares of a released column of numbers, of rows, on others (--on).",
+    )
+    on: str | None = option(
+        "COL[,COL..]", "Released columns that a regression (--regress) is on."
     )
     any_data: bool = flag(
         "For a column of released boxes: do not expect the population of the channel's own table."
@@ -98,16 +105,34 @@ def estimate(
     Symbols that the channel cannot tell apart are estimated together.
     """
     common.refuse_beside(as_csv)
+    from mechdesign.analysis.estimating import NOT_OF_LABELS
     from mechdesign.analysis.law_estimates import can_correct
+    from mechdesign.analysis.release_facts import NOT_CORRECTED, other_records
     from mechdesign.channel.loading import load
 
     # The kind of the channel decides which options have a meaning; the others are refused, because
     # the user would take an ignored one for obeyed.
     loaded = load(channel)
+    is_statistic = asked.mean is not None or asked.regress is not None
+    if is_statistic or asked.on is not None:
+        _check_question(asked, as_csv=as_csv)
+        if isinstance(loaded, md.BoxChannel) or not (
+            loaded.keeps_law or can_correct(loaded)
+        ):
+            raise InputError(NOT_OF_LABELS)
+        policy = _policy_of(released, loaded, others)
+        if not policy.lets_nothing_through:
+            raise InputError(NOT_CORRECTED.format("columns"))
+        file = _ReleasedFile(released, columns, published, others, reading, text)
+        _estimate_statistics(reporter, file, loaded, policy, asked, common)
+        return
     if isinstance(loaded, md.BoxChannel) and asked.of is not None:
-        if not _policy_of(released, loaded, others).lets_nothing_through:
+        policy = others.arguments()["policy"]
+        boxed = other_records(released, loaded, policy, others.manifest)
+        if boxed.are_there:
             raise InputError(NOT_CORRECTED.format("boxes"))
-        _estimate_boxes(reporter, released, loaded, text, asked, reading, common)
+        file = _ReleasedFile(released, columns, published, others, reading, text)
+        _estimate_boxes(reporter, file, loaded, asked, common, is_known=boxed.are_known)
         return
     if asked.any_data:
         raise InputError(
@@ -117,16 +142,16 @@ def estimate(
     loaded = loaded.single()
     has_shares = loaded.keeps_law or can_correct(loaded)
     if has_shares and asked.by is None and not as_csv:
-        policy = _policy_of(released, loaded, others)
-        has_others = not policy.lets_nothing_through
+        policy = others.arguments()["policy"]
+        without = other_records(released, loaded, policy, others.manifest)
         is_row = len(loaded.useful.columns) > 1
-        if has_others and is_row:
+        if without.are_there and is_row:
             raise InputError(NOT_CORRECTED.format("columns"))
         # The shares of a file with other records are not those of its column, so they are
         # estimated like those of any channel, and corrected.
-        if not has_others:
+        if not without.are_there:
             file = _ReleasedFile(released, columns, published, others, reading, text)
-            _estimate_shares(reporter, file, loaded, policy, asked, common)
+            _estimate_shares(reporter, file, loaded, without, asked, common)
             return
     if asked.of is not None:
         raise InputError(_of_refusal(loaded, asked))
@@ -160,24 +185,6 @@ class _ReleasedFile(NamedTuple):
     others: OtherCells
     reading: ReleaseReading
     text: table_options.TextFormat
-
-
-def _policy_of(
-    released: str, channel: md.Channel | md.BoxChannel, others: OtherCells
-) -> md.Policy:
-    """What was released for records without a symbol."""
-    from mechdesign.analysis.release_facts import facts_of_release
-    from mechdesign.release.policies import Policy, recorded_rules
-
-    arguments = others.arguments()
-    policy = arguments["policy"]
-    facts = facts_of_release(released, channel, others.manifest)
-    if policy is None and facts is not None:
-        policy = facts.policy
-    if policy is None:
-        # Without a manifest the channel says what `apply` does by default.
-        policy = Policy.recorded(recorded_rules([channel]))
-    return policy
 
 
 def _estimate_column(
@@ -225,12 +232,12 @@ def _estimate_column(
 
 def _estimate_boxes(
     reporter: Reporter,
-    released: str,
+    file: _ReleasedFile,
     channel: md.BoxChannel,
-    text: table_options.TextFormat,
     asked: EstimateOptions,
-    reading: ReleaseReading,
     common: options.CommonOptions,
+    *,
+    is_known: bool,
 ) -> None:
     """Frequencies of columns from released boxes, each by itself.
 
@@ -238,7 +245,7 @@ def _estimate_boxes(
     frequencies of the boxes add up to those of the column's symbols.
     """
     from mechdesign.analysis.box_frequencies import box_question
-    from mechdesign.analysis.file_frequencies import estimate_file
+    from mechdesign.analysis.file_frequencies import NO_MANIFEST, estimate_file
     from mechdesign.analysis.joint_frequencies import JointFrequencies
     from mechdesign.report.column_estimates import box_estimate_note
 
@@ -256,13 +263,13 @@ def _estimate_boxes(
             question = box_question(channel, name)
             is_bounded = is_bounded or question.counts is None
             frequencies = estimate_file(
-                released,
+                file.path,
                 channel.single(),
                 level=level,
                 functionals=question.functionals,
-                text=text.text(),
+                text=file.text.text(),
                 advance=advance,
-                **reading.arguments(),
+                **file.reading.arguments(),
             )
             # Only a kept column (--by) makes joint ones, and it is refused above.
             if isinstance(frequencies, JointFrequencies):
@@ -270,7 +277,9 @@ def _estimate_boxes(
             answer = question.answer(frequencies, any_data=asked.any_data)
             estimates.append(answer)
     records = estimates[0].records
-    reporter.done("estimated", f"{released} is counted", records=records)
+    reporter.done("estimated", f"{file.path} is counted", records=records)
+    if not is_known:
+        reporter.notice(NO_MANIFEST)
     facts = {"records": records, "level": level, "any_data": is_bounded}
     note = box_estimate_note(is_bounded=is_bounded)
     _answer_columns(estimates, facts, [note], common)
@@ -280,24 +289,19 @@ def _estimate_shares(
     reporter: Reporter,
     file: _ReleasedFile,
     channel: md.Channel,
-    policy: md.Policy,
+    without: OtherRecords,
     asked: EstimateOptions,
     common: options.CommonOptions,
 ) -> None:
     """Shares of columns of released rows."""
-    from mechdesign.analysis.file_frequencies import NEAREST_COUNTS
+    from mechdesign.analysis.file_frequencies import NEAREST_COUNTS, NO_MANIFEST
     from mechdesign.analysis.law_estimates import estimate_shares
     from mechdesign.analysis.release_facts import has_fixed_counts
     from mechdesign.release.policies import NEAREST
     from mechdesign.report.column_estimates import law_estimate_note
     from mechdesign.report.layout import paragraph
 
-    for group in (file.columns, file.published, file.reading):
-        if group != type(group)():
-            raise InputError(
-                "released rows are read under the columns' own names: leave out the options for "
-                "columns, labels and identifiers, or rename the columns of the file"
-            )
+    _refuse_renaming(file)
     level = number("--level", asked.level)
     fixed = has_fixed_counts(file.path)
     with reporter.work("counting", unit="records") as advance:
@@ -315,9 +319,79 @@ def _estimate_shares(
     reporter.done("estimated", f"{file.path} is counted", records=records)
     facts = {"records": records, "level": level, "fixed_counts": fixed}
     notes = [law_estimate_note(fixed=fixed, kept=channel.keeps_law)]
-    if policy.unknown == NEAREST:
+    if not without.are_known:
+        reporter.notice(NO_MANIFEST)
+    if without.policy.unknown == NEAREST:
         notes.append(paragraph(f"Note: {NEAREST_COUNTS}.", ""))
     _answer_columns(estimates, facts, notes, common)
+
+
+def _refuse_renaming(file: _ReleasedFile) -> None:
+    """Refuse the options for columns and labels of other names."""
+    for group in (file.columns, file.published, file.reading):
+        if group != type(group)():
+            raise InputError(
+                "released rows are read under the columns' own names: leave out the options for "
+                "columns, labels and identifiers, or rename the columns of the file"
+            )
+
+
+def _check_question(asked: EstimateOptions, *, as_csv: bool) -> None:
+    """Refuse two questions at once, and options that means and regressions do not have."""
+    from mechdesign.analysis.law_statistics import check_question
+
+    by = () if asked.by is None else asked.by.split(",")
+    on = () if asked.on is None else asked.on.split(",")
+    check_question(of=asked.of, mean=asked.mean, by=by, regress=asked.regress, on=on)
+    if as_csv or asked.any_data or asked.method != "unbiased":
+        raise InputError(
+            "--csv, --any-data and --method are not for means (--mean) and regressions "
+            "(--regress): leave them out"
+        )
+
+
+def _estimate_statistics(
+    reporter: Reporter,
+    file: _ReleasedFile,
+    channel: md.Channel,
+    policy: md.Policy,
+    asked: EstimateOptions,
+    common: options.CommonOptions,
+) -> None:
+    """A mean or a regression of columns of released rows."""
+    from mechdesign.analysis.file_frequencies import NEAREST_COUNTS
+    from mechdesign.analysis.law_statistics import estimate_means, estimate_regression
+    from mechdesign.analysis.release_facts import has_fixed_counts
+    from mechdesign.release.policies import NEAREST
+    from mechdesign.report.column_estimates import (
+        statistics_record,
+        statistics_text,
+    )
+    from mechdesign.report.layout import paragraph
+
+    _refuse_renaming(file)
+    fixed = has_fixed_counts(file.path)
+    kept = channel.keeps_law
+    with reporter.work("counting", unit="records") as advance:
+        settings: dict[str, Any] = {
+            "level": number("--level", asked.level),
+            "target": asked.target,
+            "fixed": fixed,
+            "text": file.text.text(),
+            "advance": advance,
+        }
+        if asked.mean is not None:
+            by = () if asked.by is None else asked.by.split(",")
+            found = estimate_means(channel, file.path, asked.mean, by, **settings)
+        else:
+            on = () if asked.on is None else asked.on.split(",")
+            outcome = asked.regress or ""
+            found = estimate_regression(channel, file.path, outcome, on, **settings)
+    reporter.done("estimated", f"{file.path} is counted", records=found.records)
+    text = statistics_text(found, fixed=fixed, kept=kept)
+    if policy.unknown == NEAREST:
+        text += "\n" + paragraph(f"Note: {NEAREST_COUNTS}.", "")
+    common.answer(lambda: statistics_record(found, fixed=fixed), lambda: text)
 
 
 def _answer_columns(

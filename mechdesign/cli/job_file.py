@@ -61,6 +61,9 @@ PATHS = (
 )
 """Keys of paths, in which ``{NAME}`` is replaced."""
 
+MISSING = " COL is missing: "
+"""How an error about an absent column option goes on after its name."""
+
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 """What ``--set`` replaces."""
 
@@ -299,7 +302,8 @@ def _mentioned_key(section: Any, message: str) -> str | None:
 
     This only chooses the line that is shown. Whatever it finds, the message itself stays the same.
     """
-    if not isinstance(section, dict):
+    # Of a key that is missing no other one speaks, though the message lists all columns.
+    if not isinstance(section, dict) or MISSING in message:
         return None
     best: _Match | None = None
     best_key: str | None = None

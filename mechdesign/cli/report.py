@@ -142,6 +142,54 @@ class ReportOptions:
         return " ".join(sentences)
 
 
+@dataclass(frozen=True, kw_only=True)
+class BoardOptions:
+    """Reports"""
+
+    board: str | None = option(
+        "FILE",
+        "One page for a board, in plain words: who is protected, what nobody can find out, what "
+        "analysts can do, what is not covered, who checked it.",
+        again=False,
+    )
+
+    def check(self, reports: ReportOptions, source: str, *, force: bool) -> None:
+        """Refuse a page that cannot be written."""
+        if self.board is None:
+            return
+        from mechdesign.report.writing import check_report
+
+        for name, path in reports.files.items():
+            if path is not None and os.path.realpath(path) == os.path.realpath(
+                self.board
+            ):
+                raise InputError(
+                    f"--{name.replace('_', '-')} and --board both name {path}: give each a file of "
+                    "its own"
+                )
+        check_report(self.board, force=force, sources=(source,), pictures=False)
+
+    def save(self, design: md.Design | None, file: str, *, force: bool) -> None:
+        """Write the page."""
+        if self.board is None:
+            return
+        if design is None or design.channel.joint is None:
+            raise InputError(
+                f"{file} is a public channel without its table, and the page for the board says "
+                "how frequent the secret is: take the channel with its table"
+            )
+        from mechdesign.report.board import board_page
+        from mechdesign.report.content import summary_report
+        from mechdesign.report.writing import document_text, save_text
+
+        # Measures of leakage are for specialists, and not on this page.
+        summary = summary_report(design, design.channel.joint, attained={}, remarks=())
+        page = board_page(design, summary, os.path.basename(file))
+        ending = os.path.splitext(self.board)[1].lower()
+        text = document_text(page.record, page.document, ending)
+        save_text(self.board, text, overwrite=force)
+
+
 def _public_report(channel: md.Channel, design: md.Design | None) -> Report:
     """The report for everybody; of the table it has the verdict alone, known with `design`."""
     from mechdesign.report.collect import attributed, promise_of
@@ -167,6 +215,11 @@ NO_COUNTS = (
     "from them: report on the file that has them"
 )
 
+NO_BOARD = (
+    "--board is for channels of columns and of rows: of ranges and of boxes there are --report and "
+    "--public-report"
+)
+
 EXAMPLE = (
     "Example:  mechdesign report channel.json --report report.html --public-report "
     "public.html"
@@ -177,6 +230,7 @@ def report(
     reporter: Reporter,
     channel: options.ChannelPath,
     reports: ReportOptions,
+    board: BoardOptions,
     common: options.CommonOptions,
     force: options.Force = False,
 ) -> int:
@@ -185,13 +239,16 @@ def report(
     The channel is audited again, exactly, where the file carries its table. A mechanism
     file of `quantize` has one report for everybody.
     """
-    if not reports.asked:
+    if not reports.asked and board.board is None:
         raise InputError(
             "no report is asked for: give --report FILE (for those who may see the "
-            "table) or --public-report FILE"
+            "table), --public-report FILE, or --board FILE (one page in plain words)"
         )
     reports.check((channel,), {}, force=force)
+    board.check(reports, channel, force=force)
     if is_mechanism(channel):
+        if board.board is not None:
+            raise InputError(NO_BOARD)
         return report_mechanism(
             channel, reports.files, reports.text, reporter, common, force=force
         )
@@ -201,6 +258,8 @@ def report(
     started = time.perf_counter()
     loaded = load(channel)
     if isinstance(loaded, md.BoxChannel):
+        if board.board is not None:
+            raise InputError(NO_BOARD)
         return _report_boxes(loaded, channel, reports, reporter, common, force=force)
     notion = promise_of(loaded, channel)
     if loaded.joint is None and reports.report is not None:
@@ -216,11 +275,17 @@ def report(
         satisfied = design.verified
     line = design_line(loaded, os.path.basename(channel))
     reports.save(loaded, design, reporter, line=line, output=channel, force=force)
-    reporter.done("reported", reports.text(), **reports.files, satisfied=satisfied)
+    board.save(design, channel, force=force)
+    files = reports.files
+    written = reports.text()
+    if board.board is not None:
+        files["board"] = board.board
+        written = f"{written} Page for the board: {board.board}.".strip()
+    reporter.done("reported", written, **files, satisfied=satisfied)
     seconds = time.perf_counter() - started
     common.answer(
-        lambda: {**reports.files, "satisfied": satisfied, "seconds": seconds},
-        lambda: f"{notion.text}: {VERDICTS[satisfied]}.\n{reports.text()}",
+        lambda: {**files, "satisfied": satisfied, "seconds": seconds},
+        lambda: f"{notion.text}: {VERDICTS[satisfied]}.\n{written}",
     )
     return NO if satisfied is False else 0
 

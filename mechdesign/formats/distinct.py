@@ -14,7 +14,7 @@ cell they have 3 and 4 possible cells. The record (b, x) has the codes 1 and 0, 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,12 @@ from mechdesign.formats.cells import Encoded
 
 DENSE_LIMIT = 1 << 20
 """Most possible combinations for which a dense array is used (8 MB)."""
+
+SORTED_TOGETHER = 1 << 20
+"""Most numbers that are sorted at once; of more, parts are sorted one after the other."""
+
+PARTS = 16
+"""Parts of numbers that are too many to be sorted at once."""
 
 
 def distinct_records(
@@ -52,20 +58,88 @@ def distinct_records(
     return np.stack(np.unravel_index(present, sizes), axis=1) - 1, inverse
 
 
+def counted_records(
+    columns: Sequence[Encoded],
+) -> tuple[list[Encoded], NDArray[np.int64]] | None:
+    """The distinct records of columns of equal length n, in the order of their first appearance,
+    and how often each occurs.
+
+    None where so many are possible that looking for them would not pay.
+    """
+    sizes = [len(column.texts) + 1 for column in columns]
+    possible = math.prod(sizes)
+    if possible > len(columns[0]):
+        return None
+    # As in `distinct_records`, but in place: this is done for every record of a table.
+    numbers = np.zeros(len(columns[0]), np.int64)
+    for size, column in zip(sizes, columns, strict=True):
+        numbers *= size
+        numbers += column.codes
+        numbers += 1
+    counts = np.bincount(numbers, minlength=possible)
+    first = np.full(possible, len(numbers))
+    # Of several writes to one place the last remains, so the records are written in reverse.
+    first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)
+    present = np.argsort(first)[: np.count_nonzero(counts)]
+    codes = np.unravel_index(present, sizes)
+    distinct = [
+        column.recoded(code - 1) for column, code in zip(columns, codes, strict=True)
+    ]
+    return distinct, counts[present]
+
+
 def distinct_numbers(
     numbers: NDArray[np.integer[Any]], possible: int
-) -> tuple[NDArray[Any], NDArray[Any]]:
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The distinct values of `numbers`, and the place of each number among them.
 
     All numbers must be at least 0 and below `possible`.
     """
-    if possible > DENSE_LIMIT:
-        # Sorting takes longer than counting, but its memory grows with the records only.
+    if possible <= DENSE_LIMIT:
+        present = np.flatnonzero(np.bincount(numbers))
+        place = np.zeros(possible, np.int64)
+        place[present] = np.arange(len(present))
+        return present, place[numbers]
+    # Sorting takes longer than counting, but its memory grows with the records only.
+    if len(numbers) <= SORTED_TOGETHER:
         return np.unique(numbers, return_inverse=True)
-    present = np.flatnonzero(np.bincount(numbers))
-    place = np.zeros(possible, np.int64)
-    place[present] = np.arange(len(present))
-    return present, place[numbers]
+    presents: list[NDArray[Any]] = []
+    places = np.empty(len(numbers), np.int64)
+    found = 0
+    for at in parts_in_order(numbers, possible):
+        present, inverse = np.unique(numbers[at], return_inverse=True)
+        places[at] = inverse + found
+        found += len(present)
+        presents.append(present)
+    return np.concatenate(presents), places
+
+
+def counted_numbers(
+    numbers: NDArray[np.integer[Any]], possible: int
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The distinct values of `numbers`, and how often each occurs.
+
+    All numbers must be at least 0 and below `possible`.
+    """
+    if possible > DENSE_LIMIT:
+        return np.unique(numbers, return_counts=True)
+    counts = np.bincount(numbers)
+    present = np.flatnonzero(counts)
+    return present, counts[present]
+
+
+def parts_in_order(
+    numbers: NDArray[np.integer[Any]], possible: int
+) -> Iterator[NDArray[np.int64]]:
+    """The places of the smallest numbers, then those of larger ones, and so on.
+
+    Sorting part by part takes a fraction of the memory, where the numbers are spread over all that
+    are possible.
+    """
+    width = -(-possible // PARTS)
+    part_of = (numbers // width).astype(np.uint8)
+    for part in range(PARTS):
+        yield np.flatnonzero(part_of == part)
 
 
 class Numbering:

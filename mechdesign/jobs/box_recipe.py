@@ -74,6 +74,11 @@ class BoxRecipe(KeyedRecipe):
         )
 
     @property
+    def law_kept(self) -> bool | None:
+        """Whether rows that fill the boxes keep the law of the table; None for labels of boxes."""
+        return self.channel.keeps_law if self.channel.fills else None
+
+    @property
     def releasables(self) -> Sequence[BoxChannel]:
         """The channel."""
         return (self.channel,)

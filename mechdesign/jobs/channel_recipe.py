@@ -192,6 +192,14 @@ class ChannelRecipe(KeyedRecipe):
             raise InputError(_cannot_be_fixed(reason))
         return replace(self, options=replace(self.options, draws=INDEPENDENT))
 
+    @property
+    def law_kept(self) -> bool | None:
+        """Whether a channel of rows keeps the law of its table."""
+        if len(self.channels) != 1:
+            return None
+        channel = self.channels[0]
+        return channel.keeps_law if channel.releases_symbols else None
+
     def covers_whole_file(self, plan: Plan) -> bool:
         """Whether the promise is proven for a reader of the whole file, too.
 

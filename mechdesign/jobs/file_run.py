@@ -17,7 +17,7 @@ these methods of the run:
 # pyarrow tells too little of its types for the strict mode.
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -113,20 +113,19 @@ class FileRun:
         """Take on what the recipe decided for the records of the file."""
         self.recipe = recipe
 
-    def parts(self, recipe: Recipe) -> Iterator[TablePart]:
+    def parts(self, recipe: Recipe) -> Generator[TablePart]:
         """The records of the file, batch by batch, with the columns that are released."""
         header = self.table.header
         encoded, stored = recipe.drawer(header).reads(schema_of(self.table))
-        position = 0
-        try:
-            for batch in self.table.batches(encode=encoded, read=stored):
-                count = batch.num_rows
-                yield partial(_column_at, batch, header), count
-                position += count
-        except BadRecord as error:
-            # The search for its line may read the file again, so the pass must have ended.
-            where = self.table.where(error.position)
-            raise InputError(f"{where}: {error.what}") from None
+        for batch in self.table.batches(encode=encoded, read=stored):
+            yield partial(_column_at, batch, header), batch.num_rows
+
+    def fault(self, error: BadRecord) -> InputError:
+        """The error about a record of the file, with its line. To find it the file may be read
+        again, so the pass must have ended.
+        """
+        where = self.table.where(error.position)
+        return InputError(f"{where}: {error.what}")
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -295,6 +294,7 @@ class FileRun:
             sensitive=self.plan.sensitive,
             draws=self.recipe.options.draws,
             whole_file=whole_file,
+            law_kept=self.recipe.law_kept,
         )
 
 

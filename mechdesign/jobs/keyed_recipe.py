@@ -29,7 +29,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -53,7 +53,14 @@ from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE, record_notices
 from mechdesign.jobs.manifest import Manifest
 from mechdesign.jobs.manifest_columns import Released
-from mechdesign.jobs.recipe import ContentOf, Drawer, Frame, Recipe, TablePart
+from mechdesign.jobs.recipe import (
+    BadRecord,
+    ContentOf,
+    Drawer,
+    Frame,
+    Recipe,
+    TablePart,
+)
 from mechdesign.jobs.released_columns import ColumnRecords
 from mechdesign.jobs.results import Applied
 from mechdesign.jobs.target import Target
@@ -149,7 +156,11 @@ class KeyedRecipe(GroupedRecipe):
 
     def write_file(self, run: FileRun, ledger: Ledger | None) -> Applied:
         """Release a file, entered in the ledger if there is one."""
-        settled = self.settled(run.table.header, run.parts(self))
+        try:
+            with closing(run.parts(self)) as parts:
+                settled = self.settled(run.table.header, parts)
+        except BadRecord as error:
+            raise run.fault(error) from None
         if settled is not self:
             run.settle(settled)
             return settled.write_file_as_settled(run, ledger)

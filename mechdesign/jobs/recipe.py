@@ -163,6 +163,13 @@ class Recipe(ABC):
             return []
         return self.useful_columns
 
+    @property
+    def law_kept(self) -> bool | None:
+        """Whether rows are released as often as the channel's table has them; None where labels
+        are released, or columns through channels of their own.
+        """
+        return None
+
     def covers_whole_file(self, plan: Plan) -> bool:
         """Whether the promise is proven for a reader of the whole file, too."""
         return False

@@ -65,6 +65,8 @@ class Applied:
         How the records were drawn; None where the recipe does not say.
     whole_file : bool
         Whether the promise is proven for a reader of the whole file, too.
+    law_kept : bool or None
+        Whether released rows have the frequencies of the channel's table; None for labels.
     """
 
     records: int
@@ -77,3 +79,4 @@ class Applied:
     sensitive: tuple[str, ...] = ()
     draws: str | None = None
     whole_file: bool = False
+    law_kept: bool | None = None

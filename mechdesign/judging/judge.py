@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.auditing.stated import promise_stated, refuse_broken
+from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.loading import load
@@ -249,7 +249,7 @@ def _promised(
         )
     check_channel(opened, files)
     proven = refuse_broken(opened)
-    notion = promise_stated(opened)
+    notion = opened.record.promise(opened.sensitive)
     if notion is None:
         return opened, ("The channel states no promise.",), {}
     sentences = [f"The channel promises {notion.text}."]

@@ -27,9 +27,11 @@ from mechdesign.core.errors import FileError, InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
 from mechdesign.formats.cell_forms import CellForm
+from mechdesign.formats.distinct import distinct_numbers
 from mechdesign.formats.text_doctor import Symptom, text_symptoms
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.leaks.coded_table import (
+    IDENTIFIER_SHARE,
     CodedColumn,
     CodedTable,
     coded_table,
@@ -45,9 +47,6 @@ from mechdesign.tables.reading import columns_named
 RARE = 10
 """Values of fewer records are rare: a cell of the table with S then rests on a handful of records.
 """
-
-IDENTIFIER_SHARE = 0.95
-"""A column with so many values a record identifies its records."""
 
 IDENTIFIER_RECORDS = 20
 """In shorter tables all values may differ by chance."""
@@ -165,7 +164,9 @@ def assess(
     if is_file:
         symptoms += text_symptoms(table, text)
     try:
-        coded = coded_table(table, text)
+        # Another form of the cells needs their texts.
+        hashing = form is None or form.changes_nothing
+        coded = coded_table(table, text, hashing=hashing)
         names = _named("sensitive", sensitive, coded)
         others = [name for name in coded.columns if name not in names]
         if columns is not None:
@@ -273,7 +274,7 @@ def crossed_secret(coded: CodedTable, names: tuple[str, ...]) -> Secret:
     _, first = np.unique(codes, return_index=True)
     symbols: list[str] = []
     for record in first.tolist():
-        texts = [column.values[column.codes[record]] for column in columns]
+        texts = [column.values[int(column.codes[record])] for column in columns]
         symbols.append(", ".join(texts))
     return Secret(names, codes, tuple(symbols))
 
@@ -284,9 +285,12 @@ def _combined(columns: Sequence[CodedColumn], records: int) -> Integers:
     They are renumbered at every step: the product of the numbers of values may exceed 2**63.
     """
     codes = np.zeros(records, np.int64)
+    count = 1
     for column in columns:
-        codes = codes * len(column.values) + column.codes
-        codes = np.unique(codes, return_inverse=True)[1]
+        codes *= len(column.values)
+        codes += column.codes
+        codes = distinct_numbers(codes, count * len(column.values))[1]
+        count = int(codes.max(initial=-1)) + 1
     return codes
 
 
@@ -314,7 +318,7 @@ def _assessed(column: CodedColumn, secret: Secret) -> ColumnAssessment:
     counts = np.bincount(column.codes, minlength=len(column.values))
     rare = counts[counts < RARE]
     return ColumnAssessment(
-        disclosure=disclosure_of((column.name,), column.codes.astype(np.int64), secret),
+        disclosure=disclosure_of((column.name,), column.codes, secret),
         identifier=identifies_records(column),
         rare_values=len(rare),
         rare_records=int(rare.sum()),

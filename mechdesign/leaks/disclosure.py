@@ -13,11 +13,20 @@ still finds two others against one t, and is guessed right; the record with t is
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.core.integers import Integers
+from mechdesign.formats.distinct import (
+    DENSE_LIMIT,
+    SORTED_TOGETHER,
+    counted_numbers,
+    parts_in_order,
+)
 from mechdesign.leaks.left_out import logarithms_left_out
 
 
@@ -66,15 +75,70 @@ class Secret:
 
 
 def disclosure_of(
-    columns: tuple[str, ...], codes: Integers, secret: Secret
+    columns: tuple[str, ...], codes: NDArray[np.integer[Any]], secret: Secret
 ) -> Disclosure:
     """Measure the columns with these codes, one for each record.
 
-    The table of counts n(v, s) is a list of its cells with records: arrays `value`, `symbol` and
-    `counts`.
+    The table of counts n(v, s) is taken in parts of the values, each a list of its cells with
+    records: arrays `value`, `symbol` and `counts`.
     """
     width = len(secret.symbols)
-    pairs, counts = np.unique(codes * width + secret.codes, return_counts=True)
+    masses = np.bincount(secret.codes, minlength=width)
+    total = len(codes)
+    found = _Found()
+    for pairs, counts in _cells(codes, secret):
+        _add_cells(found, pairs, counts, masses)
+    largest_at: str | None = None
+    if found.largest_at is not None:
+        largest_at = secret.symbols[found.largest_at]
+    return Disclosure(
+        columns=columns,
+        values=found.values,
+        information=_information(found.logarithms, masses),
+        largest_lift=found.largest,
+        smallest_lift=found.smallest,
+        largest_at=largest_at,
+        pinned=found.pinned / total,
+        guessed=found.guessed / total,
+    )
+
+
+@dataclass
+class _Found:
+    """What the values so far say: numbers of records, and a sum of `logarithms_left_out`."""
+
+    values: int = 0
+    logarithms: float = 0.0
+    largest: float | None = None
+    largest_at: int | None = None
+    smallest: float | None = None
+    pinned: int = 0
+    guessed: int = 0
+
+
+def _cells(
+    codes: NDArray[np.integer[Any]], secret: Secret
+) -> Iterator[tuple[Integers, Integers]]:
+    """The cells of the table, as ``value * width + symbol``, and their counts: in parts of the
+    values, ascending.
+    """
+    width = len(secret.symbols)
+    values = int(codes.max()) + 1 if len(codes) else 0
+    if values * width <= DENSE_LIMIT or len(codes) <= SORTED_TOGETHER:
+        pairs = codes.astype(np.int64) * width + secret.codes
+        yield counted_numbers(pairs, values * width)
+        return
+    for at in parts_in_order(codes, values):
+        if at.size:
+            pairs = codes[at].astype(np.int64) * width + secret.codes[at]
+            yield counted_numbers(pairs, values * width)
+
+
+def _add_cells(
+    found: _Found, pairs: Integers, counts: Integers, masses: Integers
+) -> None:
+    """Add some values with all of their cells to what was found."""
+    width = len(masses)
     value = pairs // width
     symbol = pairs % width
     # Cells of one value stand together: `starts` are the first ones, `sizes` the values' records.
@@ -85,60 +149,47 @@ def disclosure_of(
         sizes = np.add.reduceat(counts, starts)
     # n(v) and n(s) of each cell.
     size = np.repeat(sizes, cells_of_value)
-    masses = np.bincount(secret.codes, minlength=width)
     mass = masses[symbol]
-    total = int(counts.sum())
+    total = int(masses.sum())
     # P(s | v) / P(s) = (n(v, s) / n(v)) / (n(s) / N).
     lifts = counts * total / (size * mass)
 
     # A value of a single record has extreme lifts in every table, so it counts for none.
     repeated = size > 1
-    largest: float | None = None
-    smallest: float | None = None
-    largest_at: str | None = None
     if repeated.any():
         at = int(np.argmax(np.where(repeated, lifts, -1.0)))
-        largest = float(lifts[at])
-        largest_at = secret.symbols[int(symbol[at])]
+        if found.largest is None or lifts[at] > found.largest:
+            found.largest = float(lifts[at])
+            found.largest_at = int(symbol[at])
+        smallest = float(lifts[repeated].min())
         if (cells_of_value[sizes > 1] < width).any():
             # A value that lacks a symbol of S has the lift 0 there, and no cell in the list.
             smallest = 0.0
-        else:
-            smallest = float(lifts[repeated].min())
+        if found.smallest is None or smallest < found.smallest:
+            found.smallest = smallest
 
-    information = _information(counts, size, mass, masses)
+    found.values += len(starts)
+    logarithms = logarithms_left_out(counts, size, mass, total, width)
+    found.logarithms += float((counts / total * logarithms).sum())
     # All records of the value have one symbol of S.
-    pinned = counts[repeated & (counts == size)].sum() / total
-    return Disclosure(
-        columns=columns,
-        values=len(starts),
-        information=information,
-        largest_lift=largest,
-        smallest_lift=smallest,
-        largest_at=largest_at,
-        pinned=float(pinned),
-        guessed=_guessed(value, counts, starts, total),
-    )
+    found.pinned += int(counts[repeated & (counts == size)].sum())
+    found.guessed += _guessed(value, counts, starts)
 
 
-def _information(
-    counts: Integers, size: Integers, mass: Integers, masses: Integers
-) -> float:
+def _information(logarithms: float, masses: Integers) -> float:
     """The share of H(S) that values tell about a record left out.
 
     The figure is 1 - (mean negative logarithm of `logarithms_left_out`) / H(S), or 0 where that is
-    negative. `size` and `mass` are those of each cell, `masses` those of all symbols.
+    negative. `masses` are the records of all symbols.
     """
     total = int(masses.sum())
-    logarithms = logarithms_left_out(counts, size, mass, total, len(masses))
-    score = -float((counts / total * logarithms).sum())
     shares = masses[masses > 0] / total
     entropy = -float((shares * np.log(shares)).sum())
-    return max(0.0, 1 - score / entropy)
+    return max(0.0, 1 + logarithms / entropy)
 
 
-def _guessed(value: Integers, counts: Integers, starts: Integers, total: int) -> float:
-    """Share guessed right from the other records with the same value.
+def _guessed(value: Integers, counts: Integers, starts: Integers) -> int:
+    """How many records are guessed right from the other records with the same value.
 
     A record is guessed right if its symbol is still the most frequent one once the record itself is
     taken out. So a value that one record has alone says nothing.
@@ -152,8 +203,7 @@ def _guessed(value: Integers, counts: Integers, starts: Integers, total: int) ->
     several = ends - starts > 1
     second[several] = ranked[starts[several] + 1]
     # Only records with the most frequent symbol can be right, and a tie is not.
-    right = int(most[most - 1 > second].sum())
-    return right / total
+    return int(most[most - 1 > second].sum())
 
 
 def severity(disclosure: Disclosure) -> tuple[float, float, float]:

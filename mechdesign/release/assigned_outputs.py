@@ -39,6 +39,13 @@ four times in a row with probability below 10^-20.
 """
 
 
+SORTED_TOGETHER = 1 << 18
+"""Records that are put in order together; of more, some inputs after others."""
+
+PARTS = 16
+"""Most parts that are put in order one after the other: each takes a look at all records."""
+
+
 class OtherTable(InputError):
     """The records are not those of the table whose counts are fixed."""
 
@@ -148,7 +155,42 @@ def outputs_by_number(
             f"there are {len(codes)} records, and {len(numbers)} random numbers"
         )
     check_counts(codes, flows)
-    # By input, and within it by number.
+    outputs = np.empty(len(codes), dtype=np.int32)
+    # The pairs ascend by input, so these are the outputs of the first input's records, and so on.
+    in_order = np.repeat(flows.columns.astype(np.int32), flows.counts)
+    ends = np.cumsum(flows.row_counts)
+    together = max(SORTED_TOGETHER, len(codes) // PARTS)
+    start = 0
+    first = 0
+    while first < len(ends):
+        # Inputs with so many records together, and at least one input.
+        wanted = int(np.searchsorted(ends, start + together, side="right"))
+        beyond = max(first + 1, wanted)
+        at = np.flatnonzero((codes >= first) & (codes < beyond))
+        order = _by_input_and_number(codes[at] - first, numbers[at])
+        outputs[at[order]] = in_order[start : start + len(at)]
+        start += len(at)
+        first = beyond
+    return outputs
+
+
+def _by_input_and_number(codes: NDArray[np.integer], numbers: Integers) -> Integers:
+    """The order of records by input, and within it by number.
+
+    Raises
+    ------
+    TiedRecords
+        If two records of an input have the same number.
+    """
+    # Input and number in one integer, which is sorted faster than two; the last bits of the number
+    # are left out for the input.
+    bits = int(codes.max(initial=0)).bit_length()
+    joined = codes.astype(np.int64) << (NUMBER_BITS - bits)
+    joined |= numbers >> bits
+    order = np.argsort(joined)
+    if not _has_neighbours(joined[order]):
+        return order
+    # Two records differ in these bits at most.
     order = np.lexsort((numbers, codes))
     ordered = numbers[order]
     is_same = ordered[1:] == ordered[:-1]
@@ -156,9 +198,9 @@ def outputs_by_number(
     for place in np.flatnonzero(is_same).tolist():
         if codes[order[place]] == codes[order[place + 1]]:
             raise TiedRecords("two records of one input have the same random number")
-    # Before the outputs take their room.
-    del ordered, is_same
-    outputs = np.empty(len(codes), dtype=np.int32)
-    # The pairs ascend by input, so these are the outputs of the first input's records, and so on.
-    outputs[order] = np.repeat(flows.columns.astype(np.int32), flows.counts)
-    return outputs
+    return order
+
+
+def _has_neighbours(ordered: Integers) -> bool:
+    """Whether two numbers in a row are the same."""
+    return bool((ordered[1:] == ordered[:-1]).any())

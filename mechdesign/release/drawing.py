@@ -59,6 +59,10 @@ INDEPENDENT = "independent"
 DRAWS = (FIXED, INDEPENDENT)
 
 
+NUMBERED_TOGETHER = 1 << 18
+"""Records that get their random numbers together."""
+
+
 class Release(IdentifiedDraws):
     """A channel made ready to draw.
 
@@ -155,7 +159,11 @@ class Release(IdentifiedDraws):
             means.unit,
             self._key,
         )
-        batches = [RowNumbers(0, len(codes))]
+        # Random numbers of all records at once would take three times their room.
+        batches = [
+            RowNumbers(start, min(NUMBERED_TOGETHER, len(codes) - start))
+            for start in range(0, len(codes), NUMBERED_TOGETHER)
+        ]
         self.fixed = assigned_outputs(codes, flows, batches, self._key)
 
     def symbols_of(self, columns: Sequence[Encoded]) -> Integers:

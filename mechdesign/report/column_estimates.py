@@ -8,10 +8,12 @@ explains it. `box_estimate_note` is the sentence before the tables of a release 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mechdesign.analysis.column_frequencies import ColumnFrequencies
-from mechdesign.core.wording import percent_of
+from mechdesign.analysis.law_statistics import INTERCEPT, Statistics
+from mechdesign.core.wording import about, percent_of
 from mechdesign.report import layout, wording
 
 OWN_POPULATION = (
@@ -22,7 +24,7 @@ OWN_POPULATION = (
 
 ANY_DATA = (
     "The intervals hold for all data: a symbol has at least the records of the boxes that hold it "
-    "alone, and at most those of all boxes that may hold it. The estimate is the middle."
+    "alone, and at most those of all boxes that may hold it. There is no estimate between them."
 )
 
 NOT_TOLD_APART = (
@@ -45,7 +47,9 @@ def column_frequencies_text(frequencies: ColumnFrequencies) -> str:
     records, note = layout.largest(frequencies.rows(), "--json")
     for record in records:
         cells = [wording.label(record[name]) for name in frequencies.columns]
-        cells += [f"{record['estimate']:.5f}", f"{record['standard_error']:.5f}"]
+        # The middle of a range that stays open is no estimate.
+        point = "-" if record["estimate"] is None else f"{record['estimate']:.5f}"
+        cells += [point, f"{record['standard_error']:.5f}"]
         if is_open:
             cells.append(f"{record['unresolved']:.5f}")
         cells.append(f"{record['lower']:.5f} to {record['upper']:.5f}")
@@ -111,3 +115,109 @@ def law_estimate_note(*, fixed: bool, kept: bool) -> str:
         )
     text = f"{text} {counts}"
     return layout.paragraph(text, "")
+
+
+MEANS = "mean"
+LEAST_SQUARES = "least squares"
+
+
+def statistics_text(found: Statistics, *, fixed: bool, kept: bool) -> str:
+    """The text of `estimate --mean` and `--regress`, without a final newline."""
+    table = [["", "estimate", "std.error", "from draws", "interval"]]
+    rows = found.rows()
+    note: list[str] = []
+    if len(rows) > layout.MOST_ESTIMATES:
+        note = [
+            layout.paragraph(
+                f"Shown are the first {layout.MOST_ESTIMATES} of {len(rows):,}; all are in --json."
+            )
+        ]
+    for record in rows[: layout.MOST_ESTIMATES]:
+        if record["estimate"] is None:
+            table.append([wording.label(record["name"]), "-", "-", "-", "no record"])
+            continue
+        if record["standard_error"] is None:
+            one = [wording.label(record["name"]) or "all", about(record["estimate"])]
+            table.append([*one, "-", "-", "one record"])
+            continue
+        table.append(
+            [
+                wording.label(record["name"]) or "all",
+                about(record["estimate"]),
+                about(record["standard_error"]),
+                about(record["from_draws"]),
+                f"{about(record['lower'])} to {about(record['upper'])}",
+            ]
+        )
+    kind = _kind_of(found)
+    what = f"Mean of {wording.label(found.of)}"
+    if kind == LEAST_SQUARES:
+        what = f"Least squares of {wording.label(found.of)} on {_names(found.by)}"
+    elif found.by:
+        what += f" by {_names(found.by)}"
+    target = "the population of the records"
+    if found.target != "population":
+        target = "the records of the table"
+    opening = (
+        f"{what} from {wording.count(found.records, 'released row')}; "
+        f"{percent_of(found.level)} intervals for {target}."
+    )
+    lines = [
+        layout.paragraph(opening, ""),
+        "",
+        *layout.aligned(table, left=(0, 4)),
+        *note,
+    ]
+    for column, value in found.reference.items():
+        text = f"{wording.label(column)} is compared with {wording.label(value)}."
+        lines.append(layout.paragraph(text))
+    lines += ["", statistics_note(fixed=fixed, kept=kept)]
+    return "\n".join(lines)
+
+
+def statistics_record(found: Statistics, *, fixed: bool) -> dict[str, Any]:
+    """The record of `estimate --mean` and `--regress` with --json."""
+    return {
+        "statistic": _kind_of(found),
+        "of": found.of,
+        "columns": found.by,
+        "records": found.records,
+        "level": found.level,
+        "target": found.target,
+        "fixed_counts": fixed,
+        "reference": found.reference,
+        "rows": found.rows(),
+    }
+
+
+def statistics_note(*, fixed: bool, kept: bool) -> str:
+    """What means and regressions of released rows rest on."""
+    text = (
+        "The release moves the frequencies of its table, by an amount that the channel knows. It "
+        "is taken off before the statistic is computed."
+    )
+    if kept:
+        text = (
+            "The release keeps the frequencies of its table, so this is the statistic of the file "
+            "itself."
+        )
+    if fixed:
+        return layout.paragraph(
+            f"{text} Its counts were fixed, so the draws add no error.", ""
+        )
+    return layout.paragraph(
+        f"{text} What stands under 'from draws' is the part of the standard error that other "
+        "programs do not see. It holds for records of the channel's own table alone.",
+        "",
+    )
+
+
+def _kind_of(found: Statistics) -> str:
+    """Whether it is a mean or a regression."""
+    is_regression = found.names[0] == (INTERCEPT,)
+    return LEAST_SQUARES if is_regression else MEANS
+
+
+def _names(columns: Sequence[str]) -> str:
+    """Names of columns in a sentence."""
+    return ", ".join(map(wording.label, columns))

@@ -103,7 +103,8 @@ def largest(
     if len(records) <= MOST_ESTIMATES:
         return records, []
     # Bounds have no estimates.
-    key = "upper" if records[0]["estimate"] is None else "estimate"
+    has_bounds = any(record["estimate"] is None for record in records)
+    key = "upper" if has_bounds else "estimate"
     shown = sorted(records, key=lambda record: -record[key])[:MOST_ESTIMATES]
     note = (
         f"Shown are the {MOST_ESTIMATES} largest of {len(records):,} estimates; "

@@ -1,4 +1,4 @@
-"""The first screen of a release of rows: at most 25 lines; `--full` has the rest.
+"""The first screen of a release of rows: some 25 lines; `--full` has the rest.
 
 The order is that of the questions people ask: how far can a released row move a belief, for the
 table and for the population behind it; what do analysts read; which cells change; what is not
@@ -40,6 +40,9 @@ from mechdesign.tables.joint import Joint
 MOST_NAMED = 6
 """Released columns that the first sentence names; `--full` has all."""
 
+MOST_COLUMNS = 10
+"""Released columns that are shown even if the screen gets longer by them."""
+
 LITTLE = 0.2
 """Share of unchanged cells below which a release is of little use, and says so first."""
 
@@ -49,7 +52,7 @@ def row_first_screen(
 ) -> str:
     """The text of a design of rows, without a final newline.
 
-    It has at most 25 lines, unless remarks on the search need more.
+    It has at most 25 lines, unless ten columns or remarks on the search need more.
 
     Parameters
     ----------
@@ -113,6 +116,7 @@ def _lead(design: Design, joint: Joint, report: Report) -> str:
 
 
 def _column_lines(design: Design, joint: Joint, room: int) -> list[str]:
-    """A line for each column, as many as there is room for."""
+    """A line for each column, as many as there is room for, and ten at least."""
     rows = [HEADER, *column_rows(design.truth or {}, joint)]
-    return [*lines_within(rows, max(4, room - 1), "more column"), ""]
+    most = max(MOST_COLUMNS + 1, room - 1)
+    return [*lines_within(rows, most, "more column"), ""]

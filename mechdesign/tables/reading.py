@@ -30,7 +30,7 @@ from typing import Any
 
 from mechdesign.core.errors import FileError, InputError, errors_naming
 from mechdesign.core.files import PathLike
-from mechdesign.core.wording import listed, quoted
+from mechdesign.core.wording import escaped, listed, quoted
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.cells import Encoded, empty_as_missing, encode
 from mechdesign.formats.column_names import require_column, separators
@@ -63,6 +63,10 @@ WEIGHTS = (
 )
 
 ColumnNames = str | Sequence[str] | None
+
+
+MOST_NAMED = 40
+"""Columns that a question for one of them names."""
 
 
 def read_joint(
@@ -117,9 +121,14 @@ def read_joint(
         check_missing(missing)
         return _read_wide(path, sensitive, useful, what, missing, bins, text)
     if sensitive is None or useful is None:
-        absent = "--sensitive" if sensitive is None else "--useful"
+        question = "--sensitive COL is missing: which column is to be protected?"
+        if sensitive is not None:
+            question = (
+                "--useful COL is missing: which column is to be released? Several: --release A,B "
+                "or --release all."
+            )
         raise InputError(
-            f"{absent} COL is missing: which column? (a wide table needs --contingency)"
+            f"{with_columns(question, path, text)} (a wide table needs --contingency)"
         )
     check_missing(missing)
     records = _count_files(path, sensitive, useful, weight, missing, text, form)
@@ -157,6 +166,19 @@ def column_names_of(path: PathLike, text: TextOptions | None = None) -> tuple[st
         file = base / names[0]
     with open_source(file, text) as source:
         return tuple(source.header)
+
+
+def with_columns(question: str, path: PathLike, text: TextOptions | None = None) -> str:
+    """The question for a column, with the columns that the table has."""
+    try:
+        names = column_names_of(path, text)
+    except InputError:
+        # The question is the first thing to settle; why the table cannot be read comes after it.
+        return question
+    shown = ", ".join(escaped(name) for name in names[:MOST_NAMED])
+    if len(names) > MOST_NAMED:
+        shown += f" and {len(names) - MOST_NAMED} more"
+    return f"{question} Columns: {shown}"
 
 
 def coded_columns(source: Source, batch: Batch, names: Sequence[str]) -> list[Encoded]:

@@ -30,7 +30,7 @@ from mechdesign.core.wording import quoted
 from mechdesign.formats.alike import alike_notice
 from mechdesign.formats.cell_forms import CellForm, Normalisation
 from mechdesign.formats.cells import Encoded, as_whole
-from mechdesign.formats.distinct import Numbering, distinct_numbers
+from mechdesign.formats.distinct import Numbering, counted_records, distinct_numbers
 from mechdesign.tables.cell_rules import (
     REFUSE,
     CellRules,
@@ -219,6 +219,11 @@ class Tally:
 
     def _add_masses(self, columns: Sequence[Encoded], weights: _Weights | None) -> None:
         """Add the masses of records without gaps, given by their sensitive and useful columns."""
+        if weights is None:
+            counted = counted_records(columns)
+            if counted is not None:
+                columns, times = counted
+                weights = _Weights(times, 1)
         split = len(self.roles.sensitive)
         sensitive = self._sensitive.number(columns[:split])
         released = columns if self.roles.are_same else columns[split:]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -80,6 +81,13 @@ class Cutter:
         first, second = places[side], places[~side]
         return Part(places, (self.cut(first, size), self.cut(second, size)))
 
+    @cached_property
+    def _kinds(self) -> Indices:
+        """The kind of every symbol (`Ranges.kinds`)."""
+        if self._ranges is None:
+            return np.zeros(len(self._symbols), np.int64)
+        return self._ranges.kinds()
+
     def _usage(self, first: Indices, second: Indices) -> float:
         """The larger use of the limits by two parts."""
         if self._ranges is None:
@@ -113,9 +121,7 @@ class Cutter:
         """Half of every kind in one order; None where even that uses too much."""
         order = self._costs.order(self._symbols[places], self._rng)
         side = np.zeros(len(places), np.bool_)
-        kinds = np.zeros(len(places), np.int64)
-        if self._ranges is not None:
-            kinds = self._ranges.kinds()[places]
+        kinds = self._kinds[places]
         for kind in np.unique(kinds):
             of_kind = order[kinds[order] == kind]
             mass = np.cumsum(self._masses[places[of_kind]])

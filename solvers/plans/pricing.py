@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -70,13 +71,21 @@ class Pricer:
     def __init__(self, problem: PlanProblem, group: Group) -> None:
         self._problem = problem
         self._group = group
-        n = problem.size
-        self._place_of = np.full(n, -1)
-        self._place_of[group.inputs] = np.arange(len(group.inputs))
-        # Share of the mass that stays at least, by input; and the place of its own output.
         self._costs: Array | None = None
-        self._output_of = np.full(n, -1)
-        self._output_of[group.outputs] = np.arange(len(group.outputs))
+
+    @cached_property
+    def _place_of(self) -> Indices:
+        """The place of every symbol of the problem among the inputs, -1 for none."""
+        places = np.full(self._problem.size, -1)
+        places[self._group.inputs] = np.arange(len(self._group.inputs))
+        return places
+
+    @cached_property
+    def _output_of(self) -> Indices:
+        """The place of every symbol of the problem among the outputs, -1 for none."""
+        places = np.full(self._problem.size, -1)
+        places[self._group.outputs] = np.arange(len(self._group.outputs))
+        return places
 
     def chunks(self) -> Iterator[slice]:
         """Slices of outputs, small enough to price at once."""
@@ -166,9 +175,10 @@ class Pricer:
         """The better of the two bounds, less what rounding may have added."""
         group = self._group
         stay = self._problem.stay
-        kept = np.zeros(len(group.inputs))
-        places = self._output_of[group.inputs]
+        kept = np.zeros(0)
+        places = np.zeros(0, np.int64)
         if stay is not None:
+            places = self._output_of[group.inputs]
             masses = self._problem.masses[group.inputs]
             kept = np.where(places >= 0, stay[group.inputs], 0.0) * masses
         size = self._size(prices)

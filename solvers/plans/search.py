@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -92,6 +93,9 @@ START_PAIRS = 4
 BETTER = 1e-12
 """A group's new plan replaces the old one if it costs at most this much more, relative."""
 
+Inputs: TypeAlias = list[tuple[Indices, Array]]
+"""What goes to a part: symbols with masses, which are added up where a symbol occurs again."""
+
 
 @dataclass
 class Stratum:
@@ -107,7 +111,8 @@ class Stratum:
 
     def __post_init__(self) -> None:
         n = self.problem.size
-        self._place = np.full(n, -1)
+        # Only places of members are read, so nothing else is written: there may be many strata.
+        self._place = np.zeros(n, np.int64)
         self._place[self.members] = np.arange(len(self.members))
         targets = self.problem.targets
         self.outputs = self.members
@@ -238,26 +243,28 @@ class Stratum:
         leaves = [self.members[one] for one in part.leaves()]
         inputs = iter(self._inputs_of(leaves))
         _, plans = self._tree(part, inputs)
-        for flows in plans or []:
-            self._take(flows)
-            self.blocks += 1
+        plans = plans or []
+        for found in plans:
+            self._keep_prices(found.group, found.prices)
+        self._add(plans)
+        self.blocks += len(plans)
         self.report(self.cost, self.bound)
 
-    def _inputs_of(self, leaves: list[Indices]) -> list[Array]:
-        """Masses (n,) that go to each leaf's outputs: its own ones, as far as they are wanted, and
-        shares of all that parts with too much have left.
+    def _inputs_of(self, leaves: list[Indices]) -> list[Inputs]:
+        """What goes to each leaf's outputs: its own masses, as far as they are wanted, and shares
+        of all that parts with too much have left.
         """
         problem = self.problem
         own = [problem.masses[leaf].sum() for leaf in leaves]
         targets = problem.targets
         wanted = own if targets is None else [targets[leaf].sum() for leaf in leaves]
-        inputs = [np.zeros(problem.size) for _ in leaves]
+        inputs: list[Inputs] = []
         left = np.zeros(len(leaves))
         for k, leaf in enumerate(leaves):
             share = 1.0
             if own[k] - wanted[k] > SHARED * own[k]:
                 share = wanted[k] / own[k]
-            inputs[k][leaf] = share * problem.masses[leaf]
+            inputs.append([(leaf, share * problem.masses[leaf])])
             left[k] = (1.0 - share) * own[k]
         giver = 0
         for k in range(len(leaves)):
@@ -265,7 +272,8 @@ class Stratum:
             while lacking > SHARED * wanted[k] and giver < len(leaves):
                 part = min(lacking, left[giver])
                 leaf = leaves[giver]
-                inputs[k][leaf] += part / own[giver] * problem.masses[leaf]
+                share = part / own[giver]
+                inputs[k].append((leaf, share * problem.masses[leaf]))
                 left[giver] -= part
                 lacking -= part
                 if lacking > 0.0:
@@ -273,8 +281,8 @@ class Stratum:
         return inputs
 
     def _tree(
-        self, part: Part, inputs: Iterator[Array]
-    ) -> tuple[Array, list[Flows] | None]:
+        self, part: Part, inputs: Iterator[Inputs]
+    ) -> tuple[Inputs, list[Flows] | None]:
         """What goes to a part, and plans of its leaves; of the part as a whole, where a leaf has
         none; None if the part has none either.
         """
@@ -295,15 +303,20 @@ class Stratum:
                     raise
         return masses, plans
 
-    def _block(self, masses: Array, symbols: Indices) -> list[Flows]:
+    def _block(self, masses: Inputs, symbols: Indices) -> list[Flows]:
         """The plan of one block; none where nothing is wanted there."""
         outputs = symbols
         if self.problem.targets is not None:
             outputs = symbols[self.problem.targets[symbols] > 0.0]
         if not len(outputs):
             return []
-        inputs = np.flatnonzero(masses)
-        return [self._solve_block(self.group(inputs, masses[inputs], outputs))]
+        inputs, places = np.unique(
+            np.concatenate([one for one, _ in masses]), return_inverse=True
+        )
+        shares = np.concatenate([mass for _, mass in masses])
+        sums = np.bincount(places, shares).astype(np.float64)
+        used = sums > 0.0
+        return [self._solve_block(self.group(inputs[used], sums[used], outputs))]
 
     def _solve_block(self, group: Group) -> Flows:
         """The plan of one block."""
@@ -323,34 +336,53 @@ class Stratum:
             self.rng,
         )
         parts = cutter.cut(np.arange(len(self.outputs)), size).leaves()
+        owned = self._flows_of(parts)
+        kept = np.ones(len(self.rows), np.bool_)
+        improvements: list[Flows] = []
         self._inputs = self._prices.inputs.copy()
         mass = np.zeros(self.problem.size)
         total = np.zeros(self.problem.size)
         for k in self.rng.permutation(len(parts)):
             if self.clock() <= self._reserved:
                 break
-            improved = self._improve(self.outputs[parts[k]])
-            if improved is not None:
-                group, prices = improved
-                mass[group.inputs] += group.masses
-                total[group.inputs] += group.masses * prices
+            found = self._improved(self.outputs[parts[k]], owned[k])
+            if found is None:
+                continue
+            kept[owned[k]] = False
+            improvements.append(found)
+            group = found.group
+            prices = self._keep_prices(group, found.prices)
+            mass[group.inputs] += group.masses
+            total[group.inputs] += group.masses * prices
+        # Groups have outputs of their own, so each has improved flows of its own.
+        self.rows = self.rows[kept]
+        self.columns = self.columns[kept]
+        self.flows = self.flows[kept]
+        self._add(improvements)
         known = mass > 0.0
         self._prices.inputs[known] = total[known] / mass[known]
         self.report(self.cost, self.bound)
 
-    def _improve(self, outputs: Indices) -> tuple[Group, Array] | None:
-        """Re-solve what goes to these outputs: the group and its prices of inputs; None where the
-        plan so far remains.
+    def _flows_of(self, parts: list[Indices]) -> list[Indices]:
+        """Places of the flows to the outputs of each part."""
+        part_of = np.zeros(self.problem.size, np.int64)
+        for k, part in enumerate(parts):
+            part_of[self.outputs[part]] = k
+        owners = part_of[self.columns]
+        order = np.argsort(owners, kind="stable")
+        ends = np.cumsum(np.bincount(owners, minlength=len(parts)))
+        return np.split(order, ends[:-1])
+
+    def _improved(self, outputs: Indices, there: Indices) -> Flows | None:
+        """Re-solve what goes to these outputs, the flows at these places; None where the plan so
+        far remains.
         """
-        inside = np.zeros(self.problem.size, np.bool_)
-        inside[outputs] = True
-        there = inside[self.columns]
         rows, columns, flows = (
             self.rows[there],
             self.columns[there],
             self.flows[there],
         )
-        if not there.any():
+        if not len(there):
             return None
         inputs, places = np.unique(rows, return_inverse=True)
         masses = np.bincount(places, flows).astype(np.float64)
@@ -360,12 +392,7 @@ class Stratum:
             found = self._solve_group(group, rows, columns)
         except (NoPlan, OutOfTime, BackendFailure):
             return None
-        if found.cost > old * (1.0 + BETTER):
-            return None
-        self.rows = self.rows[~there]
-        self.columns = self.columns[~there]
-        self.flows = self.flows[~there]
-        return group, self._take(found)
+        return None if found.cost > old * (1.0 + BETTER) else found
 
     def _solve_group(self, group: Group, rows: Indices, columns: Indices) -> Flows:
         """A better plan of a group, from the pairs that it uses now."""
@@ -406,18 +433,19 @@ class Stratum:
             self._take(found)
         self.ended_early = self.clock() <= 0.0
 
-    def _take(self, found: Flows) -> Array:
-        """Add the flows of a group to the plan, and its prices to those so far; returns its prices
-        of inputs.
-        """
-        self.rows = np.concatenate([self.rows, found.rows])
-        self.columns = np.concatenate([self.columns, found.columns])
-        self.flows = np.concatenate([self.flows, found.flows])
-        prices = found.prices
-        return self._keep_prices(found.group, prices)
+    def _take(self, found: Flows) -> None:
+        """Add the flows of a group to the plan, and its prices to those so far."""
+        self._add([found])
+        self._keep_prices(found.group, found.prices)
+
+    def _add(self, plans: Sequence[Flows]) -> None:
+        """Add the flows of some groups to the plan."""
+        self.rows = np.concatenate([self.rows, *(one.rows for one in plans)])
+        self.columns = np.concatenate([self.columns, *(one.columns for one in plans)])
+        self.flows = np.concatenate([self.flows, *(one.flows for one in plans)])
 
     def _keep_prices(self, group: Group, prices: Prices) -> Array:
-        """Note the prices of a group, shifted to agree with those so far."""
+        """Note the prices of a group, shifted to agree with those so far; its prices of inputs."""
         known = self._inputs[group.inputs]
         weights = group.masses / group.masses.sum()
         if group.is_free:

@@ -1,9 +1,13 @@
 """Plans of the Adult table: unchanged cells, the most that are proven possible, processor seconds.
 
     MECHDESIGN_DATA=data python -m tests.benchmarks.plans [secret:columns:seconds ...]
+    python -m tests.benchmarks.plans synthetic:RECORDS:SECONDS
 
 Limits are lifts within exp(-1/2) and exp(1/2), costs shares of changed cells. The columns come in the
 order education, occupation, hours (7 bins), workclass, age (7 bins), sex, marital status, country.
+
+A synthetic case is a whole design, `md.design`, of a table of 19 columns in which nearly every record
+has a row of its own. For each step it prints the processor seconds and the memory so far.
 """
 
 from __future__ import annotations
@@ -11,11 +15,14 @@ from __future__ import annotations
 import csv
 import math
 import os
+import resource
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from solvers.plans import (
     CellCosts,
@@ -135,8 +142,86 @@ def run(adult: dict[str, Any], case: str) -> tuple[Any, Plan]:
     return counts, plan
 
 
+COLUMNS = 19
+"""Columns of a synthetic table, of 3 to 11 different values each."""
+
+CLASSES = 8
+"""Latent classes of a synthetic table, in each of which the columns are independent."""
+
+
+def synthetic(records: int, seed: int = 0) -> Any:
+    """A table of 19 columns that depend on each other, and a secret that depends on all of them."""
+    rng = np.random.default_rng(seed)
+    latent = rng.integers(CLASSES, size=records)
+    sizes = rng.integers(3, 12, size=COLUMNS)
+    score = np.zeros(records)
+    columns: dict[str, Any] = {}
+    for k, size in enumerate(sizes.tolist()):
+        ends = rng.dirichlet(np.full(size, 0.8), size=CLASSES).cumsum(axis=1)
+        cells = np.zeros(records, np.int8)
+        for one in range(CLASSES):
+            here = latent == one
+            drawn = np.searchsorted(ends[one], rng.random(here.sum()))
+            cells[here] = np.minimum(drawn, size - 1)
+        score += (rng.normal(size=size) / 2)[cells]
+        texts = [f"v{value}" for value in range(size)]
+        columns[f"c{k}"] = pa.DictionaryArray.from_arrays(cells, texts)
+    chance = 1 / (1 + np.exp(1 + np.median(score) - score))
+    secret = (rng.random(records) < chance).astype(np.int8)
+    columns["s"] = pa.DictionaryArray.from_arrays(secret, ["no", "yes"])
+    return pa.table(columns)
+
+
+def note(step: str) -> None:
+    """Print the processor time and the largest memory so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    print(f"{step:40} {time.process_time():8.1f} s {peak:7.0f} MB", flush=True)
+
+
+def design_synthetic(records: int, seconds: float) -> None:
+    """Design a synthetic table and print what it takes."""
+    import mechdesign as md
+
+    frame = synthetic(records)
+    note("made")
+    names = [name for name in frame.column_names if name != "s"]
+    joint = md.Joint.from_table(frame, sensitive="s", useful=names)
+    del frame
+    note(f"{len(joint.useful):,} distinct rows counted")
+    shown: set[int] = set()
+
+    def progress(step: Any) -> None:
+        # At most once in ten seconds.
+        tenth = int(time.process_time() / 10)
+        if tenth not in shown:
+            shown.add(tenth)
+            note(str(step))
+
+    made = md.design(
+        joint,
+        md.LIP(BUDGET),
+        release=names,
+        smallest_group=1,
+        allow_identifier=True,
+        time_limit=seconds,
+        progress=progress,
+    )
+    note("designed")
+    print(
+        f"cells {made.least.truth:.4f}, at most {1 - made.least.cost_lower_bound:.4f}, "
+        f"kept {made.nmi:.4f}"
+    )
+
+
 def main(cases: list[str]) -> None:
     """Print one line for each case."""
+    for case in cases:
+        if case.startswith("synthetic:"):
+            _, records, seconds = case.split(":")
+            design_synthetic(int(records), float(seconds))
+    cases = [case for case in cases if not case.startswith("synthetic:")]
+    if not cases and len(sys.argv) > 1:
+        return
     adult = read_adult(Path(os.environ["MECHDESIGN_DATA"]))
     print("secret:columns:seconds      rows  cells  at most  blocks  pairs  seconds")
     for case in cases or CASES:

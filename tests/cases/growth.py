@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import tracemalloc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
@@ -65,3 +70,67 @@ def _distances(keys) -> int:
     homes = (keys[slots].astype(object) * len(keys)) >> 64
     # A hash that found the end of the table taken went on at its beginning.
     return int(((slots - homes) % len(keys)).sum())
+
+
+MOST_GROWTH = 2.5
+"""Twice the records may cost a little more than twice as much: tables double, sorting has a
+logarithm. A pass that is quadratic costs four times as much.
+"""
+
+BATCHES_IN_MEMORY = 1.5
+"""What does not grow with the records may grow by this between the smallest file and the largest:
+buffers are not all as full.
+"""
+
+
+def assert_linear(works: Sequence[float]) -> None:
+    """Each work is for twice the records of the one before."""
+    for smaller, larger in pairwise(works):
+        assert 0 < larger <= MOST_GROWTH * smaller, works
+
+
+def assert_bounded(peaks: Sequence[float]) -> None:
+    """The peaks of memory do not depend on the records."""
+    assert max(peaks) <= BATCHES_IN_MEMORY * peaks[0], peaks
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a function took: calls of functions, elements that were copied or sorted, and the
+    largest memory of Python and numpy in bytes.
+    """
+
+    calls: int
+    elements: int
+    peak: int
+
+
+def cost_of(function: Callable[[], object]) -> Cost:
+    """Run a function twice, once for its memory: counting calls takes memory, too."""
+    tracemalloc.start()
+    try:
+        function()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    work = Work()
+    calls = 0
+
+    def count(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    with pytest.MonkeyPatch.context() as patch:
+        loaded = [
+            module
+            for name, module in sorted(sys.modules.items())
+            if name.startswith("mechdesign.") and getattr(module, "np", None) is np
+        ]
+        work.watch(patch, *loaded)
+        before = sys.getprofile()
+        sys.setprofile(count)
+        try:
+            function()
+        finally:
+            sys.setprofile(before)
+    return Cost(calls, work.elements, peak)

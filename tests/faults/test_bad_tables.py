@@ -309,11 +309,12 @@ def test_an_unreadable_file(tmp_path, monkeypatch):
     [
         (
             {},
-            "sensitive COL is missing: which column? (a wide table needs contingency)",
+            "sensitive COL is missing: which column is to be protected?",
         ),
         (
             {"sensitive": "s"},
-            "useful COL is missing: which column? (a wide table needs contingency)",
+            "useful COL is missing: which column is to be released? Several: release A,B or "
+            "release all. (a wide table needs contingency)",
         ),
         (
             {**MICRO, "missing": "ignore"},

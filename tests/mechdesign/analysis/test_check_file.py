@@ -382,3 +382,15 @@ def test_a_shuffled_release_is_not_held_against_the_order_of_its_original(
     ).read_text()  # another file, of which the manifest says nothing
     Path("out.csv").write_text(released + released.splitlines()[-1] + "\n")
     assert not md.check(channel, "out.csv", original="in.csv").plausible
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_without_a_manifest_the_order_may_be_random(tmp_path, monkeypatch, shuffle):
+    monkeypatch.chdir(tmp_path)
+    channel = records.mixing_channel()
+    records.people(400).to_csv("in.csv", index=False)
+    sanitise_file(channel, "in.csv", "out.csv", shuffle=shuffle, insecure_seed=1)
+    found = md.check(channel, "out.csv", original="in.csv")
+    assert found.plausible is not shuffle
+    told = [text for text in found.notices if "is checked without --original" in text]
+    assert bool(told) is shuffle

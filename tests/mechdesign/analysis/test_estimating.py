@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
+from mechdesign import sanitise_file
 from mechdesign.analysis import estimator
 from mechdesign.analysis.law_estimates import estimate_shares
+from mechdesign.release.policies import Policy
 
 NOTION = md.LIP(0.5)
 
@@ -153,3 +155,32 @@ def test_wide_channels_are_not_undone(frame, monkeypatch):
     channel = md.design(frame, NOTION, sensitive="income", useful="job").channel
     with pytest.raises(md.InputError, match="too many to undo its draws"):
         md.estimate(channel, channel.apply(frame["job"]))
+
+
+def test_a_manifest_says_that_empty_cells_were_drawn(frame, rows, tmp_path):
+    """What `apply` released for cells without a symbol reaches the estimates."""
+    column = md.design(frame, NOTION, sensitive="income", release=["job"]).channel
+    has_job = np.random.default_rng(7).random(900) > 0.3
+    gaps = frame.assign(job=frame["job"].where(has_job))
+    gaps.to_csv(tmp_path / "in.csv", index=False)
+    policy = Policy(missing="marginal")
+    for name, channel in (("rows", rows), ("column", column)):
+        out = tmp_path / f"{name}.csv"
+        manifest = f"{out}.manifest.json"
+        sanitise_file(
+            channel,
+            tmp_path / "in.csv",
+            out,
+            policy=policy,
+            insecure_seed=1,
+            manifest=manifest,
+        )
+    with pytest.raises(md.InputError, match="draws in place of empty or unknown cells"):
+        md.estimate(rows, tmp_path / "rows.csv")
+    found = md.estimate(column, tmp_path / "column.csv")
+    assert any("had empty cells" in text for text in found.notices)
+    (tmp_path / "column.csv.manifest.json").unlink()
+    # Without it nobody knows of them.
+    assert [one.columns for one in md.estimate(column, tmp_path / "column.csv")] == [
+        ("job",)
+    ]

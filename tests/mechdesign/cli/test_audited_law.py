@@ -96,3 +96,34 @@ def test_a_matrix_of_another_tool_says_what_an_analyst_reads(people, run):
     after = before @ [[0.5, 0.25, 0.25], [0.3, 0.4, 0.3], [0.3, 0.3, 0.4]]
     variation = abs(after - before).sum() / 2
     assert law["total_variation"] == pytest.approx(variation, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("design", "draws", "words", "kept"),
+    [
+        ((), (), "as the table has it, so tables, means and regressions", True),
+        ((), ("--draws", "independent"), "the table's in expectation", True),
+        (
+            ("--free-frequencies",),
+            (),
+            "Frequencies are not those of the channel",
+            False,
+        ),
+        (("--objective", "information"), (), None, None),
+    ],
+)
+def test_apply_says_what_an_analyst_reads(
+    design, draws, words, kept, people, run, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    asked = ("--release", "job,city", "--epsilon", "0.3", *design)
+    run("design", *BASE, *asked, "--output", "c.json")
+    apply = ("apply", "c.json", "people.csv", "out.csv", "--shuffle", *draws)
+    text = run(*apply)
+    if words is None:
+        assert "Frequencies" not in text
+        assert "table" not in text
+    else:
+        assert words in text
+    record = json.loads(run(*apply, "--force", "--json"))
+    assert record["law_kept"] is kept

@@ -344,3 +344,19 @@ def test_what_check_and_estimate_have_not_for_boxes(
     refused = run(*command, "--channel", "boxes.json")
     assert refused.code == 2
     assert message in refused.err
+
+
+def test_estimates_say_that_nothing_is_known_of_empty_cells(table, run):
+    how = ("--insecure-seed", "1", "--manifest", "out.csv.manifest.json")
+    run("apply", "row.json", "people.csv", "out.csv", *how)
+    arguments = ("estimate", "out.csv", "--channel", "row.json")
+    told = "no manifest says whether draws stand in place of empty or unknown cells"
+    answer = run(*arguments)
+    assert (answer.code, told in answer.err) == (0, False)
+    Path("out.csv.manifest.json").unlink()
+    answer = run(*arguments)
+    assert (answer.code, told in answer.err) == (0, True)
+    answer = run(*arguments, "--missing", "refuse", "--unknown", "refuse")
+    assert (answer.code, told in answer.err) == (0, False)
+    answer = run(*arguments, "--missing", "marginal")
+    assert (answer.code, "cannot be corrected for them" in answer.err) == (2, True)

@@ -65,7 +65,7 @@ def test_a_release_of_rows_is_designed_audited_and_shown(table, run):
 
 def test_the_line_in_the_file_makes_the_same_channel_again(table, run):
     asked = ("--release", "a,b", "--epsilon", "0.8", "--column-weight", "a=2")
-    run(*DESIGN, *asked, "--never", "a=x,b=nowhere", "--output", "row.json")
+    run(*DESIGN, *asked, "--never", "a=s,b=t", "--output", "row.json")
     channel = md.load("row.json")
     line = channel.record.provenance["command"]
     assert "--release a,b" in line
@@ -270,7 +270,8 @@ def test_the_smallest_budget_that_keeps_a_share(table, run):
     # The search ends by itself long before this limit.
     whole = run(*DESIGN, *keep, "--time-limit", "600", "--output", "row.json", "--json")
     record = whole.record
-    assert record["nmi"] >= 0.8
+    # Of rows the unchanged cells count.
+    assert sum(record["truth"].values()) / 2 >= 0.8
     channel = md.load("row.json")
     found = record["certificate"]["kept_at"]
     assert record["notion"] == {"name": "lip", "epsilon": found}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -17,20 +15,11 @@ from mechdesign.leaks import crossing
 from mechdesign.release import first_symbols, identified_draws, spellings
 from mechdesign.release.first_symbols import FirstSymbols, new_records
 from mechdesign.release.spellings import Spellings
-from tests.cases.growth import Work
+from tests.cases.growth import Work, assert_linear
 from tests.cases.released_records import mixing_channel
 
 SIZES = (20_000, 40_000, 80_000)
 BATCH = 1_000
-MOST_GROWTH = 2.5
-"""Twice the records may cost a little more than twice as much: tables double, sorting has a
-logarithm. A pass that is quadratic costs four times as much.
-"""
-
-
-def assert_linear(works):
-    for smaller, larger in pairwise(works):
-        assert 0 < larger <= MOST_GROWTH * smaller, works
 
 
 def test_spellings_of_identifiers(monkeypatch):

@@ -426,3 +426,19 @@ def test_a_folder_has_fixed_counts_only_if_all_its_files_have(channel, frame, tm
 def test_counts_of_a_lazy_table_are_not_fixed(channel, frame, key):
     with pytest.raises(md.InputError, match="a lazy table is computed in parts"):
         sanitise(pl.from_pandas(frame).lazy(), channel, key=key, draws="fixed")
+
+
+@pytest.mark.parametrize("line", [2, 1700, SIZE + 1])
+def test_an_error_about_a_record_names_the_file_and_the_line(
+    channel, frame, tmp_path, line
+):
+    """Also where the records are looked through before any is drawn."""
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    lines = (tmp_path / "in.csv").read_text().splitlines()
+    cells = lines[line - 1].split(",")
+    cells[3] = ""
+    lines[line - 1] = ",".join(cells)
+    (tmp_path / "in.csv").write_text("\n".join(lines) + "\n")
+    message = rf"in\.csv, line {line}: the column 'a' has an empty cell"
+    with pytest.raises(md.InputError, match=message):
+        sanitise_file(channel, tmp_path / "in.csv", tmp_path / "out.csv")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
+from unittest import mock
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mechdesign.release import assigned_outputs as module
 from mechdesign.release.assigned_outputs import (
@@ -163,3 +166,35 @@ def test_ties_of_different_inputs_are_no_ties():
 def test_every_record_has_a_number():
     with pytest.raises(ValueError, match="there are 50 records, and 49 random numbers"):
         outputs_by_number(CODES, FLOWS, np.arange(49))
+
+
+@pytest.mark.parametrize("together", [1, 7, 1 << 20])
+@pytest.mark.parametrize("gap", [1, 1 << 55])
+@given(data=st.data())
+@settings(max_examples=40)
+def test_parts_of_inputs_give_the_same_order(together, gap, data):
+    """Numbers that differ in their last bits alone, too: an input takes these bits away."""
+    sizes = data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=6))
+    total = sum(sizes)
+    codes = np.repeat(np.arange(len(sizes)), sizes)
+    codes = codes[data.draw(st.permutations(range(total)))]
+    numbers = np.array(data.draw(st.permutations(range(total))), np.int64) * gap
+    # Every record of an input has an output of its own.
+    flows = Flows(
+        np.repeat(np.arange(len(sizes)), sizes),
+        np.arange(total),
+        np.ones(total, np.int64),
+        np.array(sizes),
+    )
+    with (
+        mock.patch.object(module, "SORTED_TOGETHER", together),
+        mock.patch.object(module, "PARTS", 1 << 20),
+    ):
+        outputs = outputs_by_number(codes, flows, numbers)
+    order = sorted(range(total), key=lambda i: (codes[i], numbers[i]))
+    assert [outputs[i] for i in order] == list(range(total))
+    tied = np.flatnonzero(codes == codes[0])[:2] if total else []
+    if len(tied) == 2:
+        numbers[tied] = 5 * gap
+        with pytest.raises(TiedRecords):
+            outputs_by_number(codes, flows, numbers)

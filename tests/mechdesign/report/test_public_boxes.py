@@ -25,7 +25,8 @@ def test_nothing_of_the_table_is_in_it(options):
     records = channel.utility.records
     for number in (records, channel.slice_records, records - channel.slice_records):
         assert f"{number:,}" not in text
-    other = replace(channel, slice_records=channel.slice_records + 1)
+    more = replace(channel.utility, records=records + 1)
+    other = replace(channel, slice_records=channel.slice_records + 1, utility=more)
     assert html_page(public_box_page(other, satisfied=True)) == page
 
 

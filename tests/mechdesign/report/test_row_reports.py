@@ -119,7 +119,7 @@ def test_a_curve_has_no_points_of_channels_without_the_groups(grouped, tmp_path)
 
 
 @pytest.mark.parametrize(
-    "options", [{"column_weights": {"a": 3}}, {"never": [{"a": "x", "b": "nowhere"}]}]
+    "options", [{"column_weights": {"a": 3}}, {"never": [{"a": "s", "b": "t"}]}]
 )
 def test_what_a_comparison_cannot_repeat_is_in_the_objective(options):
     design = md.design(

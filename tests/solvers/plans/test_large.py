@@ -5,6 +5,7 @@ should.
 from __future__ import annotations
 
 import os
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -163,3 +164,30 @@ def test_adult(case, cells):
     lifts = shares / (counts.sum(axis=1) / counts.sum())[:, None]
     assert lifts.max() <= above
     assert lifts.min() >= 1 / above
+
+
+@pytest.mark.slow
+def test_memory_grows_with_the_symbols_and_not_with_their_blocks():
+    """Masses of every symbol for each of the 500 blocks would take 160 MB."""
+    n = 40_000
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 6, size=(n, 12))
+    secret = rng.random(n) < 0.2 + 0.1 * (codes[:, 0] > 2)
+    counts = np.stack([~secret, secret]).astype(np.int64)
+    problem = lift_problem(codes, counts)
+    tracemalloc.start()
+    plan = solve_plan(problem, time_limit=1e-3)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert plan.blocks > 300
+    assert peak < 100e6
+
+
+@pytest.mark.slow
+def test_a_sweep_of_a_group_leaves_the_flows_of_others():
+    """After every sweep all sums are kept, and no pair occurs twice."""
+    rng = np.random.default_rng(2)
+    codes = rng.integers(0, 5, size=(3000, 6))
+    secret = rng.random(3000) < 0.2 + 0.1 * (codes[:, 0] > 2)
+    problem = lift_problem(codes, np.stack([~secret, secret]).astype(np.int64))
+    check(problem, solve_plan(problem, time_limit=4.0), tolerance=1e-6)

@@ -1,0 +1,225 @@
+"""Means and regressions of released rows: those of the file, with errors that hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mechdesign as md
+from mechdesign.analysis.law_estimates import estimate_shares
+from mechdesign.analysis.law_statistics import estimate_means, estimate_regression
+
+RELEASED = ["job", "hours", "age"]
+
+
+def population(rng, size):
+    job = rng.choice(["clerk", "cook", "smith"], size, p=[0.5, 0.3, 0.2])
+    age = rng.choice([20, 40, 60], size)
+    hours = 20 + 10 * rng.integers(0, 3, size) + 10 * (job == "cook")
+    high = rng.random(size) < 0.1 + 0.4 * (job == "smith") + 0.006 * age
+    income = np.where(high, "high", "low")
+    return pd.DataFrame({"job": job, "hours": hours, "age": age, "income": income})
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return population(np.random.default_rng(7), 900)
+
+
+@pytest.fixture(scope="module")
+def channel(frame):
+    design = md.design(frame, md.LIP(0.25), sensitive="income", release=RELEASED)
+    assert design.law.kept
+    return design.channel
+
+
+@pytest.fixture(scope="module")
+def moved(frame):
+    design = md.design(
+        frame,
+        md.LIP(0.25),
+        sensitive="income",
+        release=RELEASED,
+        keep_frequencies=False,
+    )
+    assert not design.law.kept
+    return design.channel
+
+
+def slopes(frame):
+    """By the normal equations of a dense matrix: cook and smith against clerk, and age."""
+    columns = [
+        np.ones(len(frame)),
+        frame.job == "cook",
+        frame.job == "smith",
+        frame.age.astype(float),
+    ]
+    z = np.column_stack([np.asarray(column, dtype=float) for column in columns])
+    v = frame.hours.astype(float).to_numpy()
+    return np.linalg.lstsq(z, v, rcond=None)[0]
+
+
+def draw(channel, frame, seed):
+    """Independent draws of all records, by their rows."""
+    rng = np.random.default_rng(seed)
+    order = {cells: x for x, cells in enumerate(channel.useful.symbols)}
+    places = [
+        order[tuple(map(str, row))]
+        for row in frame[list(channel.useful.columns)].itertuples(index=False)
+    ]
+    shares = np.asarray(channel.matrix)
+    steps = np.cumsum(shares, axis=1)
+    chosen = (rng.random(len(places))[:, None] > steps[places]).sum(axis=1)
+    cells = [channel.output_cells[min(y, shares.shape[1] - 1)] for y in chosen]
+    return pd.DataFrame(cells, columns=list(channel.output_columns))
+
+
+def test_estimates_are_those_of_the_file(channel, frame):
+    released = draw(channel, frame, 1)
+    means = estimate_means(channel, released, "hours", ["job"])
+    numbers = released.assign(hours=released.hours.astype(float))
+    true = numbers.groupby("job").hours.mean()
+    assert [name for (name,) in means.names] == list(true.index)
+    assert means.estimates == pytest.approx(true.to_numpy(), abs=1e-10)
+    fit = estimate_regression(channel, released, "hours", ["job", "age"])
+    assert fit.names == (("(intercept)",), ("job", "cook"), ("job", "smith"), ("age",))
+    assert fit.reference == {"job": "clerk"}
+    released = released.astype({"hours": float, "age": float})
+    assert fit.estimates == pytest.approx(slopes(released), abs=1e-9)
+
+
+def test_without_draws_errors_are_those_of_the_sample(channel, frame):
+    """The textbook's: s / sqrt(n) by group, and White's sandwich for coefficients."""
+    rows = frame[RELEASED].astype(str)
+    means = estimate_means(channel, rows, "hours", ["job"], fixed=True)
+    groups = frame.groupby("job").hours
+    expected = groups.std(ddof=1) / np.sqrt(groups.size())
+    assert means.standard_errors == pytest.approx(expected.to_numpy(), rel=1e-9)
+    assert not means.from_draws.any()
+    fit = estimate_regression(channel, rows, "hours", ["age"], fixed=True)
+    z = np.column_stack([np.ones(len(frame)), frame.age])
+    beta = np.linalg.lstsq(z, frame.hours, rcond=None)[0]
+    residuals = frame.hours.to_numpy() - z @ beta
+    inverse = np.linalg.inv(z.T @ z)
+    sandwich = inverse @ (z.T * residuals**2) @ z @ inverse * 900 / 898
+    assert fit.standard_errors == pytest.approx(np.sqrt(np.diag(sandwich)), rel=1e-9)
+    of_records = estimate_means(
+        channel, rows, "hours", ["job"], fixed=True, target="records"
+    )
+    assert not of_records.standard_errors.any()
+
+
+def inside(found, true):
+    """Whether each interval has the true value; where no draw is random, both agree to rounding."""
+    return (found.lower - 1e-9 <= true) & (true <= found.upper + 1e-9)
+
+
+@pytest.mark.parametrize("kind", ["kept", "moved"])
+def test_intervals_for_the_records_cover(kind, channel, moved, frame):
+    """200 releases of one table: means by group, slopes and shares of pairs."""
+    channel = channel if kind == "kept" else moved
+    by_job = frame.groupby("job").hours.mean().to_numpy()
+    true_slopes = slopes(frame)
+    pairs = frame.astype(str).groupby(["job", "age"]).size() / len(frame)
+    hits: dict[str, list[bool]] = {"mean": [], "slope": [], "share": []}
+    for seed in range(200):
+        released = draw(channel, frame, seed)
+        means = estimate_means(channel, released, "hours", ["job"], target="records")
+        hits["mean"] += list(inside(means, by_job))
+        fit = estimate_regression(
+            channel, released, "hours", ["job", "age"], target="records"
+        )
+        hits["slope"] += list(inside(fit, true_slopes))
+        (shares,) = estimate_shares(channel, released, ["job", "age"], target="records")
+        for symbol, low, high in zip(
+            shares.symbols, shares.lower, shares.upper, strict=True
+        ):
+            hits["share"].append(low - 1e-9 <= pairs.get(symbol, 0.0) <= high + 1e-9)
+    for name, covered in hits.items():
+        # Statistics of one release depend on each other: 200 count, and not 200 times as many.
+        allowed = 4 * np.sqrt(0.95 * 0.05 / 200)
+        assert np.mean(covered) == pytest.approx(0.95, abs=allowed), name
+
+
+@pytest.mark.slow
+def test_intervals_for_the_population_cover():
+    """Samples of one population, with a channel made from each."""
+    rng = np.random.default_rng(11)
+    whole = population(rng, 400_000)
+    by_job = whole.groupby("job").hours.mean().to_numpy()
+    true_slopes = slopes(whole)
+    hits: dict[str, list[bool]] = {"mean": [], "slope": []}
+    runs = 120
+    for seed in range(runs):
+        sample = whole.iloc[rng.choice(len(whole), 500, replace=False)]
+        design = md.design(
+            sample, md.LIP(0.25), sensitive="income", release=RELEASED, smallest_group=1
+        )
+        released = draw(design.channel, sample, seed)
+        means = estimate_means(design.channel, released, "hours", ["job"])
+        hits["mean"] += list(inside(means, by_job))
+        fit = estimate_regression(design.channel, released, "hours", ["job", "age"])
+        hits["slope"] += list(inside(fit, true_slopes))
+    for name, covered in hits.items():
+        allowed = 4 * np.sqrt(0.95 * 0.05 / runs)
+        assert np.mean(covered) == pytest.approx(0.95, abs=allowed), name
+
+
+def test_a_moved_law_is_corrected(moved, frame):
+    """Over many releases the mean of the estimates is the table's, and the file's is not."""
+    by_job = frame.groupby("job").hours.mean().to_numpy()
+    corrected, plain = [], []
+    for seed in range(200):
+        released = draw(moved, frame, seed)
+        corrected.append(estimate_means(moved, released, "hours", ["job"]).estimates)
+        numbers = released.astype({"hours": float})
+        plain.append(numbers.groupby("job").hours.mean().to_numpy())
+    error = np.std(corrected, axis=0) / np.sqrt(200)
+    assert (np.abs(np.mean(corrected, axis=0) - by_job) < 5 * error + 1e-9).all()
+    assert (np.abs(np.mean(plain, axis=0) - by_job) > 5 * error + 1e-9).any()
+
+
+def test_public_channels_know_the_errors_of_kept_laws(channel, frame):
+    released = draw(channel, frame, 3)
+    ours = estimate_means(channel, released, "hours", ["job"])
+    public = estimate_means(channel.public(), released, "hours", ["job"])
+    assert public.standard_errors == pytest.approx(ours.standard_errors, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda c, f: estimate_means(c, f, "job"), "values that are no numbers"),
+        (lambda c, f: estimate_means(c, f, "income"), "releases no column 'income'"),
+        (lambda c, f: estimate_means(c, f, "hours", ["x"]), "releases no column 'x'"),
+        (lambda c, f: estimate_regression(c, f, "hours", []), "columns that it is on"),
+        (
+            lambda c, f: estimate_regression(c, f, "hours", ["age", "age"]),
+            "does not determine coefficients",
+        ),
+        (
+            lambda c, f: estimate_means(c, f, "hours", target="all"),
+            "must be population or records",
+        ),
+        (lambda c, f: estimate_means(c, f.head(1), "hours"), "at least two"),
+    ],
+)
+def test_refusals(call, words, channel, frame):
+    with pytest.raises(md.InputError, match=words):
+        call(channel, frame[RELEASED].astype(str))
+
+
+def test_a_group_without_a_record_has_no_mean(channel, frame):
+    rows = frame[RELEASED].astype(str)
+    means = estimate_means(channel, rows[rows.job != "smith"], "hours", ["job"])
+    assert [row["estimate"] is None for row in means.rows()] == [False, False, True]
+    assert means.rows()[2]["standard_error"] is None
+
+
+def test_one_record_has_a_mean_and_no_error(channel, frame):
+    rows = frame[RELEASED].astype(str)
+    one = pd.concat([rows[rows.job != "smith"], rows[rows.job == "smith"].head(1)])
+    found = estimate_means(channel, one, "hours", ["job"]).rows()[2]
+    assert found["estimate"] == float(one.hours.iloc[-1])
+    assert found["standard_error"] is found["lower"] is found["upper"] is None
