@@ -120,11 +120,12 @@ def estimate(
             loaded.keeps_law or can_correct(loaded)
         ):
             raise InputError(NOT_OF_LABELS)
-        policy = _policy_of(released, loaded, others)
-        if not policy.lets_nothing_through:
+        policy = others.arguments()["policy"]
+        without = other_records(released, loaded, policy, others.manifest)
+        if without.are_there:
             raise InputError(NOT_CORRECTED.format("columns"))
         file = _ReleasedFile(released, columns, published, others, reading, text)
-        _estimate_statistics(reporter, file, loaded, policy, asked, common)
+        _estimate_statistics(reporter, file, loaded, without.policy, asked, common)
         return
     if isinstance(loaded, md.BoxChannel) and asked.of is not None:
         policy = others.arguments()["policy"]
