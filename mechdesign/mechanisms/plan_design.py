@@ -38,6 +38,7 @@ from mechdesign.auditing.unchanged import share_of_cells, unchanged_cells
 from mechdesign.auditing.verdict import Audit, audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import own_rows
+from mechdesign.channel.proof import CostProof
 from mechdesign.channel.record import RELATIVE, TOTAL, ChannelRecord, Objective
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.core.integers import IntegerRows, Integers
@@ -49,10 +50,13 @@ from mechdesign.mechanisms.plan_costs import (
     RANKS,
     CodedCells,
     cell_costs,
+    cell_parts,
     check_distance,
+    recorded_costs,
 )
 from mechdesign.mechanisms.plan_integers import keeps_stays, least_shares, plan_rows
 from mechdesign.mechanisms.plan_limits import limits_of_demands
+from mechdesign.mechanisms.proofs import kept, of_plan, texts_of
 from mechdesign.mechanisms.result import Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.mechanisms.rules import check_sensitive
@@ -191,6 +195,7 @@ def plan_design(request: PlanRequest) -> Design:
     problem = _problem(request, costs, groups, strata, by_stratum, stays)
     record = ChannelRecord(promise_kind=request.promise)
     bound = 0.0
+    proof: CostProof | None = None
     for margin in MARGINS:
         left = request.time_limit
         if left is not None:
@@ -208,7 +213,9 @@ def plan_design(request: PlanRequest) -> Design:
         except SolverError as error:
             raise _not_computed(error) from error
         # Bounds are for the limits as they are asked, whatever the margin.
-        bound = max(bound, plan.lower_bound)
+        if plan.lower_bound > bound:
+            bound = plan.lower_bound
+            proof = of_plan(plan.proof, request.notion.limits)
         channel = replace(_channel(request, plan, groups), record=record)
         verdict = audit(
             channel, request.whole or joint, request.notion, after=request.after
@@ -221,6 +228,7 @@ def plan_design(request: PlanRequest) -> Design:
                 channel,
                 verdict,
                 bound,
+                proof,
                 plan.ended_early,
                 groups,
                 started,
@@ -497,6 +505,7 @@ def _design(
     channel: Channel,
     verdict: Audit,
     bound: float,
+    proof: CostProof | None,
     ended_early: bool,
     groups: GroupLaw | None,
     started: float,
@@ -549,6 +558,9 @@ def _design(
         utility=figures,
         promise_kind=request.promise,
     )
+    recorded = channel.with_record(record)
+    if proof is not None and not request.after:
+        recorded = kept(recorded, _with_costs(request, proof, costs), bound)
     messages: list[str] = []
     if ended_early:
         messages.append(
@@ -557,7 +569,7 @@ def _design(
         )
     return replace(
         design,
-        channel=channel.with_record(record),
+        channel=recorded,
         least=least,
         truth=truth,
         smallest_group=1 if groups is None else groups.k,
@@ -565,6 +577,27 @@ def _design(
         single_rows=_single_rows(channel, joint, groups),
         messages=tuple(messages),
     )
+
+
+def _with_costs(
+    request: PlanRequest,
+    proof: CostProof,
+    costs: CellCosts | MatrixCosts,
+) -> CostProof:
+    """The proof with what its costs are."""
+    cells = CodedCells.of(request.joint.useful)
+    if isinstance(costs, MatrixCosts):
+        units, unit = exact_costs(request.objective, request.joint)
+        return proof.model_copy(update={"costs": texts_of(units, unit)})
+    parts = cell_parts(
+        request.joint,
+        cells,
+        request.given,
+        request.objective,
+        request.distance,
+        request.column_weights,
+    )
+    return proof.model_copy(update={"cells": recorded_costs(parts, costs, cells)})
 
 
 def _single_rows(channel: Channel, joint: Joint, groups: GroupLaw | None) -> int:

@@ -176,9 +176,11 @@ class DesignRequest:
     average : mapping, optional
         Budgets on average leakages over the outputs, besides the notion: ``{"mi": 0.05}`` in nats,
         ``{"mi": "25%"}`` of the leakage of the column itself; or "tv", "chi2", "maximal-leakage"
-        (nats); or several of them, ``{"mi": 0.02, "tv": 0.1}``. An average promises nothing about
-        one record. With it `mechdesign.design` needs no notion: then the extreme lifts of the
-        channel are the notion of the result.
+        (nats); ``{"guess": "42%"}`` for right guesses; ``{"gains.csv": 0.4}`` or ``{"gain": (G,
+        0.4)}`` for what the best guess gains, with gains by guess and sensitive symbol; or several
+        of them, ``{"mi": 0.02, "tv": 0.1}``. An average promises nothing about one record. With it
+        `mechdesign.design` needs no notion: then the extreme lifts of the channel are the notion of
+        the result.
     keep : number, optional
         With ``average={"mi": None}``: the channel that leaks least on average among those that keep
         this share of the information, strictly between 0 and 1. (For the smallest epsilon of a

@@ -24,7 +24,7 @@
 from solvers.errors import InvalidPlanProblem, NoPlan, PlanError
 from solvers.plans.costs import CellCosts, Costs, MatrixCosts
 from solvers.plans.integers import integer_plan
-from solvers.plans.plan import Plan, solve_plan
+from solvers.plans.plan import Plan, PlanProof, solve_plan
 from solvers.plans.problem import PlanLimits, PlanProblem
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "PlanError",
     "PlanLimits",
     "PlanProblem",
+    "PlanProof",
     "integer_plan",
     "solve_plan",
 ]

@@ -56,10 +56,34 @@ class Entering:
 
 
 @dataclass(frozen=True, eq=False)
+class OutputPrices:
+    """The multipliers of outputs that prove a bound, whatever inputs pay.
+
+    With E(x, y) = d(x, y) - f_y - lam_y . (t(x) - end_y) - compared_y . t(x), where end_y is the
+    lower end of a range for a positive multiplier and the upper one for a negative one, no plan
+    costs less than sum_x m_x min_y E(x, y) + sum_y q_y f_y.
+
+    Attributes
+    ----------
+    masses : (o,) array
+        f_y of the sums of outputs; zeros where they are free.
+    ranges, compared : (r, o) and (m, o) arrays
+        Of the values of `Ranges`.
+    """
+
+    masses: Array
+    ranges: Array
+    compared: Array
+
+
+@dataclass(frozen=True, eq=False)
 class Pricing:
-    """What a pass over all pairs found: a proven bound, and pairs that would lower the cost."""
+    """What a pass over all pairs found: a proven bound with the prices that prove it, and pairs
+    that would lower the cost.
+    """
 
     bound: float
+    proof: OutputPrices
     entering: Entering
     best_inputs: Array
     best_outputs: Array
@@ -152,8 +176,9 @@ class Pricer:
             candidates.update(block, part.start, tolerance)
         rows, columns, reduced = candidates.found()
         entering = Entering(rows, columns, reduced)
-        bound = self._bound(prices, ends, least_of_output, least_of_input, own)
-        return Pricing(bound, entering, least_of_input, least_of_output)
+        bound, masses = self._bound(prices, ends, least_of_output, least_of_input, own)
+        proof = OutputPrices(masses, prices.ranges, prices.compared)
+        return Pricing(bound, proof, entering, least_of_input, least_of_output)
 
     def _own(self, own: Array, block: Array, part: slice) -> None:
         """Reduced costs of symbols that stay."""
@@ -171,8 +196,10 @@ class Pricer:
         least_of_output: Array,
         least_of_input: Array,
         own: Array,
-    ) -> float:
-        """The better of the two bounds, less what rounding may have added."""
+    ) -> tuple[float, Array]:
+        """The better of the two bounds, less what rounding may have added, and the prices of sums
+        of outputs (`OutputPrices.masses`) that it belongs to.
+        """
         group = self._group
         stay = self._problem.stay
         kept = np.zeros(0)
@@ -188,7 +215,8 @@ class Pricer:
         if group.is_free:
             if stay is not None:
                 by_inputs += _paid(kept, own + ends[places] - gain)
-            return by_inputs - ROUNDING * size * float(group.masses.sum())
+            bound = by_inputs - ROUNDING * size * float(group.masses.sum())
+            return bound, np.zeros(len(ends))
         by_inputs += float(group.targets @ (prices.outputs + ends))
         by_outputs = float(group.masses @ prices.inputs)
         by_outputs += float(group.targets @ (ends + least_of_output))
@@ -199,8 +227,11 @@ class Pricer:
         error = ROUNDING * size * mass
         # Where both sums differ by rounding, a price that all inputs share is paid twice.
         error += size * abs(float(group.masses.sum() - group.targets.sum()))
-        bounds = [value for value in (by_inputs, by_outputs) if math.isfinite(value)]
-        return max(bounds, default=-math.inf) - error
+        if math.isfinite(by_outputs) and not by_outputs <= by_inputs:
+            return by_outputs - error, ends + least_of_output
+        if math.isfinite(by_inputs):
+            return by_inputs - error, prices.outputs + ends
+        return -math.inf, prices.outputs + ends
 
     def _size(self, prices: Prices) -> float:
         """Largest size of the terms of a reduced cost."""

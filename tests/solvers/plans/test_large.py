@@ -97,9 +97,9 @@ def test_sharpened_prices_prove_more():
         np.zeros((0, n)),
     )
     before = pricer.price(prices, most=1, tolerance=1e-9).bound
-    better, bound = sharpened(pricer, group, prices)
+    better, priced = sharpened(pricer, group, prices)
     after = pricer.price(better, most=1, tolerance=1e-9).bound
-    assert bound == pytest.approx(after, abs=1e-9)
+    assert priced.bound == pytest.approx(after, abs=1e-9)
     assert before < after <= solve_plan(problem).cost
 
 
