@@ -52,6 +52,9 @@ from mechdesign.core.errors import InputError
 LEVEL = 0.001
 """Default probability of a false alarm about a faithful release: one in a thousand nightly jobs."""
 
+PERSON = "person"
+"""What a check counts where a person has several records."""
+
 TABLE_NOTICE = (
     "without the original the frequencies are compared with those that the channel's "
     "own table predicts; data of another origin may differ from them (--any-data)"
@@ -123,7 +126,8 @@ class ReleaseCheck(Displayed):
     """The verdict on a released file.
 
     It is plausible if there are no findings and the frequencies are plausible. `also` is a second
-    test, for information.
+    test, for information. `unit` is what was counted: "record", or "person" where a person has
+    several records.
     """
 
     records: int
@@ -131,10 +135,12 @@ class ReleaseCheck(Displayed):
     frequencies: FrequencyTest
     also: FrequencyTest | None
     notices: tuple[str, ...]
+    unit: str = "record"
 
     def __repr__(self) -> str:
         verdict = "plausible" if self.plausible else "NOT PLAUSIBLE"
-        return f"ReleaseCheck({verdict}, {self.records:,} records, {len(self.findings):,} findings)"
+        units = "people" if self.unit == PERSON else "records"
+        return f"ReleaseCheck({verdict}, {self.records:,} {units}, {len(self.findings):,} findings)"
 
     @property
     def plausible(self) -> bool:

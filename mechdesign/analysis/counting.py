@@ -39,7 +39,7 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.digests import RowHasher
-from mechdesign.formats.opening import Source, open_source
+from mechdesign.formats.opening import Source
 from mechdesign.release.first_symbols import FirstSymbols
 from mechdesign.release.nearest_rows import NearestRows
 from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
@@ -64,7 +64,7 @@ class CountedFile:
 
 def count_release(file: Released) -> CountedFile:
     """Count the labels of a released file."""
-    with open_source(file.path, file.text) as table:
+    with file.opened(file.path, file.text) as table:
         counting = Counting(file, table, 1)
         for batch in slices(table, file.columns, file.identity):
             codes = counting.label_codes(batch)
@@ -100,8 +100,8 @@ def count_pairs(
     # The release normalised the symbols before it looked them up, so the original's are, too.
     useful = replace(normalised(useful, policy.cell_form), columns=file.useful)
     with (
-        open_source(file.path, file.text_beside_original) as after,
-        open_source(original, file.text) as before,
+        file.opened(file.path, file.text_beside_original) as after,
+        file.opened(original, file.text, policy.cell_form) as before,
     ):
         counting = Counting(file, after, len(useful) + 2)
         compared = set(before.header) - {*file.columns, *file.ignored}

@@ -69,6 +69,10 @@ _ANY_DATA = (
     "without original and table only what no frequencies of the useful column could "
     "give is found; a wrong channel may pass"
 )
+_ALONE = (
+    "people are compared by the released columns of all their records; other columns of the file "
+    "are not compared"
+)
 _FIXED = (
     "a fixed label for missing or unknown symbols has no expected frequency without "
     "the original"
@@ -184,6 +188,9 @@ def check(
     # A release in random order fails every comparison of records, however faithful it is.
     if original is not None and not check.plausible and not _has_manifest(released):
         check = replace(check, notices=(_IN_ORDER, *check.notices))
+    if channel.useful.people is not None:
+        notices = (*check.notices, _ALONE)
+        check = replace(check, unit=checking.PERSON, notices=notices)
     # A notice and no finding: the release may be faultless, only this cannot be seen from here.
     if channel.sensitive is None:
         check = replace(check, notices=(_NO_SENSITIVE, *check.notices))

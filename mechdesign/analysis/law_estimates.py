@@ -33,6 +33,7 @@ import numpy as np
 
 from mechdesign.analysis.column_frequencies import Array, ColumnFrequencies
 from mechdesign.analysis.counting import count_release
+from mechdesign.analysis.people_estimates import groups_of_people, shares_of_people
 from mechdesign.analysis.released_table import Advance, released_file
 from mechdesign.analysis.score_intervals import check_level
 from mechdesign.channel.channel import Channel
@@ -42,6 +43,7 @@ from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.tables.columns import positions_of, values_of
+from mechdesign.tables.people_source import fold_frame
 from mechdesign.tables.variable import Variable
 
 POPULATION = "population"
@@ -94,8 +96,11 @@ def estimate_shares(
     check_kept(channel)
     confidence = check_interval(level, target)
     names = channel.useful.columns
+    people = channel.useful.people
     groups = [(name,) for name in names]
-    if columns is not None:
+    if people is not None:
+        groups = groups_of_people(people, columns)
+    elif columns is not None:
         unknown = [name for name in columns if name not in names]
         if unknown:
             raise InputError(
@@ -106,6 +111,18 @@ def estimate_shares(
     counts = counts_of_release(channel, released, text, advance)
     estimates: list[ColumnFrequencies] = []
     for group in groups:
+        if people is not None:
+            of_population = target == POPULATION
+            shares = shares_of_people(
+                channel,
+                counts,
+                group,
+                confidence,
+                of_population=of_population,
+                fixed=fixed,
+            )
+            estimates.append(shares)
+            continue
         estimates.append(
             _shares_of(channel, counts, group, confidence, target, fixed=fixed)
         )
@@ -173,7 +190,13 @@ def _counts_of_file(
 def _counts_of_frame(channel: Channel, released: Any) -> Integers:
     """How often a frame or a sequence of tuples has each output."""
     outputs = Variable(channel.output_columns, channel.output_cells)
-    places = positions_of(values_of(released, outputs), outputs)
+    people = channel.useful.people
+    if people is not None:
+        table = fold_frame(people, released)
+        cells = [table.columns[name] for name in outputs.columns]
+    else:
+        cells = values_of(released, outputs)
+    places = positions_of(cells, outputs)
     unknown = np.flatnonzero(places < 0)
     if len(unknown):
         raise InputError(

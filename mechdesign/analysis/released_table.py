@@ -17,19 +17,22 @@ their cells as text.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed
+from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.formulas import as_text
 from mechdesign.formats.opening import Source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.release.released_values import LABEL, released_variable
+from mechdesign.tables.people import People
+from mechdesign.tables.people_source import open_people
 from mechdesign.tables.variable import Variable
 
 Advance = Callable[[int], object]
@@ -59,6 +62,11 @@ class Released:
         How a CSV file is written.
     advance : callable, optional
         Called with the number of further records.
+    people : People, optional
+        Those of the channel, where a symbol is the sequence of a person's records. All columns here
+        are then those of the folded table.
+    names : mapping of str to str
+        Of people: the file's name of a column that the channel calls otherwise.
     """
 
     path: PathLike
@@ -70,6 +78,16 @@ class Released:
     escaped: bool = False
     text: TextOptions | None = None
     advance: Advance | None = None
+    people: People | None = None
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def opened(
+        self, path: PathLike, text: TextOptions | None, form: CellForm | None = None
+    ) -> Source:
+        """The file or its original, open; of people one row for each person."""
+        source = open_people(path, self.people, text, names=self.names, form=form)
+        # A table of people has the interface of a file.
+        return cast("Source", source)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -111,6 +129,16 @@ def released_file(
     `more` are further fields of `Released`.
     """
     names_in_file = renamed or {}
+    people = channel.useful.people
+    if people is not None:
+        more |= {
+            "people": people,
+            "names": _names_of_people(people, names_in_file),
+            # People are numbered anew, so what names them is another column in each file.
+            "ignored": (*more.get("ignored", ()), *people.person, people.number),
+            "identity": (),
+        }
+        names_in_file = {}
 
     def in_file(names: Sequence[str]) -> tuple[str, ...]:
         """What the file calls some columns of the channel."""
@@ -151,6 +179,18 @@ def released_file(
         private = (*in_file(sensitive), *hidden)
     labels = replace(released_variable(channel, form), columns=published)
     return Released(path=path, labels=labels, useful=useful, private=private, **more)
+
+
+def _names_of_people(people: People, renamed: Mapping[str, str]) -> dict[str, str]:
+    """The file's names of columns of the records of people."""
+    wave = () if people.wave is None else (people.wave,)
+    known = (*people.person, *wave, *people.columns, *people.sensitive)
+    unknown = [name for name in renamed if name not in known]
+    if unknown:
+        raise InputError(
+            f"the channel has no column {listed(unknown)} to rename (it has {listed(known)})"
+        )
+    return dict(renamed)
 
 
 def slices(

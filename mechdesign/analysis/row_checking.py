@@ -39,7 +39,6 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.files import PathLike
 from mechdesign.core.integers import NOWHERE, Integers, places_in
 from mechdesign.core.wording import quoted
-from mechdesign.formats.opening import open_source
 from mechdesign.release.nearest_rows import NearestRows
 from mechdesign.release.policies import Policy, normalised, normalised_cells
 
@@ -121,8 +120,8 @@ def _count_pairs(
     nearest = NearestRows.of(channel, policy)
     times = np.zeros(len(possible.numbers), dtype=np.int64)
     with (
-        open_source(file.path, file.text_beside_original) as after,
-        open_source(original, file.text) as before,
+        file.opened(file.path, file.text_beside_original) as after,
+        file.opened(original, file.text, policy.cell_form) as before,
     ):
         # The pairs are counted here; a table of all of them would be too large.
         counting = Counting(file, after, 1)

@@ -21,6 +21,7 @@ from mechdesign.core.errors import InputError, require_type
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import ConfidenceSet
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.people_tables import PeopleRoles, people_of_frame
 from mechdesign.tables.records import bins_by_column
 
 
@@ -92,6 +93,17 @@ def _table_for(channel: Channel, table: Any) -> Any:
         return table
     if not hasattr(table, "columns") and not hasattr(table, "schema"):
         return table
+    people = channel.useful.people
+    if people is not None:
+        rules = channel.record.rules
+        joint = people_of_frame(
+            table,
+            PeopleRoles.of(people),
+            rules.counted,
+            rules.cell_form,
+            longest=people.longest,
+        )
+        return joint.protecting_each() if channel.sensitive.protects_columns else joint
     bins = bins_by_column([channel.useful])
     return Joint.from_table(
         table,

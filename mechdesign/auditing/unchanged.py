@@ -18,6 +18,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mechdesign.auditing.people_truth import truth_of_records
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.integers import Integers
@@ -27,7 +28,8 @@ from mechdesign.tables.joint import Joint
 def unchanged_cells(channel: Channel, joint: Joint) -> dict[str, float]:
     """The expected share of unchanged cells of each released column, rounded down.
 
-    Given columns never change, and are left out.
+    Given columns never change, and are left out. Of people with several records these are the
+    columns and cells of their records.
 
     Parameters
     ----------
@@ -51,6 +53,8 @@ def unchanged_cells(channel: Channel, joint: Joint) -> dict[str, float]:
         same = np.zeros(len(counts), dtype=np.int64)
         np.add.at(same, integers.row_of[is_same], integers.values[is_same])
         truth[name] = _mean_below(same.tolist(), channel.row_totals, counts)
+    if joint.useful.people is not None:
+        return truth_of_records(joint, truth)
     return truth
 
 

@@ -29,22 +29,22 @@ from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.cells import Encoded
 from mechdesign.notions import Notion, from_record
 from mechdesign.release.drawing import (
     DRAWS,
     INDEPENDENT,
-    NOT_FIXED,
     Release,
     channel_digest,
-    fixed_records,
     key_of,
 )
 from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
+from mechdesign.release.people_frames import apply_to_people
 from mechdesign.release.policies import Policy
 from mechdesign.release.row_frames import frame_of_columns
+from mechdesign.release.whole_tables import fix_where_whole
 from mechdesign.tables.columns import is_frame, values_of
 from mechdesign.tables.joint import Array, Joint
+from mechdesign.tables.people import People
 from mechdesign.tables.rebuilding import rebuild
 from mechdesign.tables.variable import Variable
 
@@ -507,34 +507,64 @@ class Channel(Displayed):
         return objective.distance
 
     def distribution(
-        self, row: Mapping[str, str] | Sequence[str] | str
-    ) -> dict[tuple[str, ...], Fraction]:
-        """The exact law of what is released for a record.
+        self,
+        row: Mapping[str, str] | Sequence[str] | Sequence[Mapping[str, str]] | str,
+    ) -> dict[tuple[Any, ...], Fraction]:
+        """The exact law of what is released for a record, or for all records of a person.
 
         Parameters
         ----------
         row : mapping of column to text, or sequence of texts
             The true texts of the useful columns, given ones included, in the order of
-            ``useful.columns``; one text for a single column.
+            ``useful.columns``; one text for a single column. Where a person has several records, a
+            list of them in their order, each with the columns of ``useful.people.columns``.
 
         Returns
         -------
         dict from tuples of released texts to probabilities, which sum to 1
-            One text for each of `output_columns`.
+            One text for each of `output_columns`; of a person a tuple of such tuples, one for each
+            record.
 
         Raises
         ------
         InputError
             If a column is missing, or the channel does not know the row.
         """
-        symbol = self._symbol_of(row)
+        if self.useful.people is not None:
+            return self._distribution_of_person(self.useful.people, row)
+        symbol = self._symbol_of(cast("Sequence[str]", row))
+        return self._law_of(symbol)
+
+    def _distribution_of_person(
+        self, people: People, records: Any
+    ) -> dict[tuple[Any, ...], Fraction]:
+        """The exact law of what is released for all records of a person."""
+        if not isinstance(records, (list, tuple)):
+            raise InputError(
+                "a person has several records: give a list of them, in the order of the waves"
+            )
+        cells: list[Sequence[str]] = []
+        for record in cast("Sequence[Any]", records):
+            if isinstance(record, Mapping):
+                named = cast("Mapping[str, str]", record)
+                missing = [name for name in people.columns if name not in named]
+                if missing:
+                    raise InputError(f"a record has no column {listed(missing)}")
+                cells.append([named[name] for name in people.columns])
+            else:
+                cells.append(record)
+        law = self._law_of(people.symbol(cells))
+        return {people.records(symbol): share for symbol, share in law.items()}
+
+    def _law_of(self, symbol: tuple[str, ...]) -> dict[tuple[Any, ...], Fraction]:
+        """The exact law of what is released for a symbol."""
         if symbol not in self.useful.index:
             raise InputError(
                 "the channel does not know this row: no record of its table has it"
             )
         x = self.useful.index[symbol]
         span = slice(int(self.integers.indptr[x]), int(self.integers.indptr[x + 1]))
-        law: dict[tuple[str, ...], Fraction] = {}
+        law: dict[tuple[Any, ...], Fraction] = {}
         for y, value in zip(
             cast("list[int]", self.integers.indices[span].tolist()),
             cast("list[int]", self.integers.values[span].tolist()),
@@ -600,7 +630,8 @@ class Channel(Displayed):
         ----------
         column : pandas, polars or pyarrow column, or sequence of text
             Symbols of X as text; for one column or more a frame that has them, and for crossed ones
-            also a sequence of tuples.
+            also a sequence of tuples. Where the channel is for people with several records, a frame
+            with their records: as many come out as before, and each person gets a new number.
         key : draws.Key, optional
         identity : sequence of str, optional
             What identifies each record; its row number otherwise.
@@ -621,6 +652,22 @@ class Channel(Displayed):
             On a symbol that the channel does not know or a null, unless the policy has a rule for
             it.
         """
+        if self.useful.people is not None:
+            if first_row:
+                raise InputError(
+                    "people are drawn as a whole table: leave first_row out"
+                )
+            if policy is None:
+                policy = Policy.recorded(self.record.rules)
+            return apply_to_people(
+                self,
+                self.useful.people,
+                column,
+                key=key_of(key, insecure_seed),
+                identity=identity,
+                policy=policy,
+                draws=draws,
+            )
         cells = values_of(column, self.useful)
         count = len(cells[0])
         records: Records
@@ -638,7 +685,7 @@ class Channel(Displayed):
             raise InputError(f"draws ({quoted(draws)}) must be one of {listed(DRAWS)}")
         release = Release(self, key_of(key, insecure_seed), policy=policy)
         if draws != INDEPENDENT:
-            _fix_where_whole(release, cells, records, is_asked=draws is not None)
+            fix_where_whole(release, cells, records, is_asked=draws is not None)
         drawn = release.draw(cells, records)
         if is_frame(column):
             columns = self.useful.columns
@@ -715,27 +762,6 @@ class Channel(Displayed):
         from mechdesign.channel import loading
 
         return loading.load(path)
-
-
-def _fix_where_whole(
-    release: Release, cells: Sequence[Encoded], records: Records, *, is_asked: bool
-) -> None:
-    """Fix the counts of the draws where the records are those of the table of the design."""
-    is_whole = isinstance(records, RowNumbers) and records.first == 0
-    counts = fixed_records(release.channel)
-    if is_whole and counts is not None:
-        codes = release.symbols_of(cells)
-        found = np.bincount(codes, minlength=len(counts) + 2)
-        if np.array_equal(found[: len(counts)], counts) and len(codes) == counts.sum():
-            release.fix(codes)
-            return
-    if is_asked and counts is None:
-        raise InputError(NOT_FIXED)
-    if is_asked:
-        raise InputError(
-            "the entries are not the whole table of the design, so their counts cannot be fixed: "
-            "leave draws out"
-        )
 
 
 def _tuples(drawn: Sequence[Any], release: Release) -> list[tuple[str, ...]]:

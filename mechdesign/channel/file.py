@@ -35,6 +35,7 @@ import hashlib
 import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field, WithJsonSchema
@@ -66,6 +67,7 @@ from mechdesign.notions import from_record
 from mechdesign.tables.bins import Bins
 from mechdesign.tables.cell_rules import NO_RULES, CellRules
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.people import PERSON, People
 from mechdesign.tables.variable import Variable
 
 SPARSE_CELLS = 2**20
@@ -90,6 +92,22 @@ class Published(Record):
 
     columns: tuple[str, ...]
     cells: tuple[tuple[str, ...], ...]
+
+
+class PeopleOfFile(Record):
+    """The columns of a long table that make people of records.
+
+    A symbol of useful is then the sequence of a person's records: their number, and a cell of each
+    of `columns` at each of `longest` places.
+    """
+
+    person: tuple[str, ...]
+    wave: str | None = None
+    columns: tuple[str, ...]
+    given: tuple[str, ...] = ()
+    longest: Annotated[int, Field(ge=1)]
+    sensitive: tuple[str, ...] = ()
+    sensitive_of: Literal["person", "sequence"] = PERSON
 
 
 class ChannelDocument(d.FileDocument):
@@ -140,6 +158,10 @@ class ChannelDocument(d.FileDocument):
     )
     promise: Literal["total", "relative"] = "total"
     rules: CellRules = NO_RULES
+    people: PeopleOfFile | None = Field(
+        default=None,
+        description="How the symbols of useful are sequences of the records of people.",
+    )
 
 
 RECORDS = ("notion", "achieved", "utility", "certificate")
@@ -157,6 +179,7 @@ OF_VERSION_2 = (
     "published",
     "promise",
     "rules",
+    "people",
 )
 
 
@@ -259,6 +282,9 @@ def _values(channel: Channel) -> dict[str, Any]:
     values["rules"] = None
     if record.rules != NO_RULES:
         values["rules"] = record.rules.model_dump()
+    values["people"] = None
+    if useful.people is not None:
+        values["people"] = asdict(useful.people)
     return values
 
 
@@ -392,6 +418,9 @@ def _channel(version: int, document: ChannelDocument) -> Channel:
             f"the channel file has an unknown key {listed(later)}, which belongs to version 2"
         )
     useful = variable_of(document.useful, "useful", document.bins)
+    if document.people is not None:
+        with errors_naming("people"):
+            useful = replace(useful, people=People(**document.people.model_dump()))
     sensitive = None
     if document.sensitive is not None:
         sensitive = variable_of(document.sensitive, "sensitive")

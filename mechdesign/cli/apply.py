@@ -198,7 +198,10 @@ def _written(result: Applied, target: str, dry_run: bool) -> str:
         verb = "are complete already in"
     elif dry_run:
         verb = "would be written to"
-    text = f"{count(result.records, 'record')} {verb} {target}; {subject} released."
+    size = count(result.records, "record")
+    if result.people is not None:
+        size += f" of {count(result.people, 'person', 'people')}"
+    text = f"{size} {verb} {target}; {subject} released."
     if result.kept:
         kept = first_labels(result.kept, MOST_KEPT)
         text += f" Kept as they are, and not covered by the promise (--keep): {kept}."

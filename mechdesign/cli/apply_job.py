@@ -81,6 +81,7 @@ class Job:
             "changed": self.draws.changed,
             "fresh_draw": self.draws.fresh_draw,
             "draws": self.draws.draws,
+            "unit": self.draws.unit,
             "insecure_seed": self.draws.insecure_seed,
             "manifest": self.manifest,
             "internal_manifest": self.sides.internal_manifest,
@@ -138,13 +139,14 @@ class Job:
             or self.draws.fresh_draw
             or self.draws.changed != "refuse"
             or self.draws.draws is not None
+            or self.draws.unit is not None
             or self.published != PolicyOptions()
         )
         if is_asked:
             raise InputError(
                 "a mechanism draws nothing: --also, --as, --missing, --unknown, --normalise, "
-                "--trim, --changed, --fresh-draw, --draws, --internal-manifest and --codebook are "
-                "for channels"
+                "--trim, --changed, --fresh-draw, --draws, --unit, --internal-manifest and "
+                "--codebook are for channels"
             )
 
 

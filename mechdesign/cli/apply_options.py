@@ -131,6 +131,11 @@ class JobOptions(LedgerOption):
         "fixed (every row released exactly as often as expected; the default where IN is "
         "the table of the design) or independent (a draw of its own for each record).",
     )
+    unit: str | None = option(
+        "record",
+        "Release record by record although a column that identifies them, or stays, names people "
+        "with several records: the promise is then about each record alone.",
+    )
     dry_run: bool = flag("Check everything, the ledger too, and write nothing.")
     insecure_seed: int | None = option(
         "N", "Draws without a ledger, for tests: anybody who knows N can undo them."

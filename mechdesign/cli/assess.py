@@ -46,6 +46,14 @@ class AssessOptions:
     columns: str | None = option(
         "COL[,COL..]", "Columns to look at; default: all others."
     )
+    person: str | None = option(
+        "COL[,COL..]",
+        "Column(s) that name a person with several records: then people are assessed, each with "
+        "the sequences of their records.",
+    )
+    wave: str | None = option(
+        "COL", "With --person: the column that orders a person's records."
+    )
     missing: str = option(
         "WHAT",
         "Treatment of empty cells: symbol (one more value), drop (leave the record out) or refuse.",
@@ -105,6 +113,8 @@ def assess(
             columns=parsing.columns("--columns", asked.columns),
             text=text.text(),
             missing=asked.missing,
+            person=parsing.columns("--person", asked.person),
+            wave=asked.wave,
             form=CellForm(
                 normalise=asked.normalise or "none",
                 trim=asked.trim,

@@ -26,6 +26,7 @@ from mechdesign.cli.design_options import (
     OutputOptions,
 )
 from mechdesign.cli.line import COMMAND, command_line
+from mechdesign.cli.people_guard import PeopleGuard
 from mechdesign.cli.report import ReportOptions
 from mechdesign.cli.row_designs import design_boxed, design_merged
 from mechdesign.cli.row_options import RowOptions
@@ -107,17 +108,27 @@ def design(
     output.check((table.table,), force=force)
     reports.check((table.table,), {"--output": output.output}, force=force)
     rows.refuse_alone()
+    guard = PeopleGuard.of(
+        table,
+        rows.released_columns(table) if rows.asked else (),
+        decided=rows.person is not None or output.unit is not None,
+        writes=output.output is not None or reports.asked,
+    )
+    if rows.merging or (rows.asked and population.level is not None):
+        # Boxes have many records behind each output, and no channel of single rows.
+        guard.check(reporter, None)
     if rows.asked and population.level is not None:
         return design_boxed(reporter, arguments, population)
     if rows.merging:
         return design_merged(reporter, arguments, population.level)
-    return _design_table(reporter, arguments, population)
+    return _design_table(reporter, arguments, population, guard)
 
 
 def _design_table(
     reporter: Reporter,
     arguments: DesignArguments,
     population: options.PopulationRequest,
+    guard: PeopleGuard,
 ) -> int:
     """Design a channel for a column or for rows, write it and its reports, print its promise."""
     from mechdesign.mechanisms.request import DesignRequest
@@ -126,7 +137,10 @@ def _design_table(
     table = arguments.table
     with reporter.work("reading the table"):
         columns = _columns(arguments)
-        joint, bins = table.read_before_auto(columns)
+        if arguments.rows.person is not None and columns is not None:
+            joint, bins = arguments.rows.people(table, columns), None
+        else:
+            joint, bins = table.read_before_auto(columns)
         # This notion is provisional: some budgets depend on the table, so `DesignBudget.designed`
         # replaces it.
         request = DesignRequest(
@@ -141,6 +155,7 @@ def _design_table(
         request = _after(request, table, arguments.after.channels())
         request = replace(request, unknown=arguments.output.unknown)
     result, proposals = _searched(reporter, arguments, request, population)
+    guard.check(reporter, result.channel)
     # Bins that the search chose have made another table.
     if bins is not None and result.channel.joint is not None:
         joint = result.channel.joint

@@ -303,6 +303,11 @@ class OutputOptions:
         "Leave the table out of the channel file: with it, whatever else discloses the table.",
         public="",
     )
+    unit: str | None = option(
+        "record",
+        "The promise is knowingly about each record alone, although the table has people with "
+        "several records (else --person).",
+    )
     unknown: str = option(
         "WHAT",
         "What `apply` releases for a symbol that the table does not have, unless it is told "
@@ -321,6 +326,11 @@ class OutputOptions:
 
     def check(self, sources: tuple[str, ...], *, force: bool) -> None:
         """Find out before the work what cannot be written."""
+        if self.unit not in (None, "record"):
+            raise InputError(
+                f"--unit ({self.unit!r}) must be record; people with several records are named "
+                "with --person"
+            )
         if self.public and self.output is None:
             raise InputError(
                 "--public says how the channel file is written: give --output FILE too"

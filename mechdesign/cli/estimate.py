@@ -105,7 +105,7 @@ def estimate(
     Symbols that the channel cannot tell apart are estimated together.
     """
     common.refuse_beside(as_csv)
-    from mechdesign.analysis.estimating import NOT_OF_LABELS
+    from mechdesign.analysis.estimating import NOT_OF_LABELS, NOT_OF_PEOPLE
     from mechdesign.analysis.law_estimates import can_correct
     from mechdesign.analysis.release_facts import NOT_CORRECTED, other_records
     from mechdesign.channel.loading import load
@@ -120,6 +120,8 @@ def estimate(
             loaded.keeps_law or can_correct(loaded)
         ):
             raise InputError(NOT_OF_LABELS)
+        if loaded.useful.people is not None:
+            raise InputError(NOT_OF_PEOPLE)
         policy = others.arguments()["policy"]
         statistics = other_records(released, loaded, policy, others.manifest)
         if statistics.are_there:
@@ -141,6 +143,11 @@ def estimate(
         )
     # Of boxes their own frequencies; `show` says which rows each of them has.
     loaded = loaded.single()
+    if loaded.useful.people is not None and (asked.by is not None or as_csv):
+        raise InputError(
+            "--by and --csv are not built for people with several records: name columns of a "
+            "record (--of COL,..), or take --json"
+        )
     has_shares = loaded.keeps_law or can_correct(loaded)
     if has_shares and asked.by is None and not as_csv:
         policy = others.arguments()["policy"]

@@ -51,6 +51,11 @@ def design_boxed(
     # Before the search, at whose end the file would be refused.
     if rows.fill and arguments.output.public:
         raise InputError(NOT_PUBLIC)
+    if rows.person is not None:
+        raise InputError(
+            "a confidence level is not built for people with several records: leave it or "
+            "--person, --wave and --sensitive-of out"
+        )
     rows.check_table(table)
     released = rows.released_columns(table)
     given = rows.given_columns()

@@ -8,13 +8,16 @@ the column D as it is. ``--release all`` releases every column but the sensitive
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from mechdesign.cli import parsing, table_options
 from mechdesign.cli.line import flag, option
 from mechdesign.core.arguments import repeated
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
+
+if TYPE_CHECKING:
+    import mechdesign as md
 
 TOTAL = "total"
 """The promise that compares with knowing nothing."""
@@ -75,6 +78,7 @@ class RowColumns:
                 *hidden,
                 *given,
                 *left_out,
+                *self.not_released(),
                 *((table.weight,) if table.weight else ()),
             }
             unknown = [name for name in left_out if name not in header]
@@ -104,6 +108,10 @@ class RowColumns:
                 "--given"
             )
         return released
+
+    def not_released(self) -> tuple[str, ...]:
+        """Columns with another role, which ``--release all`` leaves out."""
+        return ()
 
     def check_table(self, table: table_options.InputTable) -> None:
         """Refuse tables without single records, and columns named in two ways."""
@@ -138,6 +146,21 @@ def _secrets(table: table_options.InputTable) -> tuple[str, ...]:
 @dataclass(frozen=True, kw_only=True)
 class RowOptions(RowColumns):
     """Release rows"""
+
+    person: list[str] | None = option(
+        "COL[,COL..]",
+        "With --release: the column(s) that name a person with several records. The promise is "
+        "then about all records of a person together.",
+    )
+    wave: str | None = option(
+        "COL", "With --person: the column that orders a person's records."
+    )
+    sensitive_of: str = option(
+        "WHAT",
+        "With --person: person (the secret is one value of a person) or sequence (of its values "
+        "in all records).",
+        "person",
+    )
 
     never: list[str] | None = option(
         "A=a,B=b",
@@ -184,6 +207,47 @@ class RowOptions(RowColumns):
         "merges symbols of fewer than N records.",
     )
 
+    def not_released(self) -> tuple[str, ...]:
+        """Columns with another role, which ``--release all`` leaves out."""
+        wave = () if self.wave is None else (self.wave,)
+        return (*self.person_columns(), *wave)
+
+    def person_columns(self) -> tuple[str, ...]:
+        """The columns that name a person; none where each record is one of its own."""
+        return _names("--person", self.person)
+
+    def people(
+        self, table: table_options.InputTable, columns: tuple[str, ...]
+    ) -> md.Joint:
+        """The table of people, whose records have these given and released columns."""
+        from mechdesign.tables.people_tables import PeopleRoles, read_people
+        from mechdesign.tables.reading import columns_named
+
+        for name, value in (("--weight", table.weight), ("--bin", table.bins)):
+            if value:
+                raise InputError(
+                    f"{name} is not built for people with several records (--person): leave one "
+                    "of them out"
+                )
+        header = table.header()
+        sensitive = parsing.columns("--sensitive", table.sensitive)
+        if sensitive is None:
+            raise InputError("--sensitive COL is missing: which column?")
+        given = self.given_columns()
+        roles = PeopleRoles(
+            person=columns_named(self.person_columns(), header),
+            wave=self.wave,
+            sensitive=columns_named(sensitive, header),
+            released=columns_named(columns[len(given) :], header),
+            given=columns_named(given, header),
+            # `People` refuses any other word.
+            sensitive_of=cast("Any", self.sensitive_of),
+        )
+        joint = read_people(
+            table.table, roles, table.missing, table.text(), table.cell_form()
+        )
+        return joint.protecting_each() if table.protect_each else joint
+
     @property
     def merging(self) -> bool:
         """Whether symbols of one column are to be merged."""
@@ -219,9 +283,14 @@ class RowOptions(RowColumns):
             only_of_rows = replace(self, merge_rare=None, rare=None, slice_seed=None)
         if only_of_rows != type(self)() and not self.asked:
             raise InputError(
-                "--given, --leave-out, --promise, --never, --column-weight, --smallest-group, "
-                "--known, --cells, --rare, --slice-seed and --fill belong to a release of rows: "
-                "give --release COL,.. too"
+                "--given, --leave-out, --promise, --person, --wave, --sensitive-of, --never, "
+                "--column-weight, --smallest-group, --known, --cells, --rare, --slice-seed and "
+                "--fill belong to a release of rows: give --release COL,.. too"
+            )
+        if self.person is None and (self.wave or self.sensitive_of != "person"):
+            raise InputError(
+                "--wave and --sensitive-of belong to people with several records: give --person "
+                "COL too"
             )
 
     def on(self) -> dict[str, Any]:

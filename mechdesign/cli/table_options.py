@@ -115,6 +115,18 @@ class TableOptions:
         names="--bin",
     )
 
+    def cell_form(self) -> CellForm | None:
+        """The form in which cells are compared; None where no option says it."""
+        from mechdesign.formats.cell_forms import CellForm
+
+        if self.normalise is None and not self.trim and self.missing_codes is None:
+            return None
+        return CellForm(
+            normalise=self.normalise or "none",
+            trim=self.trim,
+            missing_codes=parsing.codes(self.missing_codes),
+        )
+
     def joint(
         self,
         path: str,
@@ -137,16 +149,9 @@ class TableOptions:
         form : CellForm, optional
             The form in which cells are compared, where no option says it.
         """
-        from mechdesign.formats.cell_forms import CellForm
         from mechdesign.tables.reading import read_joint
 
-        if self.normalise is not None or self.trim or self.missing_codes is not None:
-            form = CellForm(
-                normalise=self.normalise or "none",
-                trim=self.trim,
-                missing_codes=parsing.codes(self.missing_codes),
-            )
-
+        form = self.cell_form() or form
         sensitive_columns = parsing.columns("--sensitive", self.sensitive)
         useful_columns = parsing.columns("--useful", self.useful)
         # A wide table is read by its layout, not by names of columns.
@@ -277,6 +282,8 @@ class OtherTable(TextFormat, TableOptions):
             raise InputError(
                 f"{path} has its own bins, and the table is sorted into them: leave --bin out"
             )
+        if any(variable.people is not None for variable in read):
+            return self._read_people(channels)
         sensitive: Columns | None = None
         if protected:
             sensitive = protected[0].columns
@@ -299,6 +306,45 @@ class OtherTable(TextFormat, TableOptions):
             # What was one symbol for the channel is one here.
             form=None if rules is None else rules.cell_form,
         )
+
+    def _read_people(self, channels: Sequence[md.Channel]) -> md.Joint:
+        """The table of a channel for people with several records, folded as its own one was."""
+        from mechdesign.release.policies import recorded_rules
+        from mechdesign.tables.people_tables import PeopleRoles, read_people
+
+        if len(channels) > 1:
+            raise InputError(
+                "a channel for people with several records is judged by itself: records of other "
+                "releases are not joined to people yet"
+            )
+        (channel,) = channels
+        people = channel.useful.people
+        if people is None or self.table is None:
+            raise TypeError("no table of people")
+        named = (self.sensitive, self.useful, self.weight, self.bins)
+        if any(named) or self.contingency or self.probabilities:
+            raise InputError(
+                "the channel says which columns make people of records: leave --sensitive, "
+                "--useful, --weight, --bin, --contingency and --probabilities out"
+            )
+        rules = recorded_rules(channels)
+        missing = self.missing
+        form = self.cell_form()
+        if rules is not None:
+            missing = rules.counted if missing == "refuse" else missing
+            form = form or rules.cell_form
+        joint = read_people(
+            self.table,
+            PeopleRoles.of(people),
+            missing,
+            self.text(),
+            form,
+            longest=people.longest,
+        )
+        sensitive = channel.sensitive
+        if sensitive is not None and sensitive.protects_columns:
+            joint = joint.protecting_each()
+        return joint
 
     def read_for(self, channel: md.Channel, path: str) -> md.Joint:
         """The table given, or that of the channel, which was read from `path`."""

@@ -40,7 +40,7 @@ class Symptom:
     Attributes
     ----------
     kind : str
-        encoding, delimiter, title, identifier, alike, code or empty.
+        encoding, delimiter, title, identifier, alike, code, empty or people.
     column : str or None
         The column, where it is about one.
     text : str

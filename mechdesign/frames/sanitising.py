@@ -14,14 +14,17 @@ from typing import Any, Unpack
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
+from mechdesign.formats.cells import encode_anything
 from mechdesign.frames.eager import arrow_columns, header_of
 from mechdesign.frames.engine_errors import engine_errors
 from mechdesign.frames.frame_jobs import release_checked, released_table
 from mechdesign.frames.lazy_tables import find_lazy_table, release_lazy_table
 from mechdesign.frames.libraries import adapter_of
+from mechdesign.frames.people_frames import sanitise_people
 from mechdesign.frames.second_draws import warnings_of_draws
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
 from mechdesign.jobs.options import ReleaseKeywords, options_of
+from mechdesign.jobs.people_guard import refuse_people
 from mechdesign.jobs.recipe import Drawer, Recipe
 
 __all__ = [
@@ -79,7 +82,7 @@ Spark or Dask
     **options : fields of `ReleaseOptions`
         columns, key, ledger, identity, row_numbers, form, into, policy, keep_sensitive,
         correlated, drop, keep, keep_index, shuffle, keep_order, changed, fresh_draw,
-        draws, insecure_seed; explained in ``help(mechdesign.jobs.options.ReleaseOptions)``.
+        draws, unit, insecure_seed; explained in ``help(mechdesign.jobs.options.ReleaseOptions)``.
 
     Raises
     ------
@@ -97,8 +100,16 @@ Spark or Dask
         raise InputError("a mechanism draws nothing: leave out first_row")
     lazy = find_lazy_table(frame)
     if lazy is not None:
+        if recipe.people is not None:
+            raise InputError(
+                "the records of people are folded in memory: give a pandas, polars or pyarrow "
+                "table (collect the lazy one)"
+            )
         return release_lazy_table(lazy, recipe, first_row)
-    released, notices = _sanitise_eager(frame, recipe, first_row)
+    if recipe.people is not None:
+        released, notices = sanitise_people(frame, recipe, recipe.people, first_row)
+    else:
+        released, notices = _sanitise_eager(frame, recipe, first_row)
     for notice in notices:
         warnings.warn(notice, stacklevel=2)
     return released
@@ -128,6 +139,12 @@ def _sanitise_eager(
     is_unrecorded = options.ledger is None and options.insecure_seed is None
     is_remembered = recipe.draws and is_unrecorded and not first_row and len(frame) > 0
 
+    cells = dict(zip(header, columns, strict=True))
+    refuse_people(
+        recipe,
+        header,
+        lambda names: {name: encode_anything(cells[name], name) for name in names},
+    )
     whole = [(adapter_of(frame).cells, len(frame))]
     recipe = recipe.settled(header, whole, is_whole=not first_row)
 

@@ -28,6 +28,7 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, cast
@@ -52,13 +53,14 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.loading import load_without_boxes
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.files import PathLike
-from mechdesign.formats.cells import encode
+from mechdesign.formats.cells import Encoded, encode
 from mechdesign.frames.eager import require_different_names
 from mechdesign.frames.frame_jobs import disclosure_warnings, released_table
 from mechdesign.frames.learning_table import LearningTable
 from mechdesign.frames.libraries import find_adapter
 from mechdesign.jobs.channel_recipe import ChannelRecipe
 from mechdesign.jobs.options import ColumnNames, ReleaseOptions
+from mechdesign.jobs.people_guard import refuse_people
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.optimal import OPTIMAL
@@ -119,7 +121,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
     missing : {"refuse", "symbol", "drop"}
         What a missing cell does when the table is counted, as for `Joint.from_table`.
     form, policy, key, ledger, identity, row_numbers, keep_sensitive, drop, keep, keep_index,
-    keep_order, insecure_seed, changed, fresh_draw
+    keep_order, insecure_seed, changed, fresh_draw, unit
         As for `sanitise`, explained in ``help(mechdesign.jobs.options.ReleaseOptions)``. Without a
         key `fit` makes a new one. Rows are numbered anew: in a `ColumnTransformer` with frames of
         pandas beside others, `keep_index` keeps the labels by which they are joined. A posterior
@@ -166,6 +168,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         insecure_seed: int | None = None,
         changed: str = REFUSE,
         fresh_draw: bool = False,
+        unit: str | None = None,
     ) -> None:
         self.notion = notion
         self.sensitive = sensitive
@@ -189,6 +192,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         self.insecure_seed = insecure_seed
         self.changed = changed
         self.fresh_draw = fresh_draw
+        self.unit = unit
 
     def fit(self, X: Any, y: Any = None) -> ReleaseTransformer:
         """Count the table X (n_samples, n_features) and design the channel, or take the one given.
@@ -232,6 +236,12 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         if self._needs_new_key(table, recipe.options):
             warnings.warn(OTHER_DATA, stacklevel=2)
             recipe = replace(recipe, keys=(Key.fresh(),))
+
+        def read(names: Sequence[str]) -> dict[str, Encoded]:
+            cells = dict(zip(table.names, table.columns(), strict=True))
+            return {name: encode(cells[name], name) for name in names}
+
+        refuse_people(recipe, table.names, read)
 
         def release(drawer: Drawer) -> tuple[Any, list[str]]:
             released, checks = table.released(drawer)
@@ -416,6 +426,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             insecure_seed=self.insecure_seed,
             changed=self.changed,
             fresh_draw=self.fresh_draw,
+            unit=self.unit,
         )
 
     def _recipe(self) -> ChannelRecipe:
@@ -423,7 +434,13 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         options = self._options()
         if self._own_key is not None:
             options = replace(options, key=self._own_key)
-        return ChannelRecipe.of(self.channel_, options)
+        recipe = ChannelRecipe.of(self.channel_, options)
+        if recipe.people is not None:
+            raise InputError(
+                "a transformer releases record by record, and this channel is for people with "
+                "several records: use sanitise or channel.apply"
+            )
+        return recipe
 
     def _digest(self, table: LearningTable) -> str:
         """A hash of the useful symbols in order, by which the data of `fit` are recognised."""

@@ -42,6 +42,7 @@ from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.manifest_columns import Released, released_column
 from mechdesign.jobs.option_keys import key_for_columns, key_in_options
 from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.jobs.people_run import check_people
 from mechdesign.jobs.recipe import Codes, Drawer, Recipe, TablePart
 from mechdesign.jobs.side_files import Sides
 from mechdesign.release.drawing import (
@@ -54,6 +55,7 @@ from mechdesign.release.drawing import (
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import MARGINAL, Policy, recorded_rules
 from mechdesign.release.released_values import LABEL, POSTERIOR_DRAW
+from mechdesign.tables.people import People
 
 Kind = TypeVar("Kind", bound=Channel | BoxChannel)
 
@@ -121,6 +123,9 @@ class ChannelRecipe(KeyedRecipe):
             # As their tables were read: what was one symbol there is one here.
             policy = Policy.recorded(recorded_rules(channels))
             options = replace(options, policy=policy)
+        people = _people_of(channels)
+        if people is not None:
+            check_people(people, options)
         key, keyless = key_in_options(options)
         keys: list[Key] = []
         for single in channels:
@@ -136,6 +141,11 @@ class ChannelRecipe(KeyedRecipe):
     def releasables(self) -> Sequence[Channel]:
         """The channels."""
         return self.channels
+
+    @property
+    def people(self) -> People | None:
+        """The people of the one channel, where it is for people with several records."""
+        return _people_of(self.channels)
 
     @property
     def groups(self) -> list[ColumnGroup]:
@@ -327,6 +337,17 @@ class ChannelRecipe(KeyedRecipe):
                 "a codebook says what labels mean, and this channel releases the symbols of the "
                 "columns themselves"
             )
+
+
+def _people_of(channels: Sequence[Channel]) -> People | None:
+    """The people of a channel that stands alone; refuses one among several."""
+    people = [channel.useful.people for channel in channels]
+    if len(people) > 1 and any(people):
+        raise InputError(
+            "a channel for people with several records is applied alone, because its promise is "
+            "about all records of a person: design one channel for all columns"
+        )
+    return people[0]
 
 
 def _cannot_be_fixed(reason: str) -> str:

@@ -216,9 +216,7 @@ class FileRun:
         if drawer.recipe.options.shuffle:
             records = self._draw_shuffled(out, drawer, inspect)
         else:
-            records = write_release(
-                drawer, self.table, out.part, self.format, self._advance, inspect
-            )
+            records = self._write(drawer, out.part, self.format, inspect)
         if self.table.cut:
             self._add_once(CUT)
         for release in drawer.releases:
@@ -230,6 +228,16 @@ class FileRun:
         # Only now: the input must not have changed while any of it was read.
         self.guarded.check()
         return records
+
+    def _write(
+        self,
+        drawer: Drawer,
+        target: Path,
+        format: FileFormat,
+        inspect: Callable[[Batch], None] | None,
+    ) -> int:
+        """Draw the records in their order and write them; their number."""
+        return write_release(drawer, self.table, target, format, self._advance, inspect)
 
     def _draw_shuffled(
         self,
@@ -244,9 +252,7 @@ class FileRun:
         unpacked = replace(self.format, packing=None)
         key = drawer.recipe.keys[0].derived("order", self.guarded.sha256)
         with closing(NamelessFile(self.folder)) as ordered:
-            records = write_release(
-                drawer, self.table, ordered.path, unpacked, self._advance, inspect
-            )
+            records = self._write(drawer, ordered.path, unpacked, inspect)
             shuffle_file(
                 ordered.path,
                 out.part,

@@ -43,6 +43,12 @@ from mechdesign.release import identified_draws, policies, released_values
 from mechdesign.tables.confidence import scope_of
 from mechdesign.tables.uncovered_values import uncovered_sentence
 
+OF_RECORDS = "each record alone, and about the released value alone"
+"""What a promise is about, in the words of the template."""
+
+OF_PEOPLE = "all records of a person together, and about their released values alone"
+"""The same where people have several records."""
+
 
 def covers(
     column: InternalColumn,
@@ -72,6 +78,8 @@ def covers(
         if is_one and channel.published is None:
             population = population_promise(channel, joint)
     text = _template().covers(column, internal, checked, scope, population, whole_file)
+    if channel.useful.people is not None:
+        text = str(text).replace(OF_RECORDS, OF_PEOPLE)
     return _sentences(text)
 
 

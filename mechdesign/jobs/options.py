@@ -96,6 +96,7 @@ class FileKeywords(TypedDict, total=False):
     changed: str
     fresh_draw: bool
     draws: str | None
+    unit: str | None
 
 
 class ReleaseKeywords(FileKeywords, total=False):
@@ -164,6 +165,9 @@ class ReleaseOptions:
         it, so nothing that was counted in the release tells of a record. They are the default where
         the records are those of that table and their row numbers identify them; elsewhere each
         record is drawn independently.
+    unit : {"record"}, optional
+        That the promise is knowingly about each record alone, where a column that identifies
+        records, or stays, names people with several of them. By default that is an error.
     insecure_seed : int, optional
         Reproducible draws, for tests only: whoever knows the seed can undo the release.
 
@@ -192,6 +196,7 @@ class ReleaseOptions:
     changed: str = REFUSE
     fresh_draw: bool = False
     draws: str | None = None
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         # The one moment at which a frozen value is set: one form for what users give in several.
@@ -244,6 +249,11 @@ class ReleaseOptions:
         if self.draws not in (None, *DRAWS):
             raise InputError(
                 f"draws ({quoted(self.draws)}) must be one of {listed(DRAWS)}"
+            )
+        if self.unit not in (None, "record"):
+            raise InputError(
+                f"the unit ({quoted(self.unit)}) must be record; people with several records are "
+                "released through a channel that is designed for them (person)"
             )
         flags = ("keep_sensitive", "keep_index", "shuffle", "keep_order", "fresh_draw")
         for name in flags:

@@ -41,6 +41,7 @@ from mechdesign.jobs.output_columns import OutputColumn
 from mechdesign.release.draws import Key
 from mechdesign.release.first_symbols import FirstSymbols
 from mechdesign.release.spellings import Spellings
+from mechdesign.tables.people import People
 
 Frame = TypeVar("Frame")
 
@@ -154,6 +155,11 @@ class Recipe(ABC):
     @property
     def codebook_note(self) -> str | None:
         """What to see to before a codebook is published."""
+        return None
+
+    @property
+    def people(self) -> People | None:
+        """The people whose sequences of records are drawn; None where each record is one."""
         return None
 
     @property

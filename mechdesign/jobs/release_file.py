@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack, cast
 
 from mechdesign.channel.channel import Channel
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.formats.compression import Compression
@@ -30,10 +32,15 @@ from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.file_run import FileRun
 from mechdesign.jobs.ledger import Ledger, Rehearsed
 from mechdesign.jobs.options import FileKeywords, FileOptions, options_of
+from mechdesign.jobs.people_guard import refuse_people
+from mechdesign.jobs.people_run import PeopleRun, for_people
 from mechdesign.jobs.results import Released
 from mechdesign.jobs.side_files import Sides
 from mechdesign.jobs.vital_files import keep_off_ledger
 from mechdesign.jobs.writing import FileFormat
+from mechdesign.tables.people import People
+from mechdesign.tables.people_source import PeopleSource
+from mechdesign.tables.people_tables import records_of_source
 
 
 def sanitise_file(
@@ -98,7 +105,7 @@ def sanitise_file(
         Called with the bytes read; the input is read twice.
     **options : fields of `ReleaseOptions`
         columns, identity, form, into, policy, keep_sensitive, correlated, drop, keep, shuffle,
-        keep_order, changed, fresh_draw, draws, insecure_seed; explained in
+        keep_order, changed, fresh_draw, draws, unit, insecure_seed; explained in
         ``help(mechdesign.jobs.options.ReleaseOptions)``.
 
     Returns
@@ -166,16 +173,21 @@ def release_file(
         ) as guarded,
         open_source(guarded.path, files.text, name=guarded.name) as table,
     ):
-        run = FileRun(
-            recipe=recipe,
-            guarded=guarded,
-            table=table,
-            target=target,
-            format=_output_format(table, target, files),
-            folder=folder,
-            sides=sides,
-            files=files,
-        )
+        fields: dict[str, Any] = {
+            "guarded": guarded,
+            "target": target,
+            "format": _output_format(table, target, files),
+            "folder": folder,
+            "sides": sides,
+            "files": files,
+        }
+        if recipe.people is None:
+            run = FileRun(recipe=recipe, table=table, **fields)
+            with errors_naming(table.name):
+                refuse_people(recipe, table.header, partial(records_of_source, table))
+        else:
+            run = _run_of_people(recipe, recipe.people, table, fields)
+            recipe = cast("FileRecipe", run.recipe)
         if ledger is None:
             return recipe.write_file(run, None)
         if not isinstance(ledger, Ledger):
@@ -187,6 +199,23 @@ def release_file(
         except Rehearsed as end:
             # The ledger, which ends a rehearsal, knows nothing of the run's notices.
             raise Rehearsed(end.args[0], run.notices) from None
+
+
+def _run_of_people(
+    recipe: FileRecipe, people: People, table: Source, fields: dict[str, Any]
+) -> PeopleRun:
+    """The run of a file of people with several records."""
+    options = recipe.options
+    source = PeopleSource(
+        table, people, names=options.renamed, form=options.rules.cell_form
+    )
+    return PeopleRun(
+        recipe=replace(recipe, options=for_people(options)),
+        # It has the interface of a file, and whatever goes with one goes with it.
+        table=cast("Source", source),
+        kept=options.kept,
+        **fields,
+    )
 
 
 def release_or_rehearse(

@@ -67,6 +67,8 @@ class Applied:
         Whether the promise is proven for a reader of the whole file, too.
     law_kept : bool or None
         Whether released rows have the frequencies of the channel's table; None for labels.
+    people : int or None
+        The number of people whose records these are; None where each record is one of its own.
     """
 
     records: int
@@ -80,3 +82,4 @@ class Applied:
     draws: str | None = None
     whole_file: bool = False
     law_kept: bool | None = None
+    people: int | None = None

@@ -16,7 +16,7 @@ The source reads a CSV or a Parquet file, the sink writes one, and neither knows
 # pyright: basic
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -111,7 +111,7 @@ def write_release(
                 format.escape,
             ) as sink,
         ):
-            _withhold_layout(sink, drawer)
+            withhold_layout(sink, drawer)
             for batch in table.batches(encode=encoded, read=stored):
                 kept, written = columns.of_batch(batch, first_row)
                 first_row += batch.num_rows
@@ -131,7 +131,61 @@ def write_release(
     return sink.records
 
 
-def _withhold_layout(sink: Sink, drawer: Drawer) -> None:
+def write_columns(
+    drawer: Drawer,
+    table: Source,
+    target: Path,
+    format: FileFormat,
+    outputs: Sequence[Output],
+    written: Sequence[Any],
+    advance: Callable[[float], None],
+) -> int:
+    """Write a copy of a table with columns that are known for all records already.
+
+    Parameters
+    ----------
+    drawer : Drawer
+        Of the release, which decides what of the layout of the source may show.
+    outputs : sequence of Output
+        The columns of the output.
+    written : sequence of arrow arrays
+        The written ones of them, with a value for each record of the table.
+    advance : function
+        Called with the share that is done.
+
+    Returns
+    -------
+    int
+        The number of records written.
+    """
+    first_row = 0
+    with (
+        open(target, "wb") as stream,
+        sink_for(
+            table,
+            format.kind,
+            stream,
+            outputs,
+            format.packing,
+            format.text,
+            format.escape,
+        ) as sink,
+    ):
+        withhold_layout(sink, drawer)
+        for batch in table.batches():
+            columns = [array.slice(first_row, batch.num_rows) for array in written]
+            first_row += batch.num_rows
+            if not batch.num_rows:
+                continue
+            # Cells of a Parquet file are escaped as they are written.
+            if format.escape and isinstance(batch, CsvBatch):
+                batch = batch.escaped()
+            sink.write(batch, columns)
+            advance(table.position / table.size)
+    return sink.records
+
+
+def withhold_layout(sink: Sink, drawer: Drawer) -> None:
     """Keep the layout of the source out of the output, as far as it shows what was left out."""
     keeps_all = drawer.recipe.options.keeps_all
     if isinstance(sink, ParquetSink):

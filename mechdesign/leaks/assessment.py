@@ -25,7 +25,7 @@ import numpy as np
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import FileError, InputError
 from mechdesign.core.integers import Integers
-from mechdesign.core.wording import quoted
+from mechdesign.core.wording import at_least, at_most, quoted
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.distinct import distinct_numbers
 from mechdesign.formats.text_doctor import Symptom, text_symptoms
@@ -40,8 +40,12 @@ from mechdesign.leaks.coded_table import (
 )
 from mechdesign.leaks.disclosure import Disclosure, Secret, disclosure_of, severity
 from mechdesign.leaks.doctor import table_symptoms
+from mechdesign.leaks.people_notice import RECORD, people_of
+from mechdesign.leaks.people_tables import coded_people
+from mechdesign.leaks.person_reach import SURE, PersonReach, reach_of_values
 from mechdesign.leaks.row_guess import RowGuess, guess_from_rows
 from mechdesign.tables.cell_rules import SYMBOL, check_missing, counted_as
+from mechdesign.tables.people import PERSON
 from mechdesign.tables.reading import columns_named
 
 RARE = 10
@@ -105,6 +109,8 @@ class Assessment(Displayed):
         Columns that hold lists, structures or bytes, which were not looked at.
     symptoms : tuple of Symptom
         What to settle about the file and its cells before anything is released.
+    unit : {"record", "person"}
+        Whether `records` are records, or people with the sequences of theirs.
     """
 
     records: int
@@ -119,11 +125,17 @@ class Assessment(Displayed):
     guess: RowGuess
     unreadable: tuple[str, ...]
     symptoms: tuple[Symptom, ...] = ()
+    unit: str = RECORD
+
+    @property
+    def units(self) -> str:
+        """What is assessed, in the plural."""
+        return "people" if self.unit == PERSON else "records"
 
     def __repr__(self) -> str:
         return (
             f"Assessment({len(self.columns)} columns about {','.join(self.sensitive)}, "
-            f"{self.records:,} records)"
+            f"{self.records:,} {self.units})"
         )
 
 
@@ -135,6 +147,8 @@ def assess(
     text: TextOptions | None = None,
     missing: str = SYMBOL,
     form: CellForm | None = None,
+    person: str | Sequence[str] | None = None,
+    wave: str | None = None,
 ) -> Assessment:
     """Measure what each column, every pair, and whole rows say about a sensitive column.
 
@@ -152,6 +166,11 @@ def assess(
         Whether an empty cell is one more value, an error, or leaves its record out.
     form : CellForm, optional
         The form in which cells are compared.
+    person : str or sequence of str, optional
+        What names a person with several records: then people are assessed, and a value of a column
+        is the sequence of those of all records of a person.
+    wave : str, optional
+        With `person`: the column that orders a person's records.
 
     Raises
     ------
@@ -183,11 +202,21 @@ def assess(
     )
     symptoms += table_symptoms(looked_at, found, counted_as(missing))
     coded = without_gaps(coded, counted_as(missing), tuple(looked_at.columns))
+    if person is not None:
+        of_person = _named("person", person, coded)
+        others = [name for name in others if name not in (*of_person, wave)]
+        coded = coded_people(coded, of_person, wave, names, others)
+        # Sequences of a column may be all different without naming anybody.
+        found = []
+    elif wave is not None:
+        raise InputError("wave orders the records of a person: give person, too")
     for name in names:
         if name in found:
             raise InputError(identifier_refusal(name))
     secret = crossed_secret(coded, names)
     _check(coded, secret, others)
+    if person is None:
+        symptoms += _people_symptoms(coded, secret, others)
     measured = [_assessed(coded.columns[name], secret) for name in others]
     # Worst first: the report shows them so, and pairs are tried among the first ones.
     measured.sort(key=lambda column: severity(column.disclosure), reverse=True)
@@ -219,7 +248,41 @@ def assess(
         guess=guess_from_rows(telling_columns, secret.codes, secret.symbols),
         unreadable=unreadable,
         symptoms=tuple(symptoms),
+        unit=RECORD if person is None else PERSON,
     )
+
+
+def _people_symptoms(
+    coded: CodedTable, secret: Secret, others: Sequence[str]
+) -> list[Symptom]:
+    """A column that names people, and what their records reach together as they are."""
+    found = people_of(coded, secret.names)
+    if found is None:
+        return []
+    person = coded.columns[found.column.name]
+    reaches: dict[str, PersonReach] = {}
+    for name in others[:MOST_PAIR_COLUMNS]:
+        column = coded.columns[name]
+        # Identifiers say nothing of another record.
+        if name != person.name and not identifies_records(column):
+            reaches[name] = reach_of_values(
+                column.codes.astype(np.int64),
+                secret.codes,
+                person.codes.astype(np.int64),
+            )
+    text = found.sentence(secret.names)
+    if reaches:
+        most, reach = max(
+            reaches.items(), key=lambda item: (item[1].sure, item[1].highest)
+        )
+        text += (
+            f". By {quoted(most)} alone, as it is, one record makes a value "
+            f"{at_least(reach.single[0])} to {at_most(reach.single[1])} times as likely, and all "
+            f"records of a person together {at_least(reach.lowest)} to {at_most(reach.highest)} "
+            f"times; for {reach.sure:,} people a value is more than {SURE:.0%} likely"
+        )
+    option = f"--person {found.column.name}"
+    return [Symptom("people", found.column.name, text, option)]
 
 
 def _with_remedies(error: InputError, symptoms: Sequence[Symptom]) -> InputError:

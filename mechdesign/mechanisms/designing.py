@@ -26,6 +26,7 @@ from typing import Any, ParamSpec, Protocol, cast, overload
 from mechdesign.auditing.population import NOT_STACKED, lift_limits
 from mechdesign.channel.record import TOTAL
 from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.formats.cell_forms import CellForm
 from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.average_budgets import NO_PROMISE, averages_of
 from mechdesign.mechanisms.averages import for_average
@@ -50,8 +51,11 @@ from mechdesign.mechanisms.task_design import for_task
 from mechdesign.mechanisms.unsuited_columns import refuse_identifier
 from mechdesign.mechanisms.watchdog import HEURISTICS, subset_merging
 from mechdesign.notions import Notion
+from mechdesign.tables.cell_rules import REFUSE
 from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint, Missing
+from mechdesign.tables.people import PERSON
+from mechdesign.tables.people_tables import PeopleRoles, people_of_frame
 from mechdesign.tables.records import Records
 
 Arguments = ParamSpec("Arguments")
@@ -232,6 +236,9 @@ COLUMN_ARGUMENTS = (
 )
 """Arguments of `Joint.from_table` that `design` takes with a data frame in place of a joint."""
 
+PEOPLE_ARGUMENTS = ("person", "wave", "sensitive_of")
+"""Arguments with which `design` folds the records of a data frame into people."""
+
 
 def _columns_to_read(options: Mapping[str, Any]) -> tuple[str, ...] | None:
     """The useful columns of a data frame that a design needs: those that it releases or gives, and
@@ -266,14 +273,17 @@ def _with_fields_as_keywords(
 
     def design(joint: Any, *args: Any, **kwargs: Any) -> Design:
         columns: dict[str, Any] = {}
-        for name in COLUMN_ARGUMENTS:
+        for name in (*COLUMN_ARGUMENTS, *PEOPLE_ARGUMENTS):
             if name in kwargs:
                 columns[name] = kwargs.pop(name)
         names_columns = any(name in kwargs for name in ("useful", "release", "given"))
         if columns or (names_columns and not isinstance(joint, Joint)):
             frame = joint
-            columns["useful"] = _columns_to_read(kwargs)
-            joint = _joint_of_frame(frame, columns)
+            if any(name in columns for name in PEOPLE_ARGUMENTS):
+                joint = _joint_of_people(frame, columns, kwargs)
+            else:
+                columns["useful"] = _columns_to_read(kwargs)
+                joint = _joint_of_frame(frame, columns)
             # A task column of the frame is named; its table with the useful one is made here.
             if isinstance(kwargs.get("task"), str):
                 of_task = {**columns, "sensitive": kwargs["task"]}
@@ -316,6 +326,54 @@ def _joint_of_frame(frame: Any, columns: Mapping[str, Any]) -> Joint:
                 f"give {name}"
             )
     return Joint.from_table(frame, **columns)
+
+
+def _joint_of_people(
+    frame: Any, columns: dict[str, Any], options: Mapping[str, Any]
+) -> Joint:
+    """The joint table of the people of a data frame."""
+    if columns.get("person") is None:
+        raise InputError(
+            "wave and sensitive_of belong to people with several records: give person, the column "
+            "that names a person"
+        )
+    _require_frame(frame, columns)
+    if options.get("release") is None:
+        raise InputError(
+            "people with several records are released as rows: name the columns of a record with "
+            "release"
+        )
+    if columns.get("weight") is not None:
+        raise InputError(
+            "weight counts records, and with person people are counted: leave one of them out"
+        )
+    form = CellForm(
+        normalise=columns.get("normalise", "none"),
+        trim=columns.get("trim", False),
+        missing_codes=tuple(columns.get("missing_codes", ())),
+    )
+    roles = PeopleRoles(
+        person=names_of_columns(columns["person"]),
+        wave=columns.get("wave"),
+        sensitive=names_of_columns(columns["sensitive"]),
+        released=names_of_columns(options["release"]),
+        given=names_of_columns(options.get("given", ())),
+        sensitive_of=columns.get("sensitive_of", PERSON),
+    )
+    return people_of_frame(frame, roles, columns.get("missing", REFUSE), form)
+
+
+def _require_frame(frame: Any, columns: Mapping[str, Any]) -> None:
+    """Refuse a joint table beside columns, and a data frame without a sensitive one."""
+    if isinstance(frame, Joint):
+        raise InputError(
+            f"{next(iter(columns))} belongs to a data frame; a Joint has its columns: leave it out"
+        )
+    if columns.get("sensitive") is None:
+        raise InputError(
+            "a data frame needs sensitive, and useful or release, the names of its columns: "
+            "give sensitive"
+        )
 
 
 design = _with_fields_as_keywords(DesignRequest)

@@ -37,6 +37,7 @@ from mechdesign.mechanisms.least_cost_objective import (
     LeastCostObjective,
 )
 from mechdesign.mechanisms.optimal import OPTIMAL
+from mechdesign.mechanisms.people_request import of_people
 from mechdesign.mechanisms.plan_averages import LINEAR
 from mechdesign.mechanisms.purposes import PURPOSES, TASK
 from mechdesign.mechanisms.queries import Queries
@@ -328,6 +329,10 @@ class DesignRequest:
             raise InputError(
                 "useful releases columns as one label, release as rows: give one of them"
             )
+        people = self.joint.useful.people
+        if people is not None:
+            for name, value in of_people(people, self).items():
+                object.__setattr__(self, name, value)
 
     def _set_objective(self) -> None:
         """The objective and the law where they are not named."""

@@ -59,7 +59,7 @@ def apply_to_frame(
         columns[column.name] = rebuild(
             native, codes, column.texts, column.name, own=True
         )
-    return _frame_of(table, columns)
+    return frame_of(table, columns)
 
 
 def _first_column(channel: RowsWithStrata, group: int) -> str:
@@ -93,11 +93,11 @@ def frame_of_columns(
         source = name if name in table.columns else first
         native = table[source].to_native()
         columns[name] = rebuild(native, codes, labels, name, own=True)
-    return _frame_of(table, columns)
+    return frame_of(table, columns)
 
 
-def _frame_of(table: Any, columns: dict[str, Any]) -> Any:
-    """A native frame of the kind of `table`."""
+def frame_of(table: Any, columns: dict[str, Any]) -> Any:
+    """A native frame of these columns, of the kind of `table`, a frame of narwhals."""
     implementation = table.implementation
     if implementation.is_pyarrow():
         import pyarrow as pa

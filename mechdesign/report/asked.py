@@ -13,6 +13,7 @@ from mechdesign.notions import Notion, to_record
 from mechdesign.report.record import Request
 from mechdesign.report.wording import title
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.people import SEQUENCE
 
 NAMELESS = "the sensitive column"
 """What a report calls the sensitive column of a channel that does not name it."""
@@ -37,6 +38,13 @@ def request_of(
         columns = sensitive.columns
         for names in sensitive.secret_names:
             symbols.extend(names)
+    useful_columns = channel.useful.columns
+    people = channel.useful.people
+    if people is not None:
+        # The columns of a record, not those at every place of the sequence.
+        useful_columns = people.columns
+        if people.sensitive_of == SEQUENCE:
+            columns = (f"sequence of {title(people.sensitive)}",)
     symbol_columns: list[str] = []
     if sensitive is not None and sensitive.protects_columns:
         for name, of_column in zip(columns, sensitive.secret_names, strict=True):
@@ -47,7 +55,7 @@ def request_of(
     return Request(
         sensitive_columns=columns,
         each=sensitive is not None and sensitive.protects_columns,
-        useful_columns=channel.useful.columns,
+        useful_columns=useful_columns,
         sensitive_symbols=tuple(symbols),
         useful_symbols=channel.useful.names,
         outputs=len(channel.outputs),

@@ -129,8 +129,8 @@ def joint_figure(assessment: Assessment) -> str:
     sensitive = ", ".join(label(name) for name in assessment.sensitive)
     sentence = (
         f"All {count(len(assessment.row.columns), 'column')} together guess {sensitive} right "
-        f"for {percent(guess.right)} of the records, against {percent(guess.right_without)} "
-        f"without them"
+        f"for {percent(guess.right)} of the {assessment.units}, against "
+        f"{percent(guess.right_without)} without them"
     )
     if guess.auc is not None:
         sentence += f" (AUC {guess.auc:.3f})"
@@ -167,7 +167,7 @@ def _cards(assessment: Assessment) -> tuple[tuple[str, str], ...]:
     """The cards at the top of the page: (title, text) pairs."""
     guess = assessment.guess
     return (
-        ("Records", f"{assessment.records:,}"),
+        (assessment.units.capitalize(), f"{assessment.records:,}"),
         ("Guessed right from the whole row", percent(guess.right)),
         ("Guessed right without it", percent(guess.right_without)),
         ("Rows that occur once", percent(assessment.unique_rows)),
@@ -180,17 +180,19 @@ def _opening_texts(assessment: Assessment) -> list[str]:
     for name, share in assessment.shares.items():
         shares.append(f"{label(name)} {percent(share)}")
     sensitive = ", ".join(label(name) for name in assessment.sensitive)
+    size = count(assessment.records, assessment.unit, assessment.units)
     lines = [
-        f"{count(assessment.records, 'record')}. Sensitive: {sensitive} ({listed(shares)}).",
+        f"{size}. Sensitive: {sensitive} ({listed(shares)}).",
         joint_figure(assessment),
     ]
     if assessment.guess.model != "none":
         lines.append(
             f"The guess is {assessment.guess.model}, cross-validated on "
-            f"{count(assessment.guess.records, 'record')}."
+            f"{count(assessment.guess.records, assessment.unit, assessment.units)}."
         )
     lines.append(
-        f"{percent(assessment.unique_rows)} of the records have a row that no other record has."
+        f"{percent(assessment.unique_rows)} of the {assessment.units} have a row that no other "
+        f"{assessment.unit} has."
     )
     return lines
 

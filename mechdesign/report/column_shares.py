@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from mechdesign.auditing.people_truth import constant_truth_of_records
 from mechdesign.mechanisms.plan_costs import CodedCells
 from mechdesign.report import wording
 from mechdesign.tables.joint import Joint
@@ -35,6 +36,8 @@ def column_rows(truth: Mapping[str, float], joint: Joint) -> list[Sequence[str]]
 
 def constant_truth(joint: Joint) -> dict[str, float]:
     """For each column the share of the records that have its most frequent value."""
+    if joint.useful.people is not None:
+        return constant_truth_of_records(joint)
     cells = CodedCells.of(joint.useful)
     shares: dict[str, float] = {}
     for k, name in enumerate(cells.columns):

@@ -89,6 +89,8 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         record["given"] = design.channel.given
         record["given_lift"] = optional_record(design.given_lift)
         record["smallest_group"] = design.smallest_group
+        people = design.channel.useful.people
+        record["people"] = None if people is None else asdict(people)
     record |= law_record(design.law, design.law_absent)
     if design.purpose is not None:
         record["objective"] = design.purpose.name

@@ -32,6 +32,10 @@ NO_POPULATION = (
     "too."
 )
 
+NO_POPULATION_OF_PEOPLE = (
+    "Population: not promised; the records of a person can reveal far more there."
+)
+
 PARTS = "A part of a row without its given columns: it can reveal what these reveal, on top."
 
 
@@ -71,10 +75,11 @@ def promise_lines(design: Design, report: Report) -> list[str]:
         # "Any value" must be true of the symbol with the largest budgets, too.
         widest = limits.loosest
         factors = wording.range_text(widest.lower, widest.upper)
-        table = (
-            f"Table: a released {_unit(design)} makes any value of {sensitive} {factors} as "
-            "probable"
-        )
+        if design.channel.useful.people is None:
+            subject = f"a released {_unit(design)} makes"
+        else:
+            subject = "all released records of a person together make"
+        table = f"Table: {subject} any value of {sensitive} {factors} as probable"
         if limits.symbol_budgets:
             table += ", single values by budgets of their own"
         if design.channel.record.promise_kind == RELATIVE:
@@ -130,6 +135,8 @@ def _unit(design: Design) -> str:
 def _population_text(design: Design) -> str:
     """The promise for the population that the records are a sample of, or why there is none."""
     population = design.population
+    if population is None and design.channel.useful.people is not None:
+        return NO_POPULATION_OF_PEOPLE
     if population is None and design.channel.published is not None:
         return NO_POPULATION
     if population is None:
@@ -159,6 +166,7 @@ def _takes_confidence(design: Design) -> bool:
     It can for budgets on single lifts, those of single symbols included: not with earlier releases
     or average budgets, which `design` refuses beside a confidence level.
     """
+    notion = design.notion
     record = design.channel.record
     is_single = not (record.after or record.averages)
     return isinstance(notion.limits, LiftLimits) and is_single
@@ -167,7 +175,14 @@ def _takes_confidence(design: Design) -> bool:
 def uncovered_lines(design: Design, report: Report) -> list[str]:
     """What the promise leaves open, in a line each."""
     sensitive, useful = names_of(report.asked)
-    if design.channel.published is None:
+    if design.channel.useful.people is not None:
+        items = [
+            "Any other column released beside these, and other knowledge of them.",
+            "Other records of these people, in another file or of another time: a release of them "
+            "is a second one.",
+            f"Who somebody is: {sensitive} is hidden, yet a sequence may still be unusual.",
+        ]
+    elif design.channel.published is None:
         items = [
             f"Other columns in the file, and other knowledge of {useful}.",
             "A second, independent release of the same record.",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from mechdesign.analysis.checking import FrequencyTest, ReleaseCheck
+from mechdesign.analysis.checking import PERSON, FrequencyTest, ReleaseCheck
 from mechdesign.analysis.frequencies import Frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
 from mechdesign.core.wording import at_most, percent_of
@@ -58,7 +58,8 @@ def check_text(check: ReleaseCheck, path: str) -> str:
             # A finding names its first record. Of changed cells only the first of each batch is
             # looked for, so their number would be too small.
             if finding.records > 1 and finding.kind != "cells":
-                text += f" ({count(finding.records, 'record')} in all)"
+                units = "people" if check.unit == PERSON else None
+                text += f" ({count(finding.records, check.unit, units)} in all)"
             lines.append(item(label(text)))
     lines += ["", "Frequencies", *_test(check.frequencies)]
     if check.also is not None:
@@ -143,7 +144,8 @@ def _verdict(check: ReleaseCheck, path: str) -> str:
     only_table = check.frequencies.against == "table" and not check.findings
     if only_table and not check.plausible:
         text += ", if the records are like those of its table"
-    return f"{text} ({count(check.records, 'record')})."
+    units = "people" if check.unit == PERSON else None
+    return f"{text} ({count(check.records, check.unit, units)})."
 
 
 def _test(test: FrequencyTest) -> list[str]:

@@ -36,6 +36,7 @@ from mechdesign.report.groups_section import group_lines
 from mechdesign.report.record import Report
 from mechdesign.report.rule_sentences import rule_sentences
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.people import RECORDS, People
 
 MOST_NAMED = 6
 """Released columns that the first sentence names; `--full` has all."""
@@ -99,6 +100,9 @@ def _useless(design: Design) -> list[str]:
 def _lead(design: Design, joint: Joint, report: Report) -> str:
     """What is released, and what is protected."""
     channel = design.channel
+    people = channel.useful.people
+    if people is not None:
+        return _lead_of_people(people, joint, report)
     released = [name for name in channel.useful.columns if name not in channel.given]
     names = wording.title(tuple(released[:MOST_NAMED]))
     left = len(released) - MOST_NAMED
@@ -112,6 +116,23 @@ def _lead(design: Design, joint: Joint, report: Report) -> str:
     return (
         f"{names} of every record is released as a row of the table ({rows}){given}; {sensitive} "
         "is protected."
+    )
+
+
+def _lead_of_people(people: People, joint: Joint, report: Report) -> str:
+    """What is released of people with several records."""
+    names = wording.title(people.released[:MOST_NAMED])
+    left = len(people.released) - MOST_NAMED
+    if left > 0:
+        names += f" and {wording.count(left, 'other column')}"
+    beside = wording.title((*people.given, RECORDS))
+    sequences = wording.count(len(joint.useful), "sequence")
+    size = wording.count(people.longest, "record")
+    number = "people" if joint.records is None else f"{joint.records:,} people"
+    return (
+        f"{names} of all records of a person are released together as those of a person of the "
+        f"table ({number} with at most {size}, {sequences}), beside {beside} as it is; "
+        f"{protected(report.asked)} is protected."
     )
 
 

@@ -199,6 +199,11 @@ def describe_unknown(cells: Sequence[str], variable: Variable) -> str:
                 f"{bins.edges[0]} to {bins.edges[-1]}; say what to publish for it (--unknown), "
                 "or design the channel with edges that hold it (-inf, inf)"
             )
+    if variable.people is not None:
+        return (
+            "the channel does not know the records of this person, which are those of none of the "
+            "people of its table: design a channel for these data"
+        )
     # What is left: the record has a symbol, but not one of this variable. The symbol is somebody's
     # cell, and messages end in logs, so the place has to do.
     title = ",".join(variable.columns)

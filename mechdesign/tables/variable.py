@@ -26,6 +26,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
 from mechdesign.tables.bins import Bins
 from mechdesign.tables.cell_numbers import kind_of, number_of
+from mechdesign.tables.people import People
 from mechdesign.tables.symbol_lookup import SymbolLookup
 
 Symbol: TypeAlias = tuple[str, ...]
@@ -60,6 +61,8 @@ class Variable:
     bins : tuple of Bins or None
         The bins of each column, or nothing at all. In a column with bins the cells of records are
         numbers, and the symbols are the labels of their bins.
+    people : People or None
+        How a symbol is the sequence of a person's records, where it is one.
 
     Raises
     ------
@@ -71,6 +74,7 @@ class Variable:
     symbols: tuple[Symbol, ...]
     protects_columns: bool = False
     bins: tuple[Bins | None, ...] = ()
+    people: People | None = None
 
     def __post_init__(self) -> None:
         # Symbols come from frames and files of any kind, and go into files as UTF-8.
@@ -84,6 +88,10 @@ class Variable:
         self._check_columns()
         self._check_symbols()
         self._check_bins()
+        if self.people is not None and self.people.folded_columns != self.columns:
+            raise InputError(
+                "the columns of the variable are not those of the sequences of its people"
+            )
 
     @property
     def _title(self) -> str:
@@ -150,6 +158,9 @@ class Variable:
     @property
     def brief(self) -> str:
         """The columns and the number of symbols: ``occupation (15)``."""
+        if self.people is not None:
+            records = " x ".join(self.people.columns)
+            return f"sequences of {records} ({len(self):,})"
         return f"{' x '.join(self.columns)} ({len(self):,})"
 
     @cached_property

@@ -71,6 +71,7 @@ def test_json_is_one_object_with_everything(run, channel, released):
         "frequencies",
         "also",
         "notices",
+        "unit",
     }
     assert record["plausible"] is True
     assert record["records"] == 600

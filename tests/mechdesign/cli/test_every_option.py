@@ -108,6 +108,11 @@ TRIED = {
     "--fill": Tried(None),
     "--slice-seed": Tried("2"),
     "--merge-rare": Tried("90"),
+    # People with several records.
+    "--person": Tried("id", table="visits.csv"),
+    "--wave": Tried("time", table="visits.csv", beside=("--person", "id")),
+    "--sensitive-of": Tried("sequence", table="visits.csv", beside=("--person", "id")),
+    "--unit": Tried("record", table="visits.csv"),
     # What is kept.
     "--objective": Tried("frequencies"),
     "--task": Tried("other", beside=("--objective", "task"), alone=BOXES),
@@ -233,6 +238,13 @@ def tables(tmp_path_factory):
         marked.to_csv(folder / f"{name}.csv", index=False)
     few = frame.head(120).assign(a=np.arange(120), b=np.arange(120))
     few.to_csv(folder / "few.csv", index=False)
+    # Two records for each of 300 people, the later one first.
+    visits = frame.assign(
+        id=np.arange(count) // 2,
+        time=1 - np.arange(count) % 2,
+        secret=secret[np.arange(count) // 2 * 2],
+    )
+    visits.to_csv(folder / "visits.csv", index=False)
     (folder / "wide.csv").write_text("secret,x,y,z\ns,500,300,200\nt,200,400,400\n")
     (folder / "shares.csv").write_text("symbol,share\ns,0.4\nt,0.6\n")
     (folder / "secrets.csv").write_text("secret\ns\nt\nz\n")

@@ -1,0 +1,163 @@
+"""Shares of values among the records of people, from what was released of their sequences.
+
+The share of a value v among R records is the sum over people of f_v(y) / R, where f_v(y) is how
+many records of the released sequence y have it. The numbers of records are released as they are, so
+R is known. With the law of the sequences kept, the expectation of the sum is that of the table;
+else `shares_of_people` takes off what the channel and its table say that it moved. Errors:
+
+- *For the table.* Independent draws add the variance sum over people of Var f_v(Y | x) / R^2; fixed
+  counts add nothing.
+- *For the population* that the people are an independent sample of, the variance of the ratio
+  (sum of f_v) / (sum of n) more, with n records of a person: the sum over people of
+  (f_v(y) - p n)^2 / R^2. Records of one person are alike, so this is more than for as many people
+  with one record each.
+
+For example, two of three records of one person are nurses and none of the two of another one: the
+share is 2/5.
+"""
+
+# SciPy has no complete types.
+# pyright: basic
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import NormalDist
+
+import numpy as np
+
+from mechdesign.analysis.column_frequencies import Array, ColumnFrequencies
+from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
+from mechdesign.core.integers import Integers
+from mechdesign.core.wording import listed
+from mechdesign.tables.people import People
+
+
+def groups_of_people(
+    people: People, columns: Sequence[str] | None
+) -> list[tuple[str, ...]]:
+    """The columns of a record whose values are crossed; by default each by itself."""
+    if columns is None:
+        return [(name,) for name in people.columns]
+    unknown = [name for name in columns if name not in people.columns]
+    if unknown:
+        raise InputError(
+            f"the channel releases no column {listed(unknown)} (it releases "
+            f"{listed(people.columns)})"
+        )
+    return [tuple(columns)]
+
+
+def shares_of_people(
+    channel: Channel,
+    counts: Integers,
+    group: tuple[str, ...],
+    level: float,
+    *,
+    of_population: bool,
+    fixed: bool,
+) -> ColumnFrequencies:
+    """The shares of the crossed values of some columns among the records of people.
+
+    Parameters
+    ----------
+    channel : Channel
+        For people; with its table unless it keeps the law and the counts were fixed.
+    counts : (outputs,) array
+        How many people have each released sequence.
+    group : tuple of str
+        Columns of a record.
+    level : float
+    of_population : bool
+        Whether the intervals are for the population of the people.
+    fixed : bool
+        Whether the counts of the draws were fixed.
+    """
+    people = channel.useful.people
+    if people is None:
+        raise TypeError("the channel is not for people")
+    values: dict[tuple[str, ...], int] = {}
+    released = _numbers_of_values(people, channel.output_cells, group, values)
+    true = _numbers_of_values(people, channel.useful.symbols, group, values)
+    size = len(values)
+    of_output = _dense(released, size)
+    lengths = of_output.sum(axis=1)
+    records = round(float(counts @ lengths))
+    shares = counts @ of_output / max(records, 1)
+    if not channel.keeps_law:
+        shares = shares - _moved(channel, of_output, _dense(true, size))
+    variance = np.zeros(size)
+    if not fixed:
+        variance += _drawn(channel, of_output, int(counts.sum())) / max(records, 1) ** 2
+    if of_population:
+        residuals = of_output - np.outer(lengths, np.clip(shares, 0.0, 1.0))
+        variance += counts @ residuals**2 / max(records, 1) ** 2
+    errors = np.sqrt(variance)
+    width = NormalDist().inv_cdf((1.0 + level) / 2.0) * errors
+    return ColumnFrequencies(
+        columns=group,
+        symbols=tuple(values),
+        estimates=np.clip(shares, 0.0, 1.0),
+        standard_errors=errors,
+        lower=np.clip(shares - width, 0.0, 1.0),
+        upper=np.clip(shares + width, 0.0, 1.0),
+        unbiased=shares,
+        records=records,
+        level=level,
+        unresolved=np.zeros(size),
+        unidentified=0.0,
+    )
+
+
+def _numbers_of_values(
+    people: People,
+    symbols: Sequence[tuple[str, ...]],
+    group: tuple[str, ...],
+    values: dict[tuple[str, ...], int],
+) -> list[dict[int, int]]:
+    """For each sequence how many of its records have each value; new values are numbered on."""
+    places = [people.columns.index(name) for name in group]
+    numbers: list[dict[int, int]] = []
+    for symbol in symbols:
+        times: dict[int, int] = {}
+        for record in people.records(symbol):
+            value = tuple(record[place] for place in places)
+            number = values.setdefault(value, len(values))
+            times[number] = times.get(number, 0) + 1
+        numbers.append(times)
+    return numbers
+
+
+def _dense(numbers: Sequence[dict[int, int]], size: int) -> Array:
+    """(sequences, values) array of how many records have each value."""
+    table = np.zeros((len(numbers), size))
+    for row, times in zip(table, numbers, strict=True):
+        for value, number in times.items():
+            row[value] = number
+    return table
+
+
+def _moved(channel: Channel, of_output: Array, of_input: Array) -> Array:
+    """The expected share of every value among released records, less that of the table."""
+    joint = channel.joint
+    if joint is None:
+        raise InputError(
+            "the shares that this channel moved need its table, and it carries none (a public one)"
+        )
+    after = joint.p_x @ (channel.probabilities @ of_output)
+    before = joint.p_x @ of_input
+    return (after - before) / before.sum()
+
+
+def _drawn(channel: Channel, of_output: Array, people: int) -> Array:
+    """The sum over so many people of the variance of each number of records, given their own."""
+    joint = channel.joint
+    if joint is None:
+        raise InputError(
+            "the errors of the draws need the table that the channel was designed for, and this "
+            "channel carries none (a public one)"
+        )
+    probabilities = channel.probabilities
+    means = probabilities @ of_output
+    squares = probabilities @ of_output**2
+    return people * (joint.p_x @ np.maximum(squares - means**2, 0.0))

@@ -1,0 +1,258 @@
+"""A file of people with several records on its way through a release.
+
+To the recipe, the ledger and the checks a person is a record: `PeopleRun` gives them the folded
+table (`tables.people_source`). Only when everything is drawn, the released sequences are unfolded,
+and the file is written in its long form: as many records as came, in their order, each with the
+released cells, a new number for its person, and its place in the sequence. With the person p and
+the wave w:
+
+    p  w     job              p  w  job
+    a  2020  nurse            1  1  clerk
+    a  2021  clerk            1  2  clerk
+    b  2020  clerk            2  1  nurse
+
+The true columns of person and wave stay if --keep names them.
+"""
+
+# pyarrow tells too little of its types for the strict mode.
+# pyright: basic
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.integers import Integers
+from mechdesign.core.wording import quoted
+from mechdesign.formats.arrow_arrays import arrow_integers, arrow_texts
+from mechdesign.formats.cells import Encoded
+from mechdesign.formats.formulas import as_text
+from mechdesign.formats.opening import Batch
+from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
+from mechdesign.formats.parquet import ParquetSource
+from mechdesign.jobs.entries import Settings
+from mechdesign.jobs.file_run import FileRun
+from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.jobs.recipe import BadRecord, Drawer
+from mechdesign.jobs.results import Applied
+from mechdesign.jobs.shuffling import random_words
+from mechdesign.jobs.writing import FileFormat, write_columns
+from mechdesign.release.policies import NEAREST, REFUSE
+from mechdesign.tables.people import People
+from mechdesign.tables.people_source import FoldedTable, PeopleSource, refuse_kept
+from mechdesign.tables.rebuilding import own_type_of, own_values
+
+
+def check_people(people: People, options: ReleaseOptions) -> None:
+    """Refuse options of a release that people with several records do not have.
+
+    Raises
+    ------
+    InputError
+        Naming the option.
+    """
+    if options.keeps_all:
+        raise InputError(
+            "the records of people keep their order, and --keep all would keep what names them: "
+            "name the columns that stay (--keep COL,..)"
+        )
+    if options.row_numbers is not None:
+        raise InputError(
+            "row_numbers numbers records, and people are drawn: leave it out, or identify them by "
+            "the columns that name them (identity)"
+        )
+    if options.shuffle and people.wave is None:
+        raise InputError(
+            "--shuffle would lose the order of a person's records, which no column gives: design "
+            "with --wave COL, or leave it out"
+        )
+    identity = options.identifiers
+    if identity and set(identity) != {
+        options.renamed.get(name, name) for name in people.person
+    }:
+        raise InputError(
+            "people are identified by the columns that name them: --identity "
+            f"{quoted(','.join(people.person))}, or leave it out"
+        )
+    rules = options.rules
+    if rules.unknown not in (REFUSE, NEAREST) or rules.missing != REFUSE:
+        raise InputError(
+            "people whom the table of the channel does not have are refused, or released as the "
+            "nearest ones (--unknown nearest): another rule (--unknown, --missing) is not built "
+            "for people with several records"
+        )
+
+
+def for_people(options: ReleaseOptions) -> ReleaseOptions:
+    """The options of the folded table: kept columns and names are those of the records."""
+    return replace(options, keep=(), columns={}, identity=_identity(options))
+
+
+def _identity(options: ReleaseOptions) -> tuple[str, ...]:
+    """The identifiers by the names that the channel has for them."""
+    channel_name = {name: own for own, name in options.renamed.items()}
+    return tuple(channel_name.get(name, name) for name in options.identifiers)
+
+
+@dataclass
+class PeopleRun(FileRun):
+    """A file of people, whose table is a `PeopleSource`.
+
+    Attributes
+    ----------
+    kept : tuple of str
+        The columns of the records that stay, by their names in the file.
+    """
+
+    kept: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        source = self._source
+        refuse_kept(source.table.people, self.kept, source.inner.header)
+
+    @property
+    def _source(self) -> PeopleSource:
+        """The file as a table of people."""
+        table: Any = self.table
+        if not isinstance(table, PeopleSource):
+            raise TypeError("the table of a run for people is a PeopleSource")
+        return table
+
+    def settings(self) -> Settings:
+        """What decides, beside data, channels and draws, which bytes are written."""
+        return {**super().settings(), "keep": self.kept, "people": True}
+
+    def applied(
+        self,
+        records: int,
+        sha256: str,
+        ledger: str | None,
+        *,
+        already: bool = False,
+        whole_file: bool = False,
+    ) -> Applied:
+        """What was written through channels: records of people."""
+        people = self._source.table.people
+        applied = super().applied(
+            records, sha256, ledger, already=already, whole_file=whole_file
+        )
+        return replace(
+            applied,
+            records=len(self._source.table.records.person_of),
+            people=len(self._source.table.records),
+            columns=people.columns,
+            kept=self.kept,
+        )
+
+    def _write(
+        self,
+        drawer: Drawer,
+        target: Path,
+        format: FileFormat,
+        inspect: Callable[[Batch], None] | None,
+    ) -> int:
+        """Draw the sequence of every person, and write the records; the number of people."""
+        source = self._source
+        header = source.header
+        (batch,) = source.batches()
+        try:
+            drawn = drawer.draw(
+                lambda number: batch.column(header[number]), batch.num_rows
+            )
+        except BadRecord as error:
+            raise InputError(f"{source.where(error.position)}: {error.what}") from None
+        except InputError as error:
+            raise InputError(f"{source.name}: {error}") from None
+        drawer.checks.add(batch.num_rows, lambda step: batch.some(step).column)
+        if inspect is not None:
+            inspect(batch)
+        released: dict[str, Encoded] = {}
+        for column in drawer.plan.columns:
+            if column.release is not None:
+                of_people = drawn[column.release]
+                released[column.name] = Encoded(of_people.codes, of_people.labels)
+        order: Integers | None = None
+        if drawer.recipe.options.shuffle:
+            # The old numbers would tell the order of the file.
+            key = drawer.recipe.keys[0].derived("people", self.guarded.sha256)
+            order = np.argsort(random_words(key, 0, batch.num_rows), kind="stable")
+        outputs, written = _long_columns(
+            source, source.table, released, order, self.kept, format
+        )
+        write_columns(
+            drawer, source.inner, target, format, outputs, written, self._advance
+        )
+        return batch.num_rows
+
+
+def _long_columns(
+    source: PeopleSource,
+    table: FoldedTable,
+    released: dict[str, Encoded],
+    order: Integers | None,
+    kept: Sequence[str],
+    format: FileFormat,
+) -> tuple[list[Output], list[Any]]:
+    """The columns of the output, in the order of the file, and the written ones for all records."""
+    people = table.people
+    records = table.unfolded(released)
+    channel_name = {in_file: name for name, in_file in source.names.items()}
+    outputs: list[Output] = []
+    written: list[Any] = []
+
+    def write(title: str, position: int, column: Encoded) -> None:
+        kind = _own_kind(source, position, column, format)
+        outputs.append(WrittenColumn(title, position, kind))
+        written.append(_array(column, kind, format))
+
+    person_in_file = [source.names.get(name, name) for name in people.person]
+    # New numbers stand where the first column was that is not kept.
+    numbered = [name for name in person_in_file if name not in kept][:1]
+    for position, in_file in enumerate(source.inner.header):
+        name = channel_name.get(in_file, in_file)
+        if name in records:
+            write(in_file, position, records[name])
+        elif in_file in kept:
+            outputs.append(KeptColumn(position))
+        elif in_file in numbered:
+            title = ",".join(person_in_file)
+            outputs.append(WrittenColumn(title, position))
+            written.append(_array(table.records.people_anew(order), None, format))
+        elif name == people.wave:
+            outputs.append(WrittenColumn(in_file, position))
+            written.append(_array(table.records.places_anew(), None, format))
+    return outputs, written
+
+
+def _own_kind(
+    source: PeopleSource, position: int, column: Encoded, format: FileFormat
+) -> Any:
+    """The arrow type of the column that is replaced, where the released one can have it."""
+    if format.kind != "Parquet" or not isinstance(source.inner, ParquetSource):
+        return None
+    kind = own_type_of(source.inner.schema.field(position).type)
+    if own_values(column.texts, kind) is None:
+        return None
+    return kind
+
+
+def _array(column: Encoded, kind: Any, format: FileFormat) -> Any:
+    """A written column as codes into its values."""
+    import pyarrow as pa
+
+    if kind is not None:
+        values = own_values(column.texts, kind)
+    elif format.escape:
+        values = arrow_texts([as_text(text) for text in column.texts])
+    else:
+        values = arrow_texts(column.texts)
+    codes = column.codes.astype(np.int32)
+    indices = arrow_integers(codes)
+    if len(codes) and codes.min() < 0:
+        indices = pa.array(codes, mask=codes < 0)
+    return pa.DictionaryArray.from_arrays(indices, values)

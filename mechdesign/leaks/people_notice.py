@@ -1,0 +1,202 @@
+"""What is said of a table with people where records are released one by one.
+
+`people_in` looks for a column that names people (`person_columns`), in a file or frame;
+`people_notice` says what their records reach together through a channel (`person_reach`), and what
+to do. Commands that would write such a release refuse it with this sentence, unless the user says
+that the unit is the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mechdesign.channel.channel import Channel
+from mechdesign.core.integers import Integers
+from mechdesign.core.wording import at_least, at_most, quoted
+from mechdesign.formats.cells import Encoded, empty_as_missing
+from mechdesign.formats.text_options import TextOptions
+from mechdesign.leaks.coded_table import CodedColumn, CodedTable, coded_table
+from mechdesign.leaks.crossing import TextNumbers
+from mechdesign.leaks.person_columns import PersonColumn, find_person_columns
+from mechdesign.leaks.person_reach import SURE, PersonReach, reach_of_people
+from mechdesign.release.policies import normalised, normalised_cells
+from mechdesign.tables.columns import positions_of
+
+RECORD = "record"
+"""The unit of a promise that is knowingly about each record alone."""
+
+REMEDY = (
+    "promise it for all records of a person together (design with --person, here {name}), or say "
+    "that the promise is about each record alone (--unit record)"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class PeopleFound:
+    """A table with a column that names people."""
+
+    column: PersonColumn
+    table: CodedTable
+
+    def sentence(self, alike: Sequence[str]) -> str:
+        """What the column is, and which columns are alike in its records."""
+        names = ",".join(alike)
+        return (
+            f"the column {quoted(self.column.name)} names {self.column.people:,} people with up to "
+            f"{self.column.most:,} records each, whose {quoted(names)} is alike: the promise is "
+            "about one record"
+        )
+
+
+def people_in(
+    source: Any,
+    sensitive: Sequence[str],
+    text: TextOptions | None = None,
+    *,
+    among: Sequence[str] | None = None,
+    but: Sequence[str] = (),
+) -> PeopleFound | None:
+    """The people of a table of records; None where no column names any.
+
+    Parameters
+    ----------
+    source : path, or a pandas, polars or pyarrow table
+    sensitive : sequence of str
+        The sensitive columns.
+    text : TextOptions, optional
+        How a CSV is written.
+    among : sequence of str, optional
+        The columns to look at; by default all others.
+    but : sequence of str
+        Columns that are not looked at: a released one has a promise of its own.
+    """
+    table = coded_table(source, text)
+    if among is None:
+        among = [name for name in table.columns if name not in but]
+    return people_of(table, sensitive, among)
+
+
+def people_of(
+    table: CodedTable, sensitive: Sequence[str], among: Sequence[str] | None = None
+) -> PeopleFound | None:
+    """As `people_in`, of a table that was read."""
+    if not table.records or any(name not in table.columns for name in sensitive):
+        return None
+    secret = _crossed([table.columns[name] for name in sensitive], table.records)
+    candidates: dict[str, Integers] = {}
+    for name, column in table.columns.items():
+        if name not in sensitive and (among is None or name in among):
+            candidates[name] = column.codes.astype(np.int64)
+    found = find_person_columns(candidates, secret)
+    return PeopleFound(found[0], table) if found else None
+
+
+def _crossed(columns: Sequence[CodedColumn], records: int) -> Integers:
+    """A number for each distinct combination of cells."""
+    codes = np.zeros(records, dtype=np.int64)
+    for column in columns:
+        # Renumbered at every step, so that the product of the sizes stays small.
+        codes = codes * len(column.values) + column.codes
+        codes = np.unique(codes, return_inverse=True)[1].reshape(-1)
+    return codes
+
+
+def people_named(
+    columns: Mapping[str, Encoded], named: Sequence[str], sensitive: Sequence[str]
+) -> tuple[PeopleFound, tuple[str, ...]] | None:
+    """The people that one of the named columns of a release names; None where there are none.
+
+    Parameters
+    ----------
+    columns : mapping of name to (n,) column
+        The named, useful and sensitive columns, as far as the table has them.
+    named : sequence of str
+        What identifies a record, or stays.
+    sensitive : sequence of str
+        The sensitive columns. Where the table lacks them, what is released must be alike within the
+        records of a person.
+
+    Returns
+    -------
+    PeopleFound, and the columns that are alike
+    """
+    table = _table_of(columns)
+    is_there = bool(sensitive) and all(name in columns for name in sensitive)
+    if is_there:
+        found = people_of(table, sensitive, named)
+        return None if found is None else (found, tuple(sensitive))
+    alike = tuple(name for name in columns if name not in named)
+    if not table.records or not alike:
+        return None
+    candidates = {
+        name: table.columns[name].codes.astype(np.int64)
+        for name in named
+        if name in table.columns
+    }
+    symbols = _crossed([table.columns[name] for name in alike], table.records)
+    people = find_person_columns(candidates, symbols, may_change=True)
+    return (PeopleFound(people[0], table), alike) if people else None
+
+
+def _table_of(columns: Mapping[str, Encoded]) -> CodedTable:
+    """Encoded columns as a coded table, whose missing cells are the empty text."""
+    coded: dict[str, CodedColumn] = {}
+    records = 0
+    for name, column in columns.items():
+        texts = TextNumbers()
+        codes = texts.of(column).astype(np.int32)
+        records = len(codes)
+        coded[name] = CodedColumn(name, codes, tuple(texts.number_of))
+    return CodedTable(records, coded, ())
+
+
+def reach_in(found: PeopleFound, channel: Channel) -> PersonReach | None:
+    """What the people of a table reach through a channel; None where that is not known."""
+    if any(name not in found.table.columns for name in channel.useful.columns):
+        return None
+    form = channel.record.rules.cell_form
+    cells = normalised_cells(
+        [_encoded(found.table.columns[name]) for name in channel.useful.columns], form
+    )
+    symbols = positions_of(cells, normalised(channel.useful, form))
+    # Records that the channel does not know have no place in its table.
+    known = symbols >= 0
+    if not known.any():
+        return None
+    person = found.table.columns[found.column.name].codes[known]
+    person = np.unique(person, return_inverse=True)[1].reshape(-1)
+    return reach_of_people(channel, symbols[known], person)
+
+
+def _encoded(column: CodedColumn) -> Encoded:
+    """A column as the channel reads it; the empty text is a missing cell."""
+    return empty_as_missing(
+        Encoded(column.codes.astype(np.int64), tuple(column.values))
+    )
+
+
+def people_notice(
+    found: PeopleFound,
+    sensitive: Sequence[str],
+    reach: PersonReach | None,
+    alike: Sequence[str] | None = None,
+) -> str:
+    """What the records of a person reach together, and what to do.
+
+    `alike` are the columns that are alike in the records of a person; by default the secret ones.
+    """
+    text = found.sentence(sensitive if alike is None else alike)
+    if reach is not None:
+        names = quoted(",".join(sensitive))
+        text += (
+            f". One released record makes a value of {names} {at_least(reach.single[0])} to "
+            f"{at_most(reach.single[1])} times as likely; all records of a person together, each "
+            f"drawn by itself, reach {at_least(reach.lowest)} to {at_most(reach.highest)} times: "
+            f"{reach.above:,} of {reach.people:,} people more than one record can, and for "
+            f"{reach.sure:,} a value is more than {SURE:.0%} likely"
+        )
+    return f"{text}: {REMEDY.format(name=found.column.name)}"

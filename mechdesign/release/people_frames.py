@@ -1,0 +1,121 @@
+"""A frame with the records of people, released through a channel for them.
+
+The frame is folded (`tables.people_source`), every person draws a sequence, and the sequences are
+unfolded into a new frame of the same library: as many records as before in the same order, with the
+released cells, a new number for each person and the place of each record in its sequence. Nothing
+else is kept.
+"""
+
+# narwhals has no complete types.
+# pyright: basic
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.integers import Integers
+from mechdesign.formats.cells import Encoded
+from mechdesign.release.drawing import Release
+from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
+from mechdesign.release.policies import NEAREST, REFUSE, Policy
+from mechdesign.release.protocol import Releasable
+from mechdesign.release.row_frames import frame_of
+from mechdesign.release.whole_tables import fix_where_whole
+from mechdesign.tables.people import People
+from mechdesign.tables.people_source import FoldedTable, fold_frame
+from mechdesign.tables.rebuilding import rebuild
+
+
+def apply_to_people(
+    channel: Releasable,
+    people: People,
+    frame: Any,
+    *,
+    key: Key,
+    identity: Sequence[str] | None,
+    policy: Policy,
+    draws: str | None,
+) -> Any:
+    """The released frame; parameters and errors are those of `Channel.apply`."""
+    if policy.unknown not in (REFUSE, NEAREST) or policy.missing != REFUSE:
+        raise InputError(
+            "people whom the table of the channel does not have are refused, or released as the "
+            "nearest ones (unknown='nearest'): another policy is not built for people with several "
+            "records"
+        )
+    table = fold_frame(people, frame, policy.cell_form)
+    cells = [table.columns[name] for name in channel.useful.columns]
+    records: Records = RowNumbers(0, len(table.records))
+    if identity is not None:
+        texts = list(identity)
+        if len(texts) != len(table.records.person_of):
+            raise InputError(
+                f"the identity has {len(texts)} entries and the frame "
+                f"{len(table.records.person_of)} records"
+            )
+        first: list[int] = table.records.first.tolist()
+        records = Identifiers([[texts[place] for place in first]])
+    release = Release(channel, key, policy=policy)
+    if draws != "independent":
+        fix_where_whole(release, cells, records, is_asked=draws is not None)
+    drawn = release.draw(cells, records)
+    released: dict[str, Encoded] = {}
+    for name, codes, texts in zip(release.names, drawn, release.texts, strict=True):
+        released[name] = Encoded(codes, texts)
+    return released_frame(table, frame, released)
+
+
+def released_frame(
+    table: FoldedTable,
+    frame: Any,
+    released: Mapping[str, Encoded],
+    *,
+    kept: Sequence[Any] = (),
+    order: Integers | None = None,
+    names: Mapping[str, str] | None = None,
+) -> Any:
+    """A frame of the kind of `frame` with the released records of people.
+
+    Parameters
+    ----------
+    table : FoldedTable
+        The people of the frame.
+    released : mapping of folded column to (people,) column
+    kept : sequence of column names
+        Columns that stay as they are.
+    order : (people,) array, optional
+        The person of each new number; by default people are numbered as they appear.
+    names : mapping of str to str
+        The frame's name of a column that the channel calls otherwise.
+    """
+    import narwhals as nw
+
+    people = table.people
+    records = table.unfolded(released)
+    in_frame = names or {}
+    channel_name = {name: own for own, name in in_frame.items()}
+    person = [in_frame.get(name, name) for name in people.person]
+    # New numbers stand where the first column was that is not kept.
+    numbered = [name for name in person if name not in kept][:1]
+    native = nw.from_native(frame, eager_only=True)
+    columns: dict[str, Any] = {}
+
+    def add(name: str, source: str, column: Encoded) -> None:
+        like = native[source].to_native()
+        codes = np.asarray(column.codes)
+        columns[name] = rebuild(like, codes, column.texts, name, own=True)
+
+    for title in native.columns:
+        name = channel_name.get(title, title)
+        if name in records:
+            add(title, title, records[name])
+        elif title in kept:
+            columns[title] = native[title].to_native()
+        elif title in numbered:
+            add(",".join(person), title, table.records.people_anew(order))
+        elif name == people.wave:
+            add(title, title, table.records.places_anew())
+    return frame_of(native, columns)
