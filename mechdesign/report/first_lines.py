@@ -28,8 +28,8 @@ MOST_LINES = 25
 FULL = "All sections:  --full"
 
 NO_POPULATION = (
-    "Population: promised for the records of this table alone; --confidence 0.95 protects others, "
-    "too."
+    "Population: promised for the records of this table alone; "
+    "--confidence 0.95 protects others."
 )
 
 PARTS = "A part of a row without its given columns: it can reveal what these reveal, on top."
