@@ -156,12 +156,13 @@ def _population_text(design: Design) -> str:
 def _takes_confidence(design: Design) -> bool:
     """Whether a design with the same request can promise something for the population.
 
-    It can for budgets on single lifts: not after earlier releases or with average budgets, which
-    `design` refuses beside a confidence level.
+    It can for budgets on single lifts, those of single symbols included: not with earlier releases
+    or average budgets, which `design` refuses beside a confidence level.
     """
+    notion = design.notion
     record = design.channel.record
     is_single = not (record.after or record.averages)
-    return isinstance(design.notion.limits, LiftLimits) and is_single
+    return isinstance(notion.limits, LiftLimits) and is_single
 
 
 def uncovered_lines(design: Design, report: Report) -> list[str]:
