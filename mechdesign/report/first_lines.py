@@ -28,8 +28,8 @@ MOST_LINES = 25
 FULL = "All sections:  --full"
 
 NO_POPULATION = (
-    "Population: promised for the records of this table alone; --confidence 0.95 protects others, "
-    "too."
+    "Population: promised for the records of this table alone; "
+    "--confidence 0.95 protects others."
 )
 
 NO_POPULATION_OF_PEOPLE = (
