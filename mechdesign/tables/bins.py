@@ -211,10 +211,11 @@ class Bins(Record):
         return {}
 
     @cached_property
-    def _rounded_cuts(self) -> NDArray[Any]:
+    def _rounded_cuts(self) -> tuple[float, ...]:
         """The edges as doubles, or as microseconds."""
+        # No array: pydantic compares what a record holds with ==, cached properties too.
         cut_at = _nearest_double if self.kind == "number" else _microseconds
-        return np.array([cut_at(cut) for cut in self.cuts])
+        return tuple(cut_at(cut) for cut in self.cuts)
 
     def _searched(
         self, rounded: NDArray[Any]
@@ -223,7 +224,7 @@ class Bins(Record):
 
         Rounding is monotone: numbers with different nearest doubles are in the order of these.
         """
-        cuts = self._rounded_cuts
+        cuts = np.array(self._rounded_cuts)
         bins = np.searchsorted(cuts, rounded, side="right") - 1
         on_edge = cuts[np.clip(bins, 0, None)] == rounded
         # Arrow reads the texts nan and inf as doubles, but they are no numbers here. 1e350 is one,

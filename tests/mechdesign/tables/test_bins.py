@@ -534,3 +534,14 @@ def test_few_texts_are_remembered():
         for digits in range(100):
             assert bins.bins_of([f"1.{'0' * digits}"]).tolist() == [0]
             assert len(bins._known) <= 10
+
+
+def test_bins_are_equal_whatever_they_have_sorted():
+    """What they remember is no part of them."""
+    bins = Bins(edges=("0", "1", "2"))
+    other = Bins(edges=("0", "1", "2"))
+    assert bins.bins_of(["1", "0.5"]).tolist() == [1, 0]
+    assert bins == other
+    assert other.bins_of(["0.5", "x"]).tolist() == [0, -1]
+    assert bins == other
+    assert bins != Bins(edges=("0", "1", "3"))
