@@ -82,6 +82,18 @@ class Bins(Record):
     values: tuple[tuple[str, ...], ...] | None = None
     counts: tuple[tuple[Annotated[int, Field(ge=1)], ...], ...] | None = None
 
+    def __eq__(self, other: object) -> bool:
+        # By the fields alone: what is computed and kept has arrays, which have no one truth value.
+        return isinstance(other, Bins) and self._fields == other._fields
+
+    def __hash__(self) -> int:
+        return hash(self._fields)
+
+    @property
+    def _fields(self) -> tuple[object, ...]:
+        """All fields."""
+        return self.kind, self.edges, self.values, self.counts
+
     @model_validator(mode="after")
     def _consistent(self) -> Bins:
         """Refuse edges, values or counts that do not fit together."""
@@ -211,11 +223,10 @@ class Bins(Record):
         return {}
 
     @cached_property
-    def _rounded_cuts(self) -> tuple[float, ...]:
+    def _rounded_cuts(self) -> NDArray[Any]:
         """The edges as doubles, or as microseconds."""
-        # No array: pydantic compares what a record holds with ==, cached properties too.
         cut_at = _nearest_double if self.kind == "number" else _microseconds
-        return tuple(cut_at(cut) for cut in self.cuts)
+        return np.array([cut_at(cut) for cut in self.cuts])
 
     def _searched(
         self, rounded: NDArray[Any]
@@ -224,7 +235,7 @@ class Bins(Record):
 
         Rounding is monotone: numbers with different nearest doubles are in the order of these.
         """
-        cuts = np.array(self._rounded_cuts)
+        cuts = self._rounded_cuts
         bins = np.searchsorted(cuts, rounded, side="right") - 1
         on_edge = cuts[np.clip(bins, 0, None)] == rounded
         # Arrow reads the texts nan and inf as doubles, but they are no numbers here. 1e350 is one,
