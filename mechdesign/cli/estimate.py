@@ -121,11 +121,11 @@ def estimate(
         ):
             raise InputError(NOT_OF_LABELS)
         policy = others.arguments()["policy"]
-        without = other_records(released, loaded, policy, others.manifest)
-        if without.are_there:
+        statistics = other_records(released, loaded, policy, others.manifest)
+        if statistics.are_there:
             raise InputError(NOT_CORRECTED.format("columns"))
         file = _ReleasedFile(released, columns, published, others, reading, text)
-        _estimate_statistics(reporter, file, loaded, without.policy, asked, common)
+        _estimate_statistics(reporter, file, loaded, statistics.policy, asked, common)
         return
     if isinstance(loaded, md.BoxChannel) and asked.of is not None:
         policy = others.arguments()["policy"]

@@ -105,11 +105,7 @@ def _requested(request: DesignRequest) -> Design:
         )
         # Whoever asks for boxes gets a `BoxDesign`, which `design` has no overload for.
         return cast("Design", boxes)
-    if (
-        request.publishes_rows
-        and not request.has_free_outputs
-        and request.average is None
-    ):
+    if request.publishes_rows and not request.has_free_outputs:
         return _rows_of_table(request, whole, joint, notion)
     if request.given:
         return by_strata(request, joint, notion, design_requested, started)
@@ -160,6 +156,9 @@ def _rows_of_table(
         never=request.never,
         smallest_group=request.smallest_group,
         known=tuple(request.known),
+        average=request.average,
+        # `design` puts this notion where the user gave none.
+        is_average_alone=request.average is not None and request.notion == NO_PROMISE,
         whole=whole,
         after=request.after,
         time_limit=request.time_limit,

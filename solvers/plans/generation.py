@@ -252,6 +252,7 @@ def near_pairs(
         np.zeros(len(group.outputs)),
         np.zeros((len(group.ranges.values), len(group.outputs))),
         np.zeros((len(group.ranges.compared), len(group.outputs))),
+        np.zeros((len(group.ranges.penalty.forms), len(group.outputs))),
     )
     for part in pricer.chunks():
         block = pricer.reduced(nothing, part)

@@ -66,7 +66,7 @@ class Plan:
     flows : (m,) array
         Their masses, with sum 1 up to the tolerance of the programs (1e-9, relative to each row).
     cost : float
-        sum d F.
+        sum d F, and the penalty.
     lower_bound : float
         Proven: no plan within the limits costs less. It follows from multipliers and a pass over
         all pairs, or from `ceiling`, not from a solver's word.
@@ -225,7 +225,7 @@ def _stratum(
                     f"no plan: more must stay at a symbol than its target{where}"
                 )
     try:
-        ranges = Ranges.of(problem.limits, members, masses, margin)
+        ranges = Ranges.of(problem.limits, members, masses, margin, problem.penalty)
         stratum = Stratum(problem, members, ranges, rng, clock, gap, report)
         stratum.run()
     except NoPlan as error:

@@ -8,7 +8,9 @@ where e_y is lower . lam_y for multipliers that are positive and upper . lam_y f
 F keeps the ranges, so lam_y . sum_x t(x) F(x, y) >= q_y e_y. Any v_y with the roles of x and y
 exchanged gives a second bound. Multipliers of compared values have no term of their own, but in
 each group the positive ones must sum to at least ratio times the negative ones, or the auxiliary
-r_y would gain without end. What must stay at x pays its own reduced cost. Without targets
+r_y would gain without end. The forms of a penalty have multipliers that are not negative and sum
+to its price at most, which add sum_j lam_jy f_j(x) to d: the largest form costs no less than such a
+mean of them. What must stay at x pays its own reduced cost. Without targets
 
     sum d F >= sum_x m_x min_y (d(x, y) + e_y - lam_y . t(x))
 
@@ -130,6 +132,8 @@ class Pricer:
         if len(ranges.compared):
             scaled = ranges.scales[:, None] * ranges.compared
             out -= scaled.T @ prices.compared[:, part]
+        if len(ranges.penalty.forms):
+            out += ranges.penalty.forms.T @ prices.forms[:, part]
         self._forbid(out, part)
         return out
 
@@ -247,6 +251,9 @@ class Pricer:
         if len(ranges.compared):
             largest = ranges.scales * ranges.compared.max(axis=1)
             size += float((largest @ np.abs(prices.compared)).max(initial=0.0))
+        if len(ranges.penalty.forms):
+            largest = np.abs(ranges.penalty.forms).max(axis=1)
+            size += float((largest @ np.abs(prices.forms)).max(initial=0.0))
         return size
 
 
@@ -330,8 +337,8 @@ def range_terms(prices: Prices, ranges: Ranges) -> Array:
 
 
 def _proper(prices: Prices, ranges: Ranges) -> Prices:
-    """The multipliers without those that prove nothing: of ends that are infinite, and of compared
-    values whose auxiliary would gain.
+    """The multipliers without those that prove nothing: of ends that are infinite, of compared
+    values whose auxiliary would gain, and of forms beyond the price of their penalty.
     """
     limited = np.where(
         np.isinf(ranges.true_upper)[:, None],
@@ -350,4 +357,12 @@ def _proper(prices: Prices, ranges: Ranges) -> Prices:
             factor = np.where(gained > paid, paid / gained, 1.0)
         # A little less, so that rounding does not turn the inequality.
         compared[of_group] = positive + negative * factor * (1.0 - 2.0**-50)
-    return Prices(prices.inputs, prices.outputs, limited, compared)
+    forms = np.maximum(prices.forms, 0.0)
+    penalty = ranges.penalty
+    for number in np.unique(penalty.groups):
+        of_group = penalty.groups == number
+        total = forms[of_group].sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factor = np.where(total > penalty.price, penalty.price / total, 1.0)
+        forms[of_group] *= factor * (1.0 - 2.0**-50)
+    return Prices(prices.inputs, prices.outputs, limited, compared, forms)

@@ -16,14 +16,14 @@ module.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from solvers.errors import NoPlan
 from solvers.plans.costs import Indices
-from solvers.plans.problem import PlanLimits
+from solvers.plans.problem import PlanLimits, PlanPenalty
 from solvers.points import Array
 
 AFFINE = 1e-12
@@ -66,6 +66,8 @@ class Ranges:
     units, compared_units : (r,), (m,) arrays
         What a row of `PlanLimits.values` was divided by, where a multiplier applies to it: those of
         compared values apply to scales times values.
+    penalty : PlanPenalty
+        On the symbols of the stratum; without forms for none.
     """
 
     values: Array
@@ -82,10 +84,16 @@ class Ranges:
     compared_sources: Indices
     units: Array
     compared_units: Array
+    penalty: PlanPenalty
 
     @classmethod
     def of(
-        cls, limits: PlanLimits, members: Indices, shares: Array, margin: float
+        cls,
+        limits: PlanLimits,
+        members: Indices,
+        shares: Array,
+        margin: float,
+        penalty: PlanPenalty | None = None,
     ) -> Ranges:
         """Limits on the symbols `members`, whose masses are in proportion to `shares`.
 
@@ -104,7 +112,10 @@ class Ranges:
                 of_group = np.flatnonzero(limits.groups == label)
                 present = of_group[values[of_group].any(axis=1)]
                 rows.compare(present, values[present], limits.ratio)
-        return rows.finished(len(members), limits.ratio)
+        if penalty is None:
+            penalty = PlanPenalty.none(limits.values.shape[1])
+        of_members = replace(penalty, forms=penalty.forms[:, members])
+        return rows.finished(len(members), limits.ratio, of_members)
 
     @cached_property
     def groups(self) -> int:
@@ -133,6 +144,7 @@ class Ranges:
             self.compared_sources,
             self.units,
             self.compared_units,
+            replace(self.penalty, forms=self.penalty.forms[:, places]),
         )
 
     def kinds(self) -> Indices:
@@ -286,7 +298,7 @@ class _Rows:
         self._sources.append(source)
         self._units.append(unit)
 
-    def finished(self, n: int, ratio: float) -> Ranges:
+    def finished(self, n: int, ratio: float, penalty: PlanPenalty) -> Ranges:
         """All rows, with the ends for programs and for proofs."""
         lower = np.array([max(least, 0.0) for least, _ in self._true])
         upper = np.array([most for _, most in self._true])
@@ -310,6 +322,7 @@ class _Rows:
             np.array(self._compared_sources, np.int64),
             np.array(self._units),
             np.array(self._compared_units),
+            penalty,
         )
 
 

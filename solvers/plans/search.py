@@ -134,12 +134,19 @@ class Stratum:
             np.zeros(n),
             np.zeros((len(self.ranges.values), n)),
             np.zeros((len(self.ranges.compared), n)),
+            np.zeros((len(self.ranges.penalty.forms), n)),
         )
 
     @property
     def cost(self) -> float:
         """Cost of the plan so far."""
-        return float(self.problem.costs.pairs(self.rows, self.columns) @ self.flows)
+        return self._cost_of(self.rows, self.columns, self.flows)
+
+    def _cost_of(self, rows: Indices, columns: Indices, flows: Array) -> float:
+        """Cost of flows that are all that goes to their outputs, with the penalty."""
+        cost = float(self.problem.costs.pairs(rows, columns) @ flows)
+        penalty = self.ranges.penalty
+        return cost + penalty.price * penalty.of(self._place[rows], columns, flows)
 
     def group(self, inputs: Indices, masses: Array, outputs: Indices) -> Group:
         """The group of these symbols."""
@@ -395,7 +402,7 @@ class Stratum:
         inputs, places = np.unique(rows, return_inverse=True)
         masses = np.bincount(places, flows).astype(np.float64)
         group = self.group(inputs, masses, outputs)
-        old = float(self.problem.costs.pairs(rows, columns) @ flows)
+        old = self._cost_of(rows, columns, flows)
         try:
             found = self._solve_group(group, rows, columns)
         except (NoPlan, OutOfTime, BackendFailure):
@@ -467,6 +474,7 @@ class Stratum:
         self._prices.outputs[group.outputs] = prices.outputs - shift
         self._prices.ranges[:, group.outputs] = prices.ranges
         self._prices.compared[:, group.outputs] = prices.compared
+        self._prices.forms[:, group.outputs] = prices.forms
         if not known.any():
             self._prices.inputs[group.inputs] = inputs
         return inputs
@@ -478,6 +486,7 @@ class Stratum:
             self._prices.outputs[group.outputs],
             self._prices.ranges[:, group.outputs],
             self._prices.compared[:, group.outputs],
+            self._prices.forms[:, group.outputs],
         )
 
 

@@ -13,6 +13,8 @@ this.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from solvers.plans.pricing import Pricer, Pricing
@@ -29,11 +31,12 @@ MOST_VALUES = 4000
 def sharpened(pricer: Pricer, group: Group, prices: Prices) -> tuple[Prices, Pricing]:
     """Prices that mostly prove more, and the pass with the bound that they prove."""
     one_range = len(group.ranges.values) == 1 and not group.is_free
-    if one_range and not len(group.ranges.compared):
+    others = len(group.ranges.compared) + len(group.ranges.penalty.forms)
+    if one_range and not others:
         prices = _best_of_outputs(pricer, group, prices)
     priced = pricer.price(prices, most=1, tolerance=np.inf)
     inputs = prices.inputs + priced.best_inputs
-    better = Prices(inputs, prices.outputs, prices.ranges, prices.compared)
+    better = replace(prices, inputs=inputs)
     return better, priced
 
 
