@@ -140,12 +140,14 @@ def audit(
         )
     else:
         loaded = md.load(channel)
-        if what.certificate and (isinstance(loaded, md.BoxChannel) or not loaded.joint):
-            raise InputError(NO_CERTIFICATE)
         if isinstance(loaded, md.BoxChannel):
+            if what.certificate:
+                raise InputError(NO_CERTIFICATE)
             _refuse_breach(levels, "a channel for boxes of rows")
             _refuse_measures(measures, "a channel for boxes of rows")
             return _audit_boxes(reporter, loaded, channel, table, budget, after, common)
+        if what.certificate and loaded.joint is None:
+            raise InputError(NO_CERTIFICATE)
         if after.after:
             _refuse_breach(levels, "several releases together (--after)")
             _refuse_measures(measures, "several releases together (--after)")

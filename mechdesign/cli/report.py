@@ -276,12 +276,13 @@ def report(
 
     started = time.perf_counter()
     loaded = load(channel)
-    if isinstance(loaded, md.BoxChannel) or loaded.joint is None:
-        proof.refuse()
     if isinstance(loaded, md.BoxChannel):
+        proof.refuse()
         if board.board is not None:
             raise InputError(NO_BOARD)
         return _report_boxes(loaded, channel, reports, reporter, common, force=force)
+    if loaded.joint is None:
+        proof.refuse()
     notion = promise_of(loaded, channel)
     if loaded.joint is None and reports.report is not None:
         raise InputError(

@@ -171,5 +171,7 @@ def _mixed(
         flows=flows[used],
         cost=share * above.cost + (1.0 - share) * within.cost,
         lower_bound=max(bound, 0.0),
+        # That of one price alone would prove less.
+        proof=None,
         ended_early=above.plan.ended_early or within.plan.ended_early,
     )

@@ -242,8 +242,8 @@ def plan_design(request: PlanRequest) -> Design:
             channel, request.whole or joint, request.notion, after=request.after
         )
         leaked = average_verdicts(channel, joint, averages)
-        kept = verdict.satisfied and all(one.kept for one in leaked)
-        if kept and keeps_stays(channel, stays):
+        is_within = verdict.satisfied and all(one.kept for one in leaked)
+        if is_within and keeps_stays(channel, stays):
             if request.is_average_alone:
                 # Nothing was promised of single rows, so what they do is stated.
                 verdict = with_own_lifts(Rounded(channel, verdict), joint).audit
