@@ -40,10 +40,7 @@ from mechdesign.auditing.unchanged import share_of_cells, unchanged_cells
 from mechdesign.auditing.verdict import Audit, audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import own_rows
-<<<<<<< HEAD
 from mechdesign.channel.proof import CostProof
-from mechdesign.channel.record import RELATIVE, TOTAL, ChannelRecord, Objective
-=======
 from mechdesign.channel.record import (
     RELATIVE,
     TOTAL,
@@ -51,7 +48,6 @@ from mechdesign.channel.record import (
     ChannelRecord,
     Objective,
 )
->>>>>>> rplans
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.progress import Steps
@@ -221,13 +217,10 @@ def plan_design(request: PlanRequest) -> Design:
     problem = _problem(request, costs, groups, strata, by_stratum, stays)
     record = ChannelRecord(promise_kind=request.promise)
     bound = 0.0
-<<<<<<< HEAD
     proof: CostProof | None = None
-=======
     averages: tuple[AverageBudget, ...] = ()
     if request.average is not None:
         averages = averages_of(request.average, joint)
->>>>>>> rplans
     for margin in MARGINS:
         try:
             plan = _solved(request, problem, averages, margin, started)
@@ -238,7 +231,10 @@ def plan_design(request: PlanRequest) -> Design:
         # Bounds are for the limits as they are asked, whatever the margin.
         if plan.lower_bound > bound:
             bound = plan.lower_bound
-            proof = of_plan(plan.proof, request.notion.limits)
+            proof = None
+            if not averages:
+                # Multipliers of averages have no form in files.
+                proof = of_plan(plan.proof, request.notion.limits)
         channel = replace(_channel(request, plan, groups), record=record)
         verdict = audit(
             channel, request.whole or joint, request.notion, after=request.after

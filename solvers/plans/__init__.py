@@ -24,13 +24,8 @@
 from solvers.errors import InvalidPlanProblem, NoPlan, PlanError
 from solvers.plans.costs import CellCosts, Costs, MatrixCosts
 from solvers.plans.integers import integer_plan
-<<<<<<< HEAD
 from solvers.plans.plan import Plan, PlanProof, solve_plan
-from solvers.plans.problem import PlanLimits, PlanProblem
-=======
-from solvers.plans.plan import Plan, solve_plan
 from solvers.plans.problem import PlanLimits, PlanPenalty, PlanProblem
->>>>>>> rplans
 
 __all__ = [
     "CellCosts",

@@ -61,16 +61,13 @@ class Ranges:
         Mean of each in units of its group's first: a ratio applies to scales times values.
     ratio, true_ratio : float
         For programs, and for proofs.
-<<<<<<< HEAD
     sources, compared_sources : (r,), (m,) int arrays
         The row of `PlanLimits.values` that each comes from.
     units, compared_units : (r,), (m,) arrays
         What a row of `PlanLimits.values` was divided by, where a multiplier applies to it: those of
         compared values apply to scales times values.
-=======
     penalty : PlanPenalty
         On the symbols of the stratum; without forms for none.
->>>>>>> rplans
     """
 
     values: Array
@@ -83,14 +80,11 @@ class Ranges:
     scales: Array
     ratio: float
     true_ratio: float
-<<<<<<< HEAD
     sources: Indices
     compared_sources: Indices
     units: Array
     compared_units: Array
-=======
     penalty: PlanPenalty
->>>>>>> rplans
 
     @classmethod
     def of(
@@ -115,19 +109,13 @@ class Ranges:
             rows.add(int(k), values[k], float(limits.lower[k]), float(limits.upper[k]))
         if math.isfinite(limits.ratio):
             for label in np.unique(limits.groups):
-<<<<<<< HEAD
                 of_group = np.flatnonzero(limits.groups == label)
                 present = of_group[values[of_group].any(axis=1)]
                 rows.compare(present, values[present], limits.ratio)
-        return rows.finished(len(members), limits.ratio)
-=======
-                of_group = values[limits.groups == label]
-                rows.compare(of_group[of_group.any(axis=1)], limits.ratio)
         if penalty is None:
             penalty = PlanPenalty.none(limits.values.shape[1])
         of_members = replace(penalty, forms=penalty.forms[:, members])
         return rows.finished(len(members), limits.ratio, of_members)
->>>>>>> rplans
 
     @cached_property
     def groups(self) -> int:
@@ -152,14 +140,11 @@ class Ranges:
             self.scales,
             self.ratio,
             self.true_ratio,
-<<<<<<< HEAD
             self.sources,
             self.compared_sources,
             self.units,
             self.compared_units,
-=======
             replace(self.penalty, forms=self.penalty.forms[:, places]),
->>>>>>> rplans
         )
 
     def kinds(self) -> Indices:
@@ -333,14 +318,11 @@ class _Rows:
             np.array(self._scales),
             drawn_ratio,
             ratio * (1.0 + WIDENING),
-<<<<<<< HEAD
             np.array(self._sources, np.int64),
             np.array(self._compared_sources, np.int64),
             np.array(self._units),
             np.array(self._compared_units),
-=======
             penalty,
->>>>>>> rplans
         )
 
 

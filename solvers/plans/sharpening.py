@@ -36,13 +36,8 @@ def sharpened(pricer: Pricer, group: Group, prices: Prices) -> tuple[Prices, Pri
         prices = _best_of_outputs(pricer, group, prices)
     priced = pricer.price(prices, most=1, tolerance=np.inf)
     inputs = prices.inputs + priced.best_inputs
-<<<<<<< HEAD
-    better = Prices(inputs, prices.outputs, prices.ranges, prices.compared)
-    return better, priced
-=======
     better = replace(prices, inputs=inputs)
-    return better, priced.bound
->>>>>>> rplans
+    return better, priced
 
 
 def _best_of_outputs(pricer: Pricer, group: Group, prices: Prices) -> Prices:
