@@ -108,12 +108,6 @@ REFUSALS = (
     ),
     Refusal(
         AVERAGE,
-        "a purpose",
-        "--objective frequencies, prefix, ranges, FILE of queries, task",
-        "their searches have posteriors of single outputs alone",
-    ),
-    Refusal(
-        AVERAGE,
         "constraints or a convex cost",
         "",
         "their program in cvxpy has no total over all outputs",
@@ -121,7 +115,7 @@ REFUSALS = (
     Refusal(
         AVERAGE,
         "keep and an objective",
-        "--keep with --objective",
+        "--keep with --objective other than information",
         "the share to keep is one of the information",
     ),
     Refusal(

@@ -365,6 +365,12 @@ def _by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
         if not request.has_free_outputs:
             budgets = averages_of(request.average, rules.joint)
             return least_cost(rules, request.least_cost, search, budgets, alone=alone)
+        if request.has_purpose:
+            budgets = averages_of(request.average, rules.joint)
+            options = {"averages": budgets, "alone": alone}
+            if request.task is not None:
+                return for_task(rules, request.task, search, started, **options)
+            return for_queries(rules, request.objective, search, started, **options)
         if request.keep is None:
             return for_average(rules, request.average, search, started, alone=alone)
         keep = request.keep

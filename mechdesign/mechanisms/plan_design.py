@@ -115,6 +115,9 @@ TRUTH = "truth"
 DISTANCE = "distance"
 COSTS = "costs"
 
+SPOKEN_DIGITS = 3
+"""Significant digits of a cost in a remark; the report has all."""
+
 METHOD = "plan"
 
 
@@ -632,8 +635,10 @@ def _design(
     messages: list[str] = []
     if ended_early:
         messages.append(
-            f"the search ended early, at the cost {at_most(least.cost)} of a row (1 where all of "
-            f"it changes); no plan costs less than {at_least(least.cost_lower_bound)}"
+            f"the search ended early: a row changes by {at_most(least.cost, SPOKEN_DIGITS)} on "
+            "average (1 where all of it changes), and by at least "
+            f"{at_least(least.cost_lower_bound, SPOKEN_DIGITS)} in any such release; "
+            "--time-limit (time_limit) allows more time"
         )
     return replace(
         design,

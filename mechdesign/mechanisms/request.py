@@ -588,12 +588,12 @@ class DesignRequest:
             ),
             "average": self.average is not None,
             "an average": self.average is not None,
-            "a purpose": self.has_purpose,
             "an objective of queries of one's own": isinstance(self.objective, Queries),
             "constraints": self.constraints is not None,
             "constraints or a convex cost": convex,
             "keep and an objective": (
-                self.keep is not None and not self.has_free_outputs
+                self.keep is not None
+                and (self.has_purpose or not self.has_free_outputs)
             ),
             "given columns of rows": own_rows and self.promise == RELATIVE,
             "bins": self.bins is not None,

@@ -28,8 +28,8 @@ MOST_LINES = 25
 FULL = "All sections:  --full"
 
 NO_POPULATION = (
-    "Population: not promised; single rows can reveal far more there. --confidence 0.95 protects "
-    "it."
+    "Population: promised for the records of this table alone; --confidence 0.95 protects others, "
+    "too."
 )
 
 PARTS = "A part of a row without its given columns: it can reveal what these reveal, on top."
@@ -159,7 +159,6 @@ def _takes_confidence(design: Design) -> bool:
     It can for budgets on single lifts, those of single symbols included: not with earlier releases
     or average budgets, which `design` refuses beside a confidence level.
     """
-    notion = design.notion
     record = design.channel.record
     is_single = not (record.after or record.averages)
     return isinstance(notion.limits, LiftLimits) and is_single

@@ -34,7 +34,6 @@ BASES = {
 BY_NAME = {
     "confidence": {"confidence": 0.9},
     "budgets of single symbols": {"budgets": {"s": (0.2, 0.2)}},
-    "a purpose": {"objective": "frequencies"},
     "constraints or a convex cost": {"objective": "truth", **CONVEX},
     "constraints": CONVEX,
     "keep and an objective": {
