@@ -161,7 +161,7 @@ def _takes_confidence(design: Design) -> bool:
     """
     record = design.channel.record
     is_single = not (record.after or record.averages)
-    return isinstance(notion.limits, LiftLimits) and is_single
+    return isinstance(design.notion.limits, LiftLimits) and is_single
 
 
 def uncovered_lines(design: Design, report: Report) -> list[str]:
