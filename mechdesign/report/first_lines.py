@@ -166,7 +166,6 @@ def _takes_confidence(design: Design) -> bool:
     It can for budgets on single lifts, those of single symbols included: not with earlier releases
     or average budgets, which `design` refuses beside a confidence level.
     """
-    notion = design.notion
     record = design.channel.record
     is_single = not (record.after or record.averages)
     return isinstance(design.notion.limits, LiftLimits) and is_single
