@@ -57,6 +57,7 @@ def best_channel_within(
     *,
     inner: Polytope | None = None,
     outer: Polytope | None = None,
+    gains: Array | None = None,
     tolerance: float = 1e-4,
     time_limit: float = 30.0,
     start: Points | None = None,
@@ -75,6 +76,8 @@ def best_channel_within(
     inner, outer : Polytope, optional
         The set of the posteriors P(x | y), and one with the same rows around it, for which the
         bound holds (by default the same). Without both, every posterior is allowed.
+    gains : (g, |S|) array, optional
+        What each guess gains, for the measure gain.
     tolerance : float
         Nats between value and bound at which the search stops.
     time_limit : float
@@ -95,7 +98,7 @@ def best_channel_within(
     """
     if not budgets:
         raise InvalidOption("budgets must name a measure at least")
-    problem = AverageProblem.of(joint, list(budgets), inner, outer)
+    problem = AverageProblem.of(joint, list(budgets), inner, outer, gains)
     limits = np.array(list(budgets.values()), dtype=np.float64)
     for limit in limits.tolist():
         if not (math.isfinite(limit) and limit >= 0.0):

@@ -9,9 +9,12 @@ A[s, x] = P(s, x) / (P(s) P(x)), the leakages are
     chi2              sum_s P(s) (w_s - 1)^2
     maximal-leakage   max_s w_s - 1
     guess             max_s P(s) w_s - P(t) w_t, where t is the likeliest secret
+    gain              max_g sum_s G(g, s) P(s) w_s - sum_s G(t, s) P(s) w_s, with gains G(g, s) of
+                      guesses g, of which t is the best one without an output
 
-P(s) w_s = P(s|y), so the average of the last one is by how much the best guess of S from the output
-is right more often than the best one without it: P(t) w_t averages to P(t).
+P(s) w_s = P(s|y), so the average of `guess` is by how much the best guess of S from the output is
+right more often than the best one without it: P(t) w_t averages to P(t). The average of `gain` is
+by how much more the best guess gains; with G = 1 for the right one and 0 for others it is `guess`.
 
 For example, P(s, x) = [[0.4, 0.1], [0.1, 0.4]] has P(s) = P(x) = (1/2, 1/2) and A = [[1.6, 0.4],
 [0.4, 1.6]]. The posterior (1, 0) has the lifts (1.6, 0.4), and leaks 0.193 nats of mi, 0.3 by tv,
@@ -63,6 +66,7 @@ class Measure(StrEnum):
     CHI_SQUARE = "chi2"
     MAXIMAL_LEAKAGE = "maximal-leakage"
     GUESS = "guess"
+    GAIN = "gain"
 
 
 def measure_of(name: Measure | str) -> Measure:
@@ -78,11 +82,12 @@ def measure_of(name: Measure | str) -> Measure:
 class Leakage:
     """L(v) = sum_s P(s) f(w_s) of one measure, or one of its maxima; w are the lifts of v.
 
-    `secrets` is P(s), (m,).
+    `secrets` is P(s), (m,), `gains` is G, (g, m), of the measure gain.
     """
 
     measure: Measure
     secrets: Array
+    gains: Array | None = None
 
     @property
     def is_smooth(self) -> bool:
@@ -90,15 +95,25 @@ class Leakage:
         return self.measure in (Measure.MUTUAL_INFORMATION, Measure.CHI_SQUARE)
 
     @property
-    def likeliest(self) -> int:
-        """The secret of the largest P(s), the best guess without any output."""
-        return int(self.secrets.argmax())
+    def guesses(self) -> Array | None:
+        """What each guess gains as a function of the lifts, (g, m); None for other measures."""
+        if self.measure is Measure.GUESS:
+            return np.diag(self.secrets)
+        if self.gains is None:
+            return None
+        return self.gains * self.secrets
+
+    @staticmethod
+    def best(guesses: Array) -> int:
+        """The guess that gains most without any output, where all lifts are 1."""
+        return int(guesses.sum(axis=1).argmax())
 
     def of_lifts(self, lifts: Array) -> Array:
         """L of points with these lifts (k, m); (k,)."""
-        if self.measure is Measure.GUESS:
-            posterior = lifts * self.secrets
-            return posterior.max(axis=1) - posterior[:, self.likeliest]
+        guesses = self.guesses
+        if guesses is not None:
+            gained = lifts @ guesses.T
+            return gained.max(axis=1) - gained[:, self.best(guesses)]
         if self.measure is Measure.MAXIMAL_LEAKAGE:
             return np.maximum(lifts.max(axis=1) - 1.0, 0.0)
         if self.measure is Measure.TOTAL_VARIATION:
@@ -130,19 +145,33 @@ class Leakage:
             slope[largest, np.arange(lifts.shape[1])] = 1.0
             return lifts.max(axis=0) - 1.0, slope
         weight = self.secrets[:, None]
-        if self.measure is Measure.GUESS:
-            posterior = weight * lifts
-            largest = posterior.argmax(axis=0)
-            slope = np.zeros_like(lifts)
-            slope[largest, np.arange(lifts.shape[1])] = self.secrets[largest]
-            slope[self.likeliest] -= self.secrets[self.likeliest]
-            return posterior.max(axis=0) - posterior[self.likeliest], slope
+        guesses = self.guesses
+        if guesses is not None:
+            gained = guesses @ lifts
+            without = self.best(guesses)
+            slope = (guesses[gained.argmax(axis=0)] - guesses[without]).T
+            return gained.max(axis=0) - gained[without], slope
         if self.measure is Measure.TOTAL_VARIATION:
             leak = 0.5 * (weight * np.abs(lifts - 1.0)).sum(axis=0)
             return leak, 0.5 * weight * np.sign(lifts - 1.0)
         # A lift of zero in the middle of an interval is zero all over it: any slope will do.
         slopes = self.slope(np.maximum(lifts, np.finfo(np.float64).tiny))
         return (weight * self.term(lifts)).sum(axis=0), weight * slopes
+
+
+def _checked(gains: Array | None, secrets: Array) -> Array:
+    """The gains of guesses; InvalidOption unless they are finite numbers of every secret."""
+    if gains is None:
+        raise InvalidOption("the measure gain needs a matrix of gains")
+    matrix = np.ascontiguousarray(gains, dtype=np.float64)
+    if matrix.ndim != 2 or not len(matrix) or matrix.shape[1] != len(secrets):
+        raise InvalidOption(
+            f"gains must be a row for each guess with {len(secrets)} numbers, not of shape "
+            f"{matrix.shape}"
+        )
+    if not np.isfinite(matrix).all() or (matrix < 0.0).any():
+        raise InvalidOption("gains must be finite and not negative")
+    return matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,6 +197,7 @@ class AverageProblem:
         measures: Sequence[Measure | str],
         inner: Polytope | None,
         outer: Polytope | None,
+        gains: Array | None = None,
     ) -> AverageProblem:
         """Check the arguments, and compute what the search needs of the table P(s, x), (m, n).
 
@@ -189,7 +219,13 @@ class AverageProblem:
             raise InvalidOption("joint has a row or column without mass; leave it out")
         if abs(float(table.sum()) - 1.0) > WORST_SUM:
             raise InvalidOption(f"joint sums to {float(table.sum())}, not to 1")
-        leakages = tuple(Leakage(measure_of(name), secrets) for name in measures)
+        leakages: list[Leakage] = []
+        for name in measures:
+            measure = measure_of(name)
+            if measure is Measure.GAIN:
+                leakages.append(Leakage(measure, secrets, _checked(gains, secrets)))
+            else:
+                leakages.append(Leakage(measure, secrets))
         # Without a relaxation the bound holds for the set of the posteriors itself.
         if outer is None:
             outer = inner
@@ -206,7 +242,7 @@ class AverageProblem:
                 raise EmptyPolytope("the marginal of X is not a member of the polytope")
         # Divided one after the other: the product of two rare marginals could vanish.
         matrix = table / point / secrets[:, None]
-        return cls(point, secrets, matrix, leakages, inner, outer)
+        return cls(point, secrets, matrix, tuple(leakages), inner, outer)
 
     @property
     def entropy(self) -> float:

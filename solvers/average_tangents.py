@@ -8,6 +8,7 @@ multiplier of L and lie above tangents, rows that are linear in the lifts w = A 
     tv                P(s) (w_s - 1) <= r_s     (positive parts: half of sum_s P(s) |w_s - 1|)
     maximal-leakage   w_s - 1 <= r              (one r for all s)
     guess             P(s) w_s - P(t) w_t <= r  (one r for all s; t is the likeliest secret)
+    gain              the same for every guess, with what it gains in the place of P(s) w_s
 
 On a box the kernel replaces the entropy by its chords, and what is left is a linear program. Its
 value bounds H + sum_j beta_j L_j - y.v from below, because L lies above its tangents. (beta_j is
@@ -77,13 +78,15 @@ class Tangents:
         self._slope: list[float] = []
         self._offset: list[float] = []
         largest = matrix.max(axis=1)
-        if leakage.measure is Measure.GUESS:
-            # Rows of differences of posteriors in the place of lifts.
-            posterior = secrets[:, None] * matrix
-            self._matrix = posterior - posterior[leakage.likeliest]
-            for s in range(count):
-                if s != leakage.likeliest:
-                    self._append(s, 1.0, 0.0, float(posterior.max()))
+        guesses = leakage.guesses
+        if guesses is not None:
+            # Rows of differences of what guesses gain, in the place of lifts.
+            without = leakage.best(guesses)
+            gained = guesses @ matrix
+            self._matrix = gained - gained[without]
+            for guess in range(len(guesses)):
+                if guess != without:
+                    self._append(guess, 1.0, 0.0, float(gained.max()))
             top = np.array([float(self._matrix.max())])
         elif leakage.measure is Measure.MAXIMAL_LEAKAGE:
             self._add_kinks(np.ones(count))

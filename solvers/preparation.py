@@ -145,7 +145,7 @@ class Preparation:
         After Ctrl-C or the deadline this end has come already.
         """
         try:
-            self._make_pricer(outer, resources)
+            self.make_pricer(outer, resources)
             if method != "vertices":
                 self._add_columns_of_line(gap, end)
             self._list_vertices(method, enumeration, end)
@@ -157,7 +157,7 @@ class Preparation:
             return -math.inf
         return end
 
-    def _make_pricer(self, outer: Polytope, resources: Resources) -> None:
+    def make_pricer(self, outer: Polytope, resources: Resources) -> None:
         """All pairs where the rows depend on one number; else branch and bound, or all triples."""
         separate = None
         if self._leading_row is None:

@@ -195,7 +195,7 @@ def helps():
         "-c",
         "import mechdesign.cli as c\nfrom mechdesign.cli.application import application\nimport typer.main as m\n"
         "def walk(g, path):\n"
-        "    c.main([*path, '--help' if hasattr(g, 'commands') or path[:1] in (['nonstochastic'], ['run'], ['app'], ['export'], ['judge']) else '--help-all'])\n"
+        "    c.main([*path, '--help' if hasattr(g, 'commands') or path[:1] in (['nonstochastic'], ['run'], ['app'], ['export'], ['judge'], ['assess'], ['report']) else '--help-all'])\n"
         "    for name, sub in getattr(g, 'commands', {}).items(): walk(sub, [*path, name])\n"
         "walk(m.get_command(application()), [])",
     ]

@@ -2,8 +2,9 @@
 
 `md.assess` measures every column by the share of H(S) that its values tell about a record left out,
 and by its largest lift (`leaks.disclosure`). `_disclosure_text` makes of both a sentence beside the
-column on the page: "Holds 2.1 % of the protected information; one value makes a protected value 3.1
-times as probable." A column that identifies records gets the advice to leave it out instead.
+column on the page: "Alone gives away 2.1 % of the protected information; its worst value makes a
+protected value 3.1 times as likely." A column that identifies records gets the advice to leave it
+out instead.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ def _disclosure_text(disclosure: Disclosure) -> str:
     from mechdesign.report import wording as w
 
     share = w.percent(disclosure.information, step=TENTHS)
-    text = f"Holds {share} of the protected information"
+    text = f"Alone gives away {share} of the protected information"
     # No lift is reported where no value has two records or more.
     if disclosure.largest_lift is not None:
         lift = disclosure.largest_lift
-        text += f"; one value makes a protected value {lift:.3g} times as probable"
+        text += f"; its worst value makes a protected value {lift:.3g} times as likely"
     if disclosure.pinned:
         pinned = w.percent(disclosure.pinned, step=TENTHS)
         text += (

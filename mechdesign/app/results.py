@@ -24,6 +24,7 @@ Say = Callable[[str], None]
 HTML = "text/html; charset=utf-8"
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
+CSV = "text/csv; charset=utf-8"
 
 
 @dataclass(frozen=True)
@@ -153,3 +154,25 @@ class Designed:
     files: tuple[Download, ...]
     command: str
     script: str
+
+    @property
+    def channel_text(self) -> str | None:
+        """The text of the channel file; None if there is none."""
+        for file in self.files:
+            if file.name == "channel.json":
+                return file.text
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Released:
+    """A released file, in words and as files.
+
+    Attributes
+    ----------
+    facts : tuple of (title, text)
+    files : tuple of Download
+    """
+
+    facts: tuple[tuple[str, str], ...]
+    files: tuple[Download, ...]

@@ -8,8 +8,9 @@ The page is drawn from this state alone (`page.rendered`). The server changes it
 3. ``bins`` counts at once (`_show_bins`). The buttons of `TASKS` take long, so each starts its
    function in a process of its own (`Work`).
 4. The page asks again and again whether the session is `running`. The first time that it is not,
-   `_answer` puts the answer of the task into the state: an `Assessed`, the points of the curve, or
-   a `Designed`.
+   `_answer` puts the answer of the task into the state: an `Assessed`, the points of the curve, a
+   `Designed`, or a `Released`.
+5. ``release`` sends the table through the channel of the last design (`_release`).
 
 A refusal is a sentence in `error`. The choice is then still the one that was typed, unless a field
 of it cannot be used.
@@ -18,10 +19,11 @@ of it cannot be used.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from mechdesign.app.assessing import assess_table
-from mechdesign.app.choice import PROTECT, RELEASE, Choice
+from mechdesign.app.choice import LEAVE_OUT, PROTECT, RELEASE, TRUTH, Choice
 from mechdesign.app.designing import design_channel
 from mechdesign.app.form import choice_of_form
 from mechdesign.app.memory_table import MemoryTable, read_content, read_path
@@ -32,10 +34,18 @@ from mechdesign.app.pictures import (
     merged_bars,
     pictures_of,
 )
-from mechdesign.app.results import Assessed, CurvePoint, Designed, Download
+from mechdesign.app.releasing import release_file
+from mechdesign.app.results import (
+    Assessed,
+    CurvePoint,
+    Designed,
+    Download,
+    Released,
+)
 from mechdesign.app.trade_off import compare_budgets
 from mechdesign.app.work import Work
 from mechdesign.core.errors import InputError
+from mechdesign.leaks.assessment import IDENTIFIER_RECORDS, IDENTIFIER_SHARE
 
 TASKS: dict[str, tuple[str, Any]] = {
     "assess": ("Assessing the columns", assess_table),
@@ -43,6 +53,12 @@ TASKS: dict[str, tuple[str, Any]] = {
     "design": ("Searching for the best channel", design_channel),
 }
 """Buttons with a task: its title, and its function."""
+
+RELEASE_FILE = "release"
+"""The button that releases the table through the channel that was designed."""
+
+OTHERS = "others"
+"""The button that releases all columns without another role."""
 
 BINS = "bins"
 """The button that shows bins."""
@@ -86,6 +102,7 @@ class Session:
         self.assessed: Assessed | None = None
         self.curve: tuple[CurvePoint, ...] = ()
         self.designed: Designed | None = None
+        self.released: Released | None = None
 
     def open_path(self, path: str) -> None:
         """Take the file that the command line names."""
@@ -115,7 +132,10 @@ class Session:
         self.error = ""
         self.table = table
         self.pictures = pictures
-        self.choice = Choice(roles=dict.fromkeys(table.columns, "leave out"))
+        # As on the command line, columns are released with their own values.
+        self.choice = Choice(
+            roles=dict.fromkeys(table.columns, LEAVE_OUT), objective=TRUTH
+        )
         self.place = "roles"
 
     def act(self, action: str, form: dict[str, str]) -> None:
@@ -127,11 +147,17 @@ class Session:
         if self.running:
             self._refuse("Something is running: wait for it, or cancel it.")
             return
+        if action == RELEASE_FILE:
+            self._release(self.table)
+            return
         try:
             choice = choice_of_form(self.table.columns, form)
-            choice.check_numbers()
             # Before the button is looked at: what was typed stays, even if the button is refused.
-            self._change(choice)
+            self._change(self._usable(choice))
+            choice.check_numbers()
+            if action == OTHERS:
+                self._release_others(self.table)
+                return
             if action == BINS:
                 self._show_bins()
                 return
@@ -153,6 +179,64 @@ class Session:
         self.work = Work(title, task, table, choice)
         self.place = "progress"
 
+    def _release(self, table: MemoryTable) -> None:
+        """Start the release through the channel of the last design."""
+        if self.designed is None:
+            self._refuse("Design a channel first; one of another choice is not used.")
+            return
+        if self.released is not None:
+            self._refuse(
+                "The file is released already: download it. A second release of the same people "
+                "tells more than both by themselves."
+            )
+            return
+        text = self.designed.channel_text
+        if self.choice.is_boxes or text is None:
+            self._refuse(
+                "Boxes are released on the command line: download the channel, and use "
+                "mechdesign apply channel.json."
+            )
+            return
+        self.work = Work(
+            "Releasing the file",
+            partial(release_file, text),
+            table.with_columns(self.choice.used),
+            self.choice,
+        )
+        self.place = "progress"
+
+    def _release_others(self, table: MemoryTable) -> None:
+        """Give every column that has no other role the role 'release', but for those that name
+        records, and those that hold no values that could be counted.
+        """
+        roles = dict(self.choice.roles)
+        most = table.records
+        if most >= IDENTIFIER_RECORDS:
+            most = int(IDENTIFIER_SHARE * most)
+        for picture in self.pictures:
+            is_left_out = roles[picture.name] == LEAVE_OUT
+            if is_left_out and 0 < picture.values < most:
+                roles[picture.name] = RELEASE
+        self._change(replace(self.choice, roles=roles))
+        self.place = "roles"
+
+    def _usable(self, choice: Choice) -> Choice:
+        """The choice, with numbers that cannot be used as they were: roles and bins that were typed
+        stay, whatever else is refused.
+        """
+        try:
+            choice.check_numbers()
+        except InputError:
+            before = self.choice
+            return replace(
+                choice,
+                factor=before.factor,
+                level=before.level,
+                merge_rare=before.merge_rare,
+                time_limit=before.time_limit,
+            )
+        return choice
+
     def _change(self, choice: Choice) -> None:
         """Take a choice; results of another one are dropped, so that none stands beside a choice
         that it does not belong to.
@@ -162,6 +246,7 @@ class Session:
             self.assessed = None
         if choice != self.choice:
             self.designed = None
+            self.released = None
             # The curve has its own budgets, so another factor leaves it as it is; so do the counts.
             if replace(choice, factor=self.choice.factor) != self.choice:
                 self.curve = ()
@@ -223,7 +308,11 @@ class Session:
                 self.place = "roles"
             case Designed() as designed:
                 self.designed = designed
+                self.released = None
                 self.place = "result"
+            case Released() as released:
+                self.released = released
+                self.place = "released"
             case tuple() as curve:
                 self.curve = curve
                 self.place = "budget"
@@ -238,10 +327,13 @@ class Session:
             _ = self.running
 
     def download(self, name: str) -> Download | None:
-        """The file of the design with this name; None if there is none."""
-        if self.designed is None:
-            return None
-        for file in self.designed.files:
+        """The file of the design, or of the release, with this name; None if there is none."""
+        files: tuple[Download, ...] = ()
+        if self.designed is not None:
+            files += self.designed.files
+        if self.released is not None:
+            files += self.released.files
+        for file in files:
             if file.name == name:
                 return file
         return None

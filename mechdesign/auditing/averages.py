@@ -1,6 +1,6 @@
 """The exact verdict on average leakages: what a channel tells about S on average over its outputs.
 
-A channel may have been designed with a budget on one of five averages. With P(s, y) = m_s / scale
+A channel may have been designed with a budget on one of six averages. With P(s, y) = m_s / scale
 and the lift l(s, y) = P(s, y) / (P(s) P(y)) they are
 
     mi                 I(S;Y) = sum_y sum_s P(s, y) log l(s, y), in nats
@@ -8,6 +8,7 @@ and the lift l(s, y) = P(s, y) / (P(s) P(y)) they are
     chi2               sum_y P(y) sum_s P(s) (l(s, y) - 1)^2
     maximal-leakage    log sum_y max_s P(y|s), in nats
     guess              sum_y max_s P(s, y), the share of right guesses of S
+    gain               sum_y max_g sum_s G(g, s) P(s, y), the expected gain of the best guess g
 
 Example: s and t have the masses (3, 1) at the first output and (2, 4) at the second, of the scale
 10. The lifts are (3/2, 1/2) and (2/3, 4/3), so tv = 1/5, chi2 = 1/6 and mi = 0.0863. Their P(y|s)
@@ -30,6 +31,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
+from typing import Any, TypeAlias
 
 from flint import fmpq
 
@@ -45,7 +47,11 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.balls import double_above, quotient_above
 from mechdesign.core.errors import InputError
+from mechdesign.core.wording import listed
 from mechdesign.tables.joint import Joint
+
+Gains: TypeAlias = Sequence[Sequence[Fraction]]
+"""G(g, s): what each guess gains (rows) where the sensitive symbol is s."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,8 @@ def average_verdicts(
         )
     verdicts: list[AverageVerdict] = []
     for average in averages:
-        leakage = average_leakage(channel, joint, average.measure)
+        gains = _gains_on(average.exact_gains, channel, joint)
+        leakage = average_leakage(channel, joint, average.measure, gains)
         kept = leakage <= average.budget
         if average.achieved is not None and leakage > average.achieved:
             kept = False
@@ -89,8 +96,32 @@ def average_verdicts(
     return tuple(verdicts)
 
 
-def average_leakage(channel: Channel, joint: Joint, measure: str) -> float:
-    """The smallest double at or above an average leakage, in the unit of the measure."""
+def _gains_on(gains: Gains, channel: Channel, joint: Joint) -> Gains:
+    """The gains of guesses for the sensitive symbols of a table, which may be in another order."""
+    if not gains or channel.sensitive is None:
+        return gains
+    names = channel.sensitive.names
+    if len(gains[0]) != len(names):
+        raise InputError(
+            f"the gains of the average are for {len(gains[0])} sensitive symbols, and the channel "
+            f"has {len(names)}"
+        )
+    unknown = [name for name in joint.sensitive.names if name not in names]
+    if unknown:
+        raise InputError(
+            f"the gains of the average do not say what a guess gains for {listed(unknown)}"
+        )
+    places = [names.index(name) for name in joint.sensitive.names]
+    return tuple(tuple(row[place] for place in places) for row in gains)
+
+
+def average_leakage(
+    channel: Channel, joint: Joint, measure: str, gains: Gains = ()
+) -> float:
+    """The smallest double at or above an average leakage, in the unit of the measure.
+
+    `gains` are those of every guess for every sensitive symbol of the table, for the measure gain.
+    """
     released = released_part(channel, joint)
     outputs = list(masses_by_output(columns_on(channel, released), released))
     scale = sum(output.output for output in outputs)
@@ -100,6 +131,12 @@ def average_leakage(channel: Channel, joint: Joint, measure: str) -> float:
         return _maximal(outputs, scale)
     if measure == "guess":
         return _guessed(outputs, scale)
+    if measure == "gain":
+        gained = Fraction(0)
+        for output in outputs:
+            gained += largest_gain(output.masses, gains)
+        gained /= int(scale)
+        return quotient_above(gained.numerator, gained.denominator)
     # What is left are sum_y P(y) sum_s P(s) |l - 1|^power, rational and summed exactly.
     power = {"tv": 1, "chi2": 2}[measure]
     mean = fmpq(0)
@@ -109,6 +146,22 @@ def average_leakage(channel: Channel, joint: Joint, measure: str) -> float:
     if measure == "tv":
         mean /= 2
     return quotient_above(int(mean.p), int(mean.q))
+
+
+def largest_gain(masses: Sequence[Any], gains: Gains) -> Fraction:
+    """max_g sum_s G(g, s) m_s: what the best guess gains, in units of the masses."""
+    best = Fraction(0)
+    for row in gains:
+        gained = Fraction(0)
+        for gain, mass in zip(row, masses, strict=True):
+            gained += gain * int(mass)
+        best = max(best, gained)
+    return best
+
+
+def gain_without(joint: Joint, gains: Gains) -> Fraction:
+    """What the best guess gains on average without a release."""
+    return largest_gain(joint.sensitive_counts, gains) / joint.total
 
 
 def _guessed(outputs: Sequence[OutputMasses], scale: int) -> float:

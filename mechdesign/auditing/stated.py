@@ -22,7 +22,7 @@ for releases: it raises where the table disproves the promise.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from operator import mul
 from typing import Any, NamedTuple, cast
@@ -31,6 +31,7 @@ from mechdesign.auditing.averages import average_verdicts
 from mechdesign.auditing.either import audit
 from mechdesign.auditing.law import channel_law
 from mechdesign.auditing.measures import beyond_given, utility
+from mechdesign.auditing.proofs import numbers_in
 from mechdesign.auditing.unchanged import share_of_cells, unchanged_cells
 from mechdesign.auditing.verdict import achieved_by
 from mechdesign.channel.box_channel import BoxChannel
@@ -38,11 +39,9 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import Objective
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError, NotPrivate
-from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import listed
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.variable import numbers_of
 
 ROUNDING = 1e-13
 """Largest difference of a stated and a computed share of information that is no fault.
@@ -59,6 +58,15 @@ GAP = "gap_nmi"
 TRUTH_BY_COLUMN = "truth_by_column"
 LAW = "law"
 LOWER_BOUND = "cost_lower_bound"
+LOWER_BOUND_OF_AVERAGE = "lower_bound"
+
+BOUNDS = (UPPER_BOUND, LOWER_BOUND, "variance_lower_bound", "task_upper_bound")
+"""Figures of a file that bound all other channels; those of averages have the average before."""
+
+
+def is_bound(name: str) -> bool:
+    """Whether a figure bounds all other channels, which its table alone does not decide."""
+    return name in BOUNDS or name.endswith(f" {LOWER_BOUND_OF_AVERAGE}")
 
 
 class WrongFigure(NamedTuple):
@@ -67,6 +75,15 @@ class WrongFigure(NamedTuple):
     name: str
     stated: float
     computed: float
+
+
+class Unproven(NamedTuple):
+    """A bound of a file that its proof does not prove; `proven` is what it does, if anything."""
+
+    name: str
+    stated: float
+    proven: float | None
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -82,6 +99,10 @@ class Statement:
     right, only_stated : tuple of str
         The figures that were computed again and agree, and those that were not computed again.
     wrong : tuple of WrongFigure
+    proven : mapping
+        Bounds that were proven again from the proof in the file, as far as it proves them, and
+    unproven : tuple of Unproven
+        those that were not; both are empty unless that was asked (`mechanisms.proving`).
     """
 
     promise: Notion | None
@@ -89,11 +110,13 @@ class Statement:
     right: tuple[str, ...] = ()
     wrong: tuple[WrongFigure, ...] = ()
     only_stated: tuple[str, ...] = ()
+    proven: Mapping[str, float] = field(default_factory=dict[str, float])
+    unproven: tuple[Unproven, ...] = ()
 
     @property
     def disproved(self) -> bool:
-        """Whether the table disproves the promise or a figure."""
-        return self.kept is False or bool(self.wrong)
+        """Whether the table disproves the promise or a figure, or a proof was asked and fails."""
+        return self.kept is False or bool(self.wrong) or bool(self.unproven)
 
 
 def has_table(channel: Channel | BoxChannel) -> bool:
@@ -171,6 +194,22 @@ def refuse_wrong_figures(statement: Statement) -> None:
     """Raise NotPrivate at the first figure of a file that its own table disproves."""
     if statement.wrong:
         raise NotPrivate(wrong_text(statement.wrong[0]))
+
+
+def refuse_unproven(statement: Statement) -> None:
+    """Raise NotPrivate at the first bound of a file that its certificate does not prove."""
+    for unproven in statement.unproven:
+        raise NotPrivate(
+            f"{unproven_text(unproven)}; without --certificate the report calls it a statement"
+        )
+
+
+def unproven_text(unproven: Unproven) -> str:
+    """A clause on a bound that the file does not prove."""
+    text = f"the bound {unproven.name} {unproven.stated:.12g} is not proven"
+    if unproven.proven is not None:
+        text += f", for the proof gives {unproven.proven:.12g}"
+    return f"{text}: {unproven.reason}"
 
 
 def wrong_text(wrong: WrongFigure) -> str:
@@ -251,7 +290,7 @@ def stated_figures(channel: Channel) -> dict[str, float]:
             figures |= _nested({name: utility_stated[name]})
     for average in record.averages:
         if average.lower_bound is not None:
-            figures[f"{average.measure} lower_bound"] = average.lower_bound
+            figures[f"{average.measure} {LOWER_BOUND_OF_AVERAGE}"] = average.lower_bound
     return figures
 
 
@@ -369,22 +408,14 @@ def _expected_distance(channel: Channel, joint: Joint, *, squared: bool) -> Frac
             "a channel of least distance releases the numbers of one column, and this one has "
             f"{listed(useful.columns)}: the file was edited or damaged"
         )
-    if any(useful.bins):
-        numbers = list(numbers_of(useful))
-    else:
-        numbers = [fraction_of(text) for (text,) in useful.symbols]
+    numbers = numbers_in(joint)
     number_of = dict(zip(useful.names, numbers, strict=True))
     total = Fraction(0)
     columns = zip(channel.outputs, channel.columns, strict=True)
     for label, (symbols, entries) in columns:
         released = number_of[label]
         for x, entry in zip(symbols, entries, strict=True):
-            own = numbers[x]
-            if own is None or released is None:
-                raise InputError(
-                    "a channel of least distance has a symbol without a number"
-                )
-            distance = abs(own - released)
+            distance = abs(numbers[x] - released)
             if squared:
                 distance *= distance
             total += joint.useful_counts[x] * entry * distance

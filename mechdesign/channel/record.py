@@ -119,7 +119,9 @@ class Objective(Record):
         return self
 
 
-AverageMeasure: TypeAlias = Literal["mi", "tv", "chi2", "maximal-leakage", "guess"]
+AverageMeasure: TypeAlias = Literal[
+    "mi", "tv", "chi2", "maximal-leakage", "guess", "gain"
+]
 
 AVERAGE_MEASURES: tuple[AverageMeasure, ...] = get_args(AverageMeasure)
 """Average leakages that can have a budget."""
@@ -137,13 +139,33 @@ class AverageBudget(Record):
     leakage of the channel, rounded upwards. If the design minimised the leakage of channels that
     `keep` a share of the information, no such channel leaks less than `lower_bound`, and the budget
     is the achieved leakage.
+
+    With the measure `gain`, `gains` has a row for each guess, with what it gains for each sensitive
+    symbol of the channel.
     """
 
     measure: AverageMeasure
     budget: Annotated[float, Field(gt=0.0, le=700.0)]
+    gains: tuple[tuple[Ratio, ...], ...] | None = None
     achieved: Annotated[float, Field(ge=0.0)] | None = None
     keep: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
     lower_bound: Annotated[float, Field(ge=0.0)] | None = None
+
+    @model_validator(mode="after")
+    def _has_gains_where_it_needs_them(self) -> AverageBudget:
+        """Refuse gains that are missing, or of another measure, or of unequal lengths."""
+        if (self.measure == "gain") != bool(self.gains):
+            raise InputError("gains belong to an average of the measure gain, no other")
+        if len({len(row) for row in self.gains or ()}) > 1:
+            raise InputError("gains must have a number for each sensitive symbol")
+        if any(text.startswith("-") for row in self.gains or () for text in row):
+            raise InputError("gains must not be negative")
+        return self
+
+    @property
+    def exact_gains(self) -> tuple[tuple[Fraction, ...], ...]:
+        """The gains as numbers; empty for other measures."""
+        return tuple(tuple(map(Fraction, row)) for row in self.gains or ())
 
 
 class SymbolBudgets(Record):

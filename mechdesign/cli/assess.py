@@ -25,6 +25,7 @@ from mechdesign.cli.line import argument, command_line, flag, option
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
+    from mechdesign.comparison.planning import Plan
     from mechdesign.leaks.assessment import Assessment
 
 EXAMPLE = (
@@ -66,6 +67,10 @@ class AssessOptions:
     missing_codes: str | None = option(
         "TEXT[,TEXT..]",
         "Cells with these texts, such as ?, NA or -9, are empty ones.",
+    )
+    plan: bool = flag(
+        "Try releases of a sample: which columns, which budget, what each choice keeps; ends with "
+        "the command."
     )
     report: str | None = option(
         "FILE",
@@ -116,25 +121,60 @@ def assess(
                 missing_codes=parsing.codes(asked.missing_codes),
             ),
         )
+        plan: Plan | None = None
+        command = ""
+        if asked.plan:
+            from mechdesign.comparison.planning import plan_release
+            from mechdesign.report.plan import plan_command
+
+            plan = plan_release(asked.table, assessment, text=text.text())
+            command = plan_command(plan, asked.table, assessment.sensitive)
     if asked.report is not None:
         again = command_line("assess", asked, text)
-        _save(assessment, asked.report, asked.table, again, force=force)
+        _save(assessment, plan, command, asked, again, force=force)
     reporter.done("assessed", f"{asked.table} is assessed", records=assessment.records)
-    common.answer(lambda: _record(assessment), assessment.summary)
+    common.answer(
+        lambda: _record(assessment, plan, command),
+        lambda: _text(assessment, plan, command),
+    )
 
 
-def _record(assessment: Assessment) -> dict[str, Any]:
+def _text(assessment: Assessment, plan: Plan | None, command: str) -> str:
+    """The assessment and the plan as they are printed."""
+    if plan is None:
+        return assessment.summary()
+    from mechdesign.report.plan import plan_text
+
+    return f"{assessment.summary()}\n\n{plan_text(plan, command)}"
+
+
+def _record(assessment: Assessment, plan: Plan | None, command: str) -> dict[str, Any]:
     """The assessment as JSON has it, in the report and with --json."""
-    return {"format": "mechdesign.assessment", "version": 1, **asdict(assessment)}
+    record = {"format": "mechdesign.assessment", "version": 1, **asdict(assessment)}
+    if plan is not None:
+        record["plan"] = {**asdict(plan), "command": command}
+    return record
 
 
 def _save(
-    assessment: Assessment, path: str, table: str, again: str, *, force: bool
+    assessment: Assessment,
+    plan: Plan | None,
+    command: str,
+    asked: AssessOptions,
+    again: str,
+    *,
+    force: bool,
 ) -> None:
     """Write the report; `again` is the command that makes it again."""
     from mechdesign.report.assessment import assessment_page
+    from mechdesign.report.plan import plan_section
     from mechdesign.report.writing import document_text, save_text
 
-    page = partial(assessment_page, assessment, os.path.basename(table), again)
+    path = asked.report or ""
+    sections = () if plan is None else (plan_section(plan, command),)
+    page = partial(
+        assessment_page, assessment, os.path.basename(asked.table), again, sections
+    )
     ending = Path(path).suffix.lower()
-    save_text(path, document_text(_record(assessment), page, ending), overwrite=force)
+    record = _record(assessment, plan, command)
+    save_text(path, document_text(record, page, ending), overwrite=force)

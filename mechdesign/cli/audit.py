@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import mechdesign as md
 from mechdesign.cli import options, table_options
 from mechdesign.cli.console import NO, Reporter
-from mechdesign.cli.line import argument, option
+from mechdesign.cli.line import argument, flag, option
 from mechdesign.cli.measure import AllMeasures
 from mechdesign.cli.mechanism import audit_mechanism, is_mechanism
 from mechdesign.cli.parsing import number
@@ -36,6 +36,11 @@ EXAMPLE = (
 )
 
 
+NO_CERTIFICATE = (
+    "--certificate is for the file of a channel of columns or rows that has its table"
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class AuditOptions:
     """What is audited."""
@@ -47,6 +52,10 @@ class AuditOptions:
         "RHO1,RHO2",
         "Check, too, that no property of the sensitive column whose probability is at most RHO1 "
         "becomes as likely as RHO2 by a released value, nor the reverse (a privacy breach).",
+    )
+    certificate: bool = flag(
+        "Prove the bounds on all other channels again from the proof in the file, and fail where "
+        "it does not prove them.",
     )
     matrix: str | None = option(
         "W.csv",
@@ -90,7 +99,8 @@ class Verdict(NamedTuple):
     def satisfied(self) -> bool:
         """Whether all that was asked for holds, and the file states nothing that does not."""
         # A file whose figures are wrong keeps its promise by luck at best.
-        is_wrong = self.statement is not None and bool(self.statement.wrong)
+        statement = self.statement
+        is_wrong = statement is not None and bool(statement.wrong or statement.unproven)
         is_breached = not all(one.excluded for one in self.breaches)
         return self.audit.satisfied and not is_wrong and not is_breached
 
@@ -116,6 +126,8 @@ def audit(
         raise InputError("--after belongs to a CHANNEL file, not to --matrix")
     measures.refuse_alone()
     levels = None if what.breach is None else _breach_levels(what.breach)
+    if what.certificate:
+        _check_certificate(channel, table, budget, after)
     if channel is None:
         _refuse_breach(levels, "--matrix")
         _refuse_measures(measures, "--matrix")
@@ -129,13 +141,19 @@ def audit(
     else:
         loaded = md.load(channel)
         if isinstance(loaded, md.BoxChannel):
+            if what.certificate:
+                raise InputError(NO_CERTIFICATE)
             _refuse_breach(levels, "a channel for boxes of rows")
             _refuse_measures(measures, "a channel for boxes of rows")
             return _audit_boxes(reporter, loaded, channel, table, budget, after, common)
+        if what.certificate and loaded.joint is None:
+            raise InputError(NO_CERTIFICATE)
         if after.after:
             _refuse_breach(levels, "several releases together (--after)")
             _refuse_measures(measures, "several releases together (--after)")
         verdict = _audit_channel(reporter, loaded, channel, table, budget, after)
+        if what.certificate:
+            verdict = _with_certificate(reporter, loaded, verdict)
         if measures.all_measures:
             # On the table of the verdict, so that both speak of the same records.
             all_of_them = measures.of(loaded, verdict.joint)
@@ -146,6 +164,34 @@ def audit(
             found = breaches(loaded, verdict.joint, *levels)
             verdict = verdict._replace(breaches=found)
     return _answer(reporter, verdict, matrix or str(channel), table, measures, common)
+
+
+def _check_certificate(
+    channel: str | None,
+    table: table_options.OtherTable,
+    budget: options.MaybeBudget,
+    after: options.AfterOptions,
+) -> None:
+    """Raise InputError where there is no bound of the file itself to prove."""
+    if channel is None or is_mechanism(channel):
+        raise InputError(NO_CERTIFICATE)
+    if table.table is not None or after.after or budget != options.MaybeBudget():
+        raise InputError(
+            "--certificate proves the bounds of a file on its own table and for its own promise: "
+            "leave --table, --after and budgets out"
+        )
+
+
+def _with_certificate(
+    reporter: Reporter, channel: md.Channel, verdict: Verdict
+) -> Verdict:
+    """The verdict with the bounds of the file proven again."""
+    from mechdesign.mechanisms.proving import with_certificate
+
+    statement = verdict.statement
+    assert statement is not None  # the file has its own table
+    with reporter.work("proving the bounds"):
+        return verdict._replace(statement=with_certificate(statement, channel))
 
 
 def _breach_levels(text: str) -> tuple[float, float]:

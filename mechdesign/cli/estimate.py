@@ -123,10 +123,11 @@ def estimate(
         if loaded.useful.people is not None:
             raise InputError(NOT_OF_PEOPLE)
         policy = others.arguments()["policy"]
-        if other_records(released, loaded, policy, others.manifest).are_there:
+        statistics = other_records(released, loaded, policy, others.manifest)
+        if statistics.are_there:
             raise InputError(NOT_CORRECTED.format("columns"))
         file = _ReleasedFile(released, columns, published, others, reading, text)
-        _estimate_statistics(reporter, file, loaded, policy, asked, common)
+        _estimate_statistics(reporter, file, loaded, statistics.policy, asked, common)
         return
     if isinstance(loaded, md.BoxChannel) and asked.of is not None:
         policy = others.arguments()["policy"]

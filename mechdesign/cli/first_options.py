@@ -133,6 +133,7 @@ FIRST_OPTIONS = {
         "--lam",
         "--after",
         "--breach",
+        "--certificate",
         "--all-measures",
         *END,
     ),

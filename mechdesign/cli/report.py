@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import mechdesign as md
 from mechdesign.cli import options
 from mechdesign.cli.console import NO, PROGRAM, Reporter
-from mechdesign.cli.line import COMMAND, option, recorded_line
+from mechdesign.cli.line import COMMAND, flag, option, recorded_line
 from mechdesign.cli.mechanism import is_mechanism, report_mechanism
 from mechdesign.cli.parsing import number
 from mechdesign.core.errors import InputError
@@ -143,6 +143,23 @@ class ReportOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ProofOptions:
+    """Whether the bounds of the file are proven again."""
+
+    certificate: bool = flag(
+        "Prove the bounds on all other channels again from the proof in the file; only then the "
+        "report calls them proven.",
+    )
+
+    def refuse(self) -> None:
+        """Raise InputError if that is asked of a file that cannot have a proof."""
+        if self.certificate:
+            raise InputError(
+                "--certificate is for the file of a channel of columns or rows that has its table"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
 class BoardOptions:
     """Reports"""
 
@@ -230,6 +247,7 @@ def report(
     reporter: Reporter,
     channel: options.ChannelPath,
     reports: ReportOptions,
+    proof: ProofOptions,
     board: BoardOptions,
     common: options.CommonOptions,
     force: options.Force = False,
@@ -247,6 +265,7 @@ def report(
     reports.check((channel,), {}, force=force)
     board.check(reports, channel, force=force)
     if is_mechanism(channel):
+        proof.refuse()
         if board.board is not None:
             raise InputError(NO_BOARD)
         return report_mechanism(
@@ -258,9 +277,12 @@ def report(
     started = time.perf_counter()
     loaded = load(channel)
     if isinstance(loaded, md.BoxChannel):
+        proof.refuse()
         if board.board is not None:
             raise InputError(NO_BOARD)
         return _report_boxes(loaded, channel, reports, reporter, common, force=force)
+    if loaded.joint is None:
+        proof.refuse()
     notion = promise_of(loaded, channel)
     if loaded.joint is None and reports.report is not None:
         raise InputError(
@@ -271,7 +293,10 @@ def report(
     design: md.Design | None = None
     satisfied: bool | None = None
     if loaded.joint is not None:
-        design = design_behind(loaded, loaded.joint, notion)
+        with reporter.work("auditing"):
+            design = design_behind(
+                loaded, loaded.joint, notion, certificate=proof.certificate
+            )
         satisfied = design.verified
     line = design_line(loaded, os.path.basename(channel))
     reports.save(loaded, design, reporter, line=line, output=channel, force=force)

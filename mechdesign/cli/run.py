@@ -232,9 +232,9 @@ def _missing_reports(
     job: Any, *, is_new: bool
 ) -> tuple[dict[str, str], dict[str, Any]]:
     """The reports to write, all for a new channel, else those that are missing; and
-    their settings `force` and `curve`.
+    their settings `force`, `curve` and `certificate`.
     """
-    settings: dict[str, Any] = {"force": False, "curve": "6"}
+    settings: dict[str, Any] = {"force": False, "curve": "6", "certificate": False}
     reports: dict[str, str] = {}
     if job.report is not None:
         for name, value in job.report.model_dump(exclude_none=True).items():

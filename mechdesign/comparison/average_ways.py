@@ -118,6 +118,10 @@ def compare_average(
             "compare takes one average budget: the local methods of the privacy funnel know one"
         )
     (budget,) = budgets
+    if budget.measure == "gain":
+        raise InputError(
+            "compare has no local methods for gains of guesses: use design --average"
+        )
     limit = seconds_of_each(time_limit)
     # Made first: it refuses options out of range before anything is computed.
     search = Search(gap=gap, time_limit=limit, progress=progress)

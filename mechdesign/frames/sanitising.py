@@ -19,6 +19,7 @@ from mechdesign.frames.eager import arrow_columns, header_of
 from mechdesign.frames.engine_errors import engine_errors
 from mechdesign.frames.frame_jobs import release_checked, released_table
 from mechdesign.frames.lazy_tables import find_lazy_table, release_lazy_table
+from mechdesign.frames.libraries import adapter_of
 from mechdesign.frames.people_frames import sanitise_people
 from mechdesign.frames.second_draws import warnings_of_draws
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
@@ -144,7 +145,7 @@ def _sanitise_eager(
         header,
         lambda names: {name: encode_anything(cells[name], name) for name in names},
     )
-    whole = [(columns.__getitem__, len(frame))]
+    whole = [(adapter_of(frame).cells, len(frame))]
     recipe = recipe.settled(header, whole, is_whole=not first_row)
 
     def release(drawer: Drawer) -> tuple[Any, list[str]]:

@@ -88,7 +88,8 @@ def drawn_by(channel: Channel, files: Files) -> Drawn | None:
     texts: list[list[str]] = []
     for name in channel.output_columns:
         column = of_name[name].released
-        texts.append([column.values[code] for code in column.codes.tolist()])
+        values = list(column.values)
+        texts.append([values[code] for code in column.codes.tolist()])
     outputs: list[int] = []
     for cells in zip(*texts, strict=True):
         if cells not in place_of:

@@ -336,7 +336,8 @@ def _keys(table: CodedTable, names: tuple[str, ...]) -> list[tuple[str, ...]]:
     texts: list[list[str]] = []
     for name in names:
         column = table.columns[name]
-        texts.append([column.values[code] for code in column.codes.tolist()])
+        values = list(column.values)
+        texts.append([values[code] for code in column.codes.tolist()])
     return list(zip(*texts, strict=True))
 
 

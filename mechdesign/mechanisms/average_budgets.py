@@ -7,6 +7,8 @@
     {"mi": None}     the least I(S;Y) of a channel that keeps a share of the information
 
     {"guess": "42%"} the best guess of S from a released value is right for 42 % at most
+    {"gains.csv": 0.4}  it gains 0.4 at most on average, by the gains of a file (`gains`)
+    {"gain": (G, 0.4)}  the same with an array or a mapping of gains
 
 A budget is in the unit of its measure: nats for "mi" and "maximal-leakage", no unit for "tv" and
 "chi2", the share of right guesses for "guess". The solver wants every average as a sum over the
@@ -21,7 +23,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from mechdesign.auditing.averages import average_leakage
+import numpy as np
+
+from mechdesign.auditing.averages import Gains, average_leakage, gain_without
 from mechdesign.auditing.best_guess import guess_without
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import (
@@ -34,8 +38,10 @@ from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.wording import at_most
+from mechdesign.mechanisms.gains import exact_gains, is_file_of_gains, read_gains
 from mechdesign.notions import LARGEST_BUDGET, MaxLift
 from mechdesign.tables.joint import Joint
+from solvers import Array
 
 NO_PROMISE = MaxLift(LARGEST_BUDGET)
 """The notion of the rules while an average alone is searched for: no promise on single lifts, and
@@ -44,6 +50,13 @@ never emitted."""
 NOTHING_TO_LIMIT = (
     "the useful column says nothing about the sensitive one: there is nothing to limit"
 )
+
+
+GUESSES = ("guess", "gain")
+"""Measures that change where two secrets of proportional records are taken for one."""
+
+NAMED = tuple(measure for measure in AVERAGE_MEASURES if measure != "gain")
+"""Measures that need nothing but their name."""
 
 
 def averages_of(asked: Any, joint: Joint) -> tuple[AverageBudget, ...]:
@@ -60,7 +73,12 @@ def averages_of(asked: Any, joint: Joint) -> tuple[AverageBudget, ...]:
         )
     budgets: list[AverageBudget] = []
     for measure, value in asked.items():
-        budgets.append(_budget_of(measure, value, joint))
+        if measure == "gain" or is_file_of_gains(measure):
+            budgets.append(_budget_of_gains(measure, value, joint))
+        else:
+            budgets.append(_budget_of(measure, value, joint))
+    if [budget.measure for budget in budgets].count("gain") > 1:
+        raise InputError("average has gains twice: leave one of them out")
     return tuple(budgets)
 
 
@@ -77,6 +95,10 @@ def kept_measure(asked: Any) -> AverageMeasure:
             'with keep, average must name one measure, as in average={"mi": None}'
         )
     ((measure, budget),) = asked.items()
+    if measure == "gain" or is_file_of_gains(measure):
+        raise InputError(
+            "keep is not built with gains of guesses: give them a budget, or use guess"
+        )
     _check_known(measure)
     if budget is not None:
         raise InputError(
@@ -89,7 +111,8 @@ def _check_known(measure: Any) -> None:
     """Raise InputError unless there is such a measure."""
     if measure not in AVERAGE_MEASURES:
         raise InputError(
-            f"the average {measure!r} is not known; use one of {', '.join(AVERAGE_MEASURES)}"
+            f"the average {measure!r} is not known; use one of {', '.join(NAMED)}, or a CSV file "
+            "of gains"
         )
 
 
@@ -133,6 +156,32 @@ def _budget_of_guesses(value: Any, joint: Joint) -> AverageBudget:
     return AverageBudget(measure="guess", budget=share)
 
 
+def _budget_of_gains(measure: str, value: Any, joint: Joint) -> AverageBudget:
+    """The largest expected gain, with the gains themselves."""
+    name = f"the average {measure}"
+    if measure == "gain":
+        if not isinstance(value, tuple) or len(value) != 2:
+            raise InputError(
+                "the average gain needs its gains and its budget: "
+                'average={"gain": (gains, 0.4)}'
+            )
+        gains = exact_gains(value[0], joint)
+        value = value[1]
+    else:
+        gains = read_gains(measure, joint)
+    if isinstance(value, str):
+        value = _float(name, value)
+    budget = number(name, value, "above 0")
+    without = gain_without(joint, gains)
+    if not without < budget <= LARGEST_BUDGET:
+        raise InputError(
+            f"{name} ({value}) must be above {at_most(float(without))}, which is gained without "
+            f"any release, and at most {LARGEST_BUDGET:g}"
+        )
+    texts = tuple(tuple(str(gain) for gain in row) for row in gains)
+    return AverageBudget(measure="gain", budget=budget, gains=texts)
+
+
 def _share_of_own_leakage(measure: str, name: str, text: str, joint: Joint) -> float:
     """The budget that a text such as ``25%`` stands for."""
     share = number(name, _float(name, text[:-1]), "of per cent") / 100.0
@@ -155,9 +204,11 @@ def _float(name: str, text: str) -> float:
         ) from None
 
 
-def in_solver_unit(measure: str, leakage: float, joint: Joint) -> float:
+def in_solver_unit(
+    measure: str, leakage: float, joint: Joint, gains: Gains = ()
+) -> float:
     """A leakage as `solvers.average` has it: e^leakage - 1 for the maximal leakage, and for guesses
-    the share that is right because of the release.
+    the share that is right because of the release, or what is gained because of it.
 
     These are sums over the outputs that are 0 for a constant, as the other measures are.
     """
@@ -166,7 +217,16 @@ def in_solver_unit(measure: str, leakage: float, joint: Joint) -> float:
     if measure == "guess":
         # Rounded once: the difference of two doubles would lose the digits of a small one.
         return float(Fraction(leakage) - guess_without(joint))
+    if measure == "gain":
+        return float(Fraction(leakage) - gain_without(joint, gains))
     return leakage
+
+
+def float_gains(gains: Gains) -> Array | None:
+    """Gains as the solver takes them; None where there are none."""
+    if not gains:
+        return None
+    return np.array([[float(gain) for gain in row] for row in gains])
 
 
 def has_leakage(measure: str, leakage: float, joint: Joint) -> bool:

@@ -37,8 +37,11 @@ from mechdesign.auditing.verdict import achieved_by
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import SolverFailure
-from mechdesign.mechanisms.average_budgets import averages_of, in_solver_unit
-from mechdesign.mechanisms.optimal import ENTROPY_ERROR
+from mechdesign.mechanisms.average_budgets import (
+    averages_of,
+    float_gains,
+    in_solver_unit,
+)
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import (
     Rounded,
@@ -46,7 +49,12 @@ from mechdesign.mechanisms.rounding import (
     partition_channel,
 )
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import LEAST_GAP, Search, utility_entropy
+from mechdesign.mechanisms.search import (
+    ENTROPY_ERROR,
+    LEAST_GAP,
+    Search,
+    utility_entropy,
+)
 from mechdesign.notions import ALIP, MaxLift, Notion
 from mechdesign.tables.joint import Joint
 from solvers import Array, Points, Polytope, Progress, SolverError
@@ -141,10 +149,14 @@ def _optimum(
     alone: bool,
 ) -> AverageOptimum:
     """The optimum at budgets reduced by a share; its bound is raised to that of the whole ones."""
+    gains: Array | None = None
     whole: dict[str, float] = {}
     reduced: dict[str, float] = {}
     for budget in budgets:
-        most = in_solver_unit(budget.measure, budget.budget, rules.joint)
+        exact = budget.exact_gains
+        if exact:
+            gains = float_gains(exact)
+        most = in_solver_unit(budget.measure, budget.budget, rules.joint, exact)
         whole[budget.measure] = most
         reduced[budget.measure] = (1.0 - share) * most
     inner, outer = posterior_sets(rules, alone=alone)
@@ -159,6 +171,7 @@ def _optimum(
             reduced,
             inner=inner,
             outer=outer,
+            gains=gains,
             tolerance=tolerance,
             time_limit=seconds_of(search),
             start=start_points,
@@ -262,11 +275,7 @@ def achieved_averages(
     for budget, verdict in zip(
         budgets, average_verdicts(channel, joint, budgets), strict=True
     ):
-        achieved.append(
-            AverageBudget(
-                measure=budget.measure, budget=budget.budget, achieved=verdict.leakage
-            )
-        )
+        achieved.append(budget.model_copy(update={"achieved": verdict.leakage}))
     return achieved
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from mechdesign.auditing.demands import demands_of
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
+from mechdesign.channel.proof import CostProof
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms.least_cost_limits import ChannelLimits
 from mechdesign.mechanisms.least_cost_objective import TRUTH, Costs
@@ -30,9 +31,16 @@ from mechdesign.mechanisms.plan_integers import (
     plan_rows,
 )
 from mechdesign.mechanisms.plan_limits import limits_of_demands
+from mechdesign.mechanisms.proofs import of_plan
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search, cost_steps
-from solvers.plans import CellCosts, MatrixCosts, PlanProblem, solve_plan
+from solvers.plans import (
+    CellCosts,
+    MatrixCosts,
+    PlanProblem,
+    PlanProof,
+    solve_plan,
+)
 
 MANY_SYMBOLS = 150
 """Symbols from which the solver of plans is the faster one."""
@@ -65,8 +73,9 @@ def has_plan(rules: Rules) -> bool:
 
 def planned(
     rules: Rules, costs: Costs, limits: ChannelLimits, search: Search
-) -> tuple[Channel, Audit, float]:
-    """A verified channel of least cost, its verdict, and a lower bound on every other one's cost.
+) -> tuple[Channel, Audit, float, CostProof | None]:
+    """A verified channel of least cost, its verdict, a lower bound on every other one's cost, and
+    what proves it.
 
     Raises
     ------
@@ -79,6 +88,7 @@ def planned(
     problem = _problem(rules, costs, limits)
     started = time.process_time()
     bound = -math.inf
+    proof: PlanProof | None = None
     for margin in MARGINS:
         left = search.time_limit
         if left is not None:
@@ -91,7 +101,8 @@ def planned(
             progress=cost_steps(search.progress),
         )
         # Bounds are for the limits as they are asked, whatever the margin.
-        bound = max(bound, plan.lower_bound)
+        if plan.lower_bound > bound:
+            bound, proof = plan.lower_bound, plan.proof
         rows = plan_rows(
             plan, joint.useful_counts, joint.useful_counts if limits.keep else None
         )
@@ -105,7 +116,8 @@ def planned(
         )
         verdict = rules.verdict(channel)
         if verdict.satisfied and keeps_stays(channel, limits.stay):
-            return channel, verdict, bound
+            kept = of_plan(proof, rules.notion.limits)
+            return channel, verdict, bound, kept
     raise SolverFailure("no plan passed the exact audit: give a larger budget")
 
 

@@ -108,12 +108,6 @@ REFUSALS = (
     ),
     Refusal(
         AVERAGE,
-        "a purpose",
-        "--objective frequencies, prefix, ranges, FILE of queries, task",
-        "their searches have posteriors of single outputs alone",
-    ),
-    Refusal(
-        AVERAGE,
         "constraints or a convex cost",
         "",
         "their program in cvxpy has no total over all outputs",
@@ -121,14 +115,27 @@ REFUSALS = (
     Refusal(
         AVERAGE,
         "keep and an objective",
-        "--keep with --objective",
+        "--keep with --objective other than information",
         "the share to keep is one of the information",
     ),
     Refusal(
         AVERAGE,
-        "rows as rows of the table",
-        "--release with --objective truth, distance",
-        "the search for plans has limits of single rows alone; the objective information goes",
+        "average of rows",
+        "--release with --objective truth, distance, for mi, chi2",
+        "they are not linear in what is released as a row, as plans of rows need it; tv, guess "
+        "and maximal-leakage go, and so does the objective information",
+    ),
+    Refusal(
+        AVERAGE,
+        "averages of rows",
+        "--release with --objective truth, distance, for several averages",
+        "the search for plans has a price for one of them",
+    ),
+    Refusal(
+        AVERAGE,
+        "given columns of rows",
+        "--release with --promise relative",
+        "an average is one over whole rows, given columns included",
     ),
     Refusal(
         AVERAGE,

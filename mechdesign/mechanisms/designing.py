@@ -109,11 +109,7 @@ def _requested(request: DesignRequest) -> Design:
         )
         # Whoever asks for boxes gets a `BoxDesign`, which `design` has no overload for.
         return cast("Design", boxes)
-    if (
-        request.publishes_rows
-        and not request.has_free_outputs
-        and request.average is None
-    ):
+    if request.publishes_rows and not request.has_free_outputs:
         return _rows_of_table(request, whole, joint, notion)
     if request.given:
         return by_strata(request, joint, notion, design_requested, started)
@@ -164,6 +160,9 @@ def _rows_of_table(
         never=request.never,
         smallest_group=request.smallest_group,
         known=tuple(request.known),
+        average=request.average,
+        # `design` puts this notion where the user gave none.
+        is_average_alone=request.average is not None and request.notion == NO_PROMISE,
         whole=whole,
         after=request.after,
         time_limit=request.time_limit,
@@ -424,6 +423,12 @@ def _by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
         if not request.has_free_outputs:
             budgets = averages_of(request.average, rules.joint)
             return least_cost(rules, request.least_cost, search, budgets, alone=alone)
+        if request.has_purpose:
+            budgets = averages_of(request.average, rules.joint)
+            options = {"averages": budgets, "alone": alone}
+            if request.task is not None:
+                return for_task(rules, request.task, search, started, **options)
+            return for_queries(rules, request.objective, search, started, **options)
         if request.keep is None:
             return for_average(rules, request.average, search, started, alone=alone)
         keep = request.keep

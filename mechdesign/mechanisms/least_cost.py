@@ -30,6 +30,7 @@ import numpy as np
 
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.proof import CostProof
 from mechdesign.channel.record import AverageBudget, Objective
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import NotPrivate, SolverFailure
@@ -43,6 +44,7 @@ from mechdesign.mechanisms.averages import (
 from mechdesign.mechanisms.least_cost_constant import cheapest_constant
 from mechdesign.mechanisms.least_cost_limits import ChannelLimits, limits_of
 from mechdesign.mechanisms.least_cost_objective import (
+    COSTS,
     Costs,
     LeastCostObjective,
     costs_of,
@@ -52,6 +54,7 @@ from mechdesign.mechanisms.least_cost_refusal import refusal
 from mechdesign.mechanisms.least_cost_rounding import deviation_of, square, truth_of
 from mechdesign.mechanisms.least_cost_tolerances import REACHES
 from mechdesign.mechanisms.posteriors import check_optimum, check_polytope
+from mechdesign.mechanisms.proofs import kept, texts_of
 from mechdesign.mechanisms.result import Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.mechanisms.rules import Rules
@@ -112,11 +115,12 @@ def least_cost(
         if convex is None and not averages and column_plan.has_plan(rules):
             planned = _planned(rules, costs, limits, search)
         if planned is not None:
-            channel, verdict, lower_bound = planned
+            channel, verdict, lower_bound, proof = planned
             method = column_plan.METHOD
         else:
             channel, verdict, solution = _designed(program)
             lower_bound = solution.bound
+            proof = program.proof
             method = solution.method
     except (SolverError, SolverFailure) as error:
         constant = cheapest_constant(program, costs)
@@ -128,6 +132,7 @@ def least_cost(
         channel, verdict = constant
         # No program was solved, so nothing is proven about other channels.
         lower_bound = -math.inf
+        proof = None
         method = CONSTANT
 
     cost = _rounded_up(costs.expected(channel, joint))
@@ -158,12 +163,15 @@ def least_cost(
     )
     if averages:
         design = with_averages(design, achieved_averages(channel, joint, averages))
-    return _with_least(design, least)
+    design = _with_least(design, least)
+    if proof is not None and least.objective.name == COSTS:
+        proof = proof.model_copy(update={"costs": texts_of(costs.units, costs.unit)})
+    return replace(design, channel=kept(design.channel, proof, lower_bound))
 
 
 def _planned(
     rules: Rules, costs: Costs, limits: ChannelLimits, search: Search
-) -> tuple[Channel, Audit, float] | None:
+) -> tuple[Channel, Audit, float, CostProof | None] | None:
     """The plan of many symbols with its verdict and its bound; None where none was found.
 
     Limits that are drawn in may leave nothing where there is a channel, so it is the dense program

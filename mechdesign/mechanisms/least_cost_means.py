@@ -30,7 +30,7 @@ from mechdesign.auditing.averages import average_verdicts
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.limits import MeanLimits
-from mechdesign.mechanisms.average_budgets import in_solver_unit
+from mechdesign.mechanisms.average_budgets import float_gains, in_solver_unit
 from mechdesign.mechanisms.convex_means import allowed_set
 from mechdesign.mechanisms.inverse_means import inside_covered
 from mechdesign.tables.joint import Joint
@@ -82,8 +82,11 @@ class ColumnLimits:
         """The budgets as the solver takes them."""
         totals: list[Total] = []
         for budget in self.averages:
-            leakage = Leakage(measure_of(budget.measure), self.joint.p_s)
-            most = in_solver_unit(budget.measure, budget.budget, self.joint)
+            gains = budget.exact_gains
+            leakage = Leakage(
+                measure_of(budget.measure), self.joint.p_s, float_gains(gains)
+            )
+            most = in_solver_unit(budget.measure, budget.budget, self.joint, gains)
             totals.append(Total(leakage, self.joint.lift, most))
         return totals
 

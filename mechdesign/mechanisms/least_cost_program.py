@@ -47,12 +47,13 @@ from numpy.typing import NDArray
 
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.proof import CostProof
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.limits import MeanLimits
 from mechdesign.core.progress import Step
 from mechdesign.core.wording import quoted
-from mechdesign.mechanisms.average_budgets import NO_PROMISE
+from mechdesign.mechanisms.average_budgets import GUESSES, NO_PROMISE
 from mechdesign.mechanisms.least_cost_limits import ChannelLimits
 from mechdesign.mechanisms.least_cost_means import ColumnLimits
 from mechdesign.mechanisms.least_cost_rounding import candidates, deviation_of, square
@@ -67,11 +68,12 @@ from mechdesign.mechanisms.least_cost_tolerances import (
 )
 from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.posteriors import has_polytope
+from mechdesign.mechanisms.proofs import of_assignment
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from solvers import Array, Polytope, UncertainSet
 from solvers.assigning import assign
-from solvers.assignment import Assigned, Assignment
+from solvers.assignment import Assigned, Assignment, Multipliers
 from solvers.assignment_uncertain import assign_uncertain
 from solvers.errors import EmptyPolytope
 
@@ -114,7 +116,9 @@ class LeastCostProgram:
         self.convex = convex
         self.rules = rules
         # docs/how-to/least-cost.md, Theorem 2: classes stand for their symbols only with this cost.
-        if not _are_symbols_alike(cost, limits, convex):
+        # Classes have merged secrets, which are guessed together and not one by one.
+        are_guessed = any(average.measure in GUESSES for average in averages)
+        if are_guessed or not _are_symbols_alike(cost, limits, convex):
             self.rules = replace(rules, by_symbol=True)
         self.uncertain: UncertainSet | None = None
         self._reach = math.inf
@@ -137,6 +141,8 @@ class LeastCostProgram:
         else:
             constant = np.tile(self.table.p_x, (n, 1))
             self.spread = abs(convex.value(constant))
+        # What proves the bound of the channel that was verified.
+        self.proof: CostProof | None = None
         self._end = math.inf
         if search.time_limit is not None:
             self._end = time.process_time() + search.time_limit
@@ -169,6 +175,7 @@ class LeastCostProgram:
             first = TANGENT_MARGIN
         verdict: Audit | None = None
         bound = -math.inf
+        multipliers: Multipliers | None = None
         for reach, margin in itertools.product(reaches, MARGINS):
             if margin < first:
                 continue
@@ -182,7 +189,10 @@ class LeastCostProgram:
                 # A larger margin or a smaller reach rules channels out; others may still pass.
                 continue
             # Every solution bounds the whole budgets from below, so the largest bound holds.
-            bound = max(bound, solution.bound)
+            if solution.bound > bound or multipliers is None:
+                bound = solution.bound
+                multipliers = solution.multipliers
+                self.proof = self._proof(multipliers)
             shares = self._of_symbols(solution.shares)
             for channel in candidates(
                 shares, self.joint, self.limits, has_free_pairs=self.allowed is None
@@ -198,6 +208,16 @@ class LeastCostProgram:
             "no verified channel came out of the program of least cost"
             f"{worst}; use a larger budget"
         )
+
+    def _proof(self, multipliers: Multipliers) -> CostProof | None:
+        """What proves the bound that these multipliers have, for the channel file."""
+        if self.convex is not None or self.uncertain is not None:
+            return None
+        if self.means is not None:
+            # Multipliers of tangents have no form in files.
+            return None
+        polytope = self.problem(0.0).columns
+        return of_assignment(self.rules, polytope, multipliers, keep=self.limits.keep)
 
     def set_reach(self, reach: float) -> None:
         """Reduce larger budgets to `reach` nats; see `REACHES`."""

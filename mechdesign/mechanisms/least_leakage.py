@@ -57,11 +57,16 @@ from mechdesign.mechanisms.averages import (
     with_averages,
     with_own_lifts,
 )
-from mechdesign.mechanisms.optimal import ENTROPY_ERROR, optimal
+from mechdesign.mechanisms.optimal import optimal
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import LEAST_GAP, Search, utility_entropy
+from mechdesign.mechanisms.search import (
+    ENTROPY_ERROR,
+    LEAST_GAP,
+    Search,
+    utility_entropy,
+)
 from mechdesign.tables.joint import Joint
 from solvers import EmptyPolytope, Points, Progress, SolverError
 from solvers.average import AverageOptimum, least_leakage

@@ -22,17 +22,19 @@ docs/explanation/optimum-theory.md has the proofs.
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import replace
 
 from mechdesign.auditing.measures import utility
+from mechdesign.channel.proof import EntropyProof
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms.incumbents import beginning_of, with_response
+from mechdesign.mechanisms.proofs import with_proof
+from mechdesign.mechanisms.proving import has_prices
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search, utility_entropy
+from mechdesign.mechanisms.search import Search, share_bound, utility_entropy
 from solvers import (
     EmptyPolytope,
     Envelope,
@@ -49,9 +51,6 @@ X_IS_PRIVATE = "X itself satisfies the notion and is published as it is."
 
 NO_ROOM = (EmptyPolytope, OutsidePolytope)
 """Errors of a set that a margin has made too small for the point."""
-
-ENTROPY_ERROR = 4e-15
-"""Relative error bound of H(X) and of the quotients of the certificate."""
 
 
 class NotRounded(SolverFailure):
@@ -88,7 +87,7 @@ def optimal(rules: Rules, search: Search) -> Design:
     worth = utility(rounded.channel, joint)
     proof = proven(envelope, utility_entropy(joint), worth.nmi)
     certificate = rules.tightened(proof, worth.nmi, search)
-    return finish(
+    design = finish(
         rounded,
         joint,
         OPTIMAL,
@@ -99,6 +98,11 @@ def optimal(rules: Rules, search: Search) -> Design:
         messages=_search_messages(envelope, certificate, search),
         envelope=envelope,
     )
+    if has_prices(rules):
+        prices = tuple(envelope.dual[rules.reduced.group].tolist())
+        channel = with_proof(design.channel, EntropyProof(prices=prices))
+        design = replace(design, channel=channel)
+    return design
 
 
 def _release(rules: Rules) -> Rounded | None:
@@ -170,12 +174,8 @@ def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, R
 
 def proven(envelope: Envelope, entropy: float, nmi: float) -> Certificate:
     """The certificate of an envelope in units of H(X), its bound rounded upwards."""
-    # I(X;Y) / H(X) = 1 - H(X|Y) / H(X), and the envelope bounds H(X|Y) from below.
-    uncertainty = envelope.bound / entropy
-    # The quotient is rounded downwards for either sign, then the difference upwards: a bound on
-    # utility must never be too small.
-    least = uncertainty * (1.0 - math.copysign(ENTROPY_ERROR, uncertainty))
-    upper = min(1.0, math.nextafter(1.0 - least + ENTROPY_ERROR, 2.0))
+    # The envelope bounds H(X|Y) from below.
+    upper = share_bound(envelope.bound, entropy)
     details: dict[str, int | float | str] = {
         "status": envelope.status.name.lower(),
         "rounds": envelope.rounds,

@@ -17,10 +17,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from mechdesign.channel.proof import CellCost
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
@@ -66,6 +67,16 @@ class CodedCells:
         return cls(variable.columns, np.array(codes, dtype=np.int64).T, tuple(texts))
 
 
+class CellPart(NamedTuple):
+    """One term of the cost of a changed cell: the place of its column, its weight, and the
+    positions of the column's texts where it counts by how far it moves.
+    """
+
+    column: int
+    weight: float
+    positions: Array | None
+
+
 def cell_costs(
     joint: Joint,
     cells: CodedCells,
@@ -82,15 +93,54 @@ def cell_costs(
         If a weight belongs to no released column or is not positive, or the objective distance
         finds no numbers.
     """
+    parts = cell_parts(joint, cells, given, objective, distance, weights)
+    return CellCosts(
+        codes=np.column_stack([cells.codes[:, part.column] for part in parts]),
+        weights=np.array([part.weight for part in parts]),
+        positions=tuple(part.positions for part in parts),
+    )
+
+
+def recorded_costs(
+    parts: Sequence[CellPart], costs: CellCosts, cells: CodedCells
+) -> tuple[CellCost, ...]:
+    """The same costs for the proof in a channel file."""
+    recorded: list[CellCost] = []
+    for part, positions in zip(parts, costs.positions, strict=True):
+        places: dict[str, float] | None = None
+        if positions is not None:
+            # Those of `CellCosts`, whose differences are costs.
+            places = dict(
+                zip(cells.texts[part.column], positions.tolist(), strict=True)
+            )
+        name = cells.columns[part.column]
+        recorded.append(CellCost(column=name, weight=part.weight, places=places))
+    return tuple(recorded)
+
+
+def cell_parts(
+    joint: Joint,
+    cells: CodedCells,
+    given: Sequence[str],
+    objective: str,
+    distance: str | None,
+    weights: Mapping[str, Any] | None,
+) -> list[CellPart]:
+    """What changed cells and moved numbers of the released columns cost.
+
+    Raises
+    ------
+    InputError
+        If a weight belongs to no released column or is not positive, or the objective distance
+        finds no numbers.
+    """
     share_of = column_weights(cells.columns, given, weights)
     if objective not in (TRUTH, DISTANCE):
         raise InputError(
             f"objective ({quoted(objective)}) must be truth, distance, information, a purpose or a "
             "matrix of costs"
         )
-    parts: list[Integers] = []
-    shares: list[float] = []
-    positions: list[Array | None] = []
+    parts: list[CellPart] = []
     counts_numbers = False
     for k, name in enumerate(cells.columns):
         share = share_of.get(name, 0.0)
@@ -98,28 +148,18 @@ def cell_costs(
             continue
         ranks = _positions(joint, cells, k, objective, distance)
         if ranks is None:
-            parts.append(cells.codes[:, k])
-            shares.append(share)
-            positions.append(None)
+            parts.append(CellPart(k, share, None))
             continue
         counts_numbers = True
         if objective == TRUTH:
-            parts.append(cells.codes[:, k])
-            shares.append(share / 2)
-            positions.append(None)
             share /= 2
-        parts.append(cells.codes[:, k])
-        shares.append(share)
-        positions.append(ranks)
+            parts.append(CellPart(k, share, None))
+        parts.append(CellPart(k, share, ranks))
     if objective == DISTANCE and not counts_numbers:
         raise InputError(
             "objective distance needs a released column of numbers; use objective truth"
         )
-    return CellCosts(
-        codes=np.column_stack(parts),
-        weights=np.array(shares),
-        positions=tuple(positions),
-    )
+    return parts
 
 
 def check_distance(objective: Any, distance: str | None) -> None:

@@ -29,6 +29,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from mechdesign.auditing.averages import average_verdicts
+from mechdesign.auditing.best_guess import guess_without
 from mechdesign.auditing.demands import Demand, demands_of
 from mechdesign.auditing.extremes import LargestQuotients, output_masses
 from mechdesign.auditing.law import channel_law
@@ -38,21 +40,38 @@ from mechdesign.auditing.unchanged import share_of_cells, unchanged_cells
 from mechdesign.auditing.verdict import Audit, audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import own_rows
-from mechdesign.channel.record import RELATIVE, TOTAL, ChannelRecord, Objective
+from mechdesign.channel.proof import CostProof
+from mechdesign.channel.record import (
+    RELATIVE,
+    TOTAL,
+    AverageBudget,
+    ChannelRecord,
+    Objective,
+)
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.progress import Steps
 from mechdesign.core.wording import at_least, at_most, listed, quoted
+from mechdesign.mechanisms.average_budgets import averages_of
+from mechdesign.mechanisms.averages import with_averages, with_own_lifts
 from mechdesign.mechanisms.least_cost_limits import stays_of_symbols
 from mechdesign.mechanisms.least_cost_matrix import exact_costs
+from mechdesign.mechanisms.plan_averages import (
+    budget_of_sum,
+    penalty_of,
+    plan_within,
+)
 from mechdesign.mechanisms.plan_costs import (
     RANKS,
     CodedCells,
     cell_costs,
+    cell_parts,
     check_distance,
+    recorded_costs,
 )
 from mechdesign.mechanisms.plan_integers import keeps_stays, least_shares, plan_rows
 from mechdesign.mechanisms.plan_limits import limits_of_demands
+from mechdesign.mechanisms.proofs import kept, of_plan, texts_of
 from mechdesign.mechanisms.result import Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.mechanisms.rules import check_sensitive
@@ -96,6 +115,9 @@ TRUTH = "truth"
 DISTANCE = "distance"
 COSTS = "costs"
 
+SPOKEN_DIGITS = 3
+"""Significant digits of a cost in a remark; the report has all."""
+
 METHOD = "plan"
 
 
@@ -125,6 +147,11 @@ class PlanRequest:
         Least number of records of the rows that are released; None for the default.
     known : tuple of str
         Columns that count for the groups; all released ones by default.
+    average : mapping of a measure to its budget, optional
+        A budget on one average over the released rows, as for `DesignRequest`: tv, guess or
+        maximal-leakage.
+    is_average_alone : bool
+        Whether nothing was promised of single rows; the channel then states its own lifts.
     whole, after : Joint and channels
         The table with the columns of earlier releases, and these.
     time_limit : float, optional
@@ -146,6 +173,8 @@ class PlanRequest:
     never: Sequence[Mapping[str, str]] = ()
     smallest_group: int | None = None
     known: tuple[str, ...] = ()
+    average: Mapping[str, Any] | None = None
+    is_average_alone: bool = False
     whole: Joint | None = None
     after: Sequence[Channel] = ()
     time_limit: float | None = None
@@ -191,43 +220,92 @@ def plan_design(request: PlanRequest) -> Design:
     problem = _problem(request, costs, groups, strata, by_stratum, stays)
     record = ChannelRecord(promise_kind=request.promise)
     bound = 0.0
+    proof: CostProof | None = None
+    averages: tuple[AverageBudget, ...] = ()
+    if request.average is not None:
+        averages = averages_of(request.average, joint)
     for margin in MARGINS:
-        left = request.time_limit
-        if left is not None:
-            left = max(left - (time.process_time() - started), LEAST_TIME)
         try:
-            plan = solve_plan(
-                problem,
-                time_limit=left,
-                gap=request.gap,
-                margin=margin,
-                progress=cost_steps(request.progress),
-            )
+            plan = _solved(request, problem, averages, margin, started)
         except PlanError as error:
             raise _refusal(request, error) from None
         except SolverError as error:
             raise _not_computed(error) from error
         # Bounds are for the limits as they are asked, whatever the margin.
-        bound = max(bound, plan.lower_bound)
+        if plan.lower_bound > bound:
+            bound = plan.lower_bound
+            # With a budget on an average the duals are those of a program with its price, too.
+            if not averages:
+                proof = of_plan(plan.proof, request.notion.limits)
         channel = replace(_channel(request, plan, groups), record=record)
         verdict = audit(
             channel, request.whole or joint, request.notion, after=request.after
         )
-        if verdict.satisfied and keeps_stays(channel, stays):
-            return _design(
+        leaked = average_verdicts(channel, joint, averages)
+        is_within = verdict.satisfied and all(one.kept for one in leaked)
+        if is_within and keeps_stays(channel, stays):
+            if request.is_average_alone:
+                # Nothing was promised of single rows, so what they do is stated.
+                verdict = with_own_lifts(Rounded(channel, verdict), joint).audit
+            design = _design(
                 request,
                 costs,
                 stays,
                 channel,
                 verdict,
                 bound,
+                proof,
                 plan.ended_early,
                 groups,
                 started,
             )
+            if not averages:
+                return design
+            achieved = [
+                budget.model_copy(update={"achieved": one.leakage})
+                for budget, one in zip(averages, leaked, strict=True)
+            ]
+            return with_averages(design, achieved)
     raise SolverFailure(
         "no plan passed the exact audit: give a larger budget, or release fewer columns"
     )
+
+
+def _solved(
+    request: PlanRequest,
+    problem: PlanProblem,
+    averages: Sequence[AverageBudget],
+    margin: float,
+    started: float,
+) -> Plan:
+    """The plan of least cost, within the budget on an average if there is one."""
+
+    def solve(problem: PlanProblem, further: int) -> Plan:
+        left = request.time_limit
+        if left is not None:
+            left -= time.process_time() - started
+            left = max(left / (1 + further), LEAST_TIME)
+        return solve_plan(
+            problem,
+            time_limit=left,
+            gap=request.gap,
+            margin=margin,
+            progress=cost_steps(request.progress),
+        )
+
+    if not averages:
+        return solve(problem, 0)
+    (average,) = averages
+    # Integers may have a little more, as with the budgets on lifts.
+    budget = budget_of_sum(average) * (1.0 - margin)
+    if average.measure == "guess":
+        # Without a release some guesses are right already, and the rest of the budget shrinks.
+        without = float(guess_without(request.joint))
+        budget = without + (average.budget - without) * (1.0 - margin)
+    if average.measure == "maximal-leakage":
+        budget = 1.0 + math.expm1(average.budget) * (1.0 - margin)
+    penalty = penalty_of(average.measure, request.joint)
+    return plan_within(problem, penalty, budget, solve)
 
 
 def _costs(request: PlanRequest, cells: CodedCells) -> CellCosts | MatrixCosts:
@@ -497,6 +575,7 @@ def _design(
     channel: Channel,
     verdict: Audit,
     bound: float,
+    proof: CostProof | None,
     ended_early: bool,
     groups: GroupLaw | None,
     started: float,
@@ -549,15 +628,20 @@ def _design(
         utility=figures,
         promise_kind=request.promise,
     )
+    recorded = channel.with_record(record)
+    if proof is not None and not request.after:
+        recorded = kept(recorded, _with_costs(request, proof, costs), bound)
     messages: list[str] = []
     if ended_early:
         messages.append(
-            f"the search ended early, at the cost {at_most(least.cost)} of a row (1 where all of "
-            f"it changes); no plan costs less than {at_least(least.cost_lower_bound)}"
+            f"the search ended early: a row changes by {at_most(least.cost, SPOKEN_DIGITS)} on "
+            "average (1 where all of it changes), and by at least "
+            f"{at_least(least.cost_lower_bound, SPOKEN_DIGITS)} in any such release; "
+            "--time-limit (time_limit) allows more time"
         )
     return replace(
         design,
-        channel=channel.with_record(record),
+        channel=recorded,
         least=least,
         truth=truth,
         smallest_group=1 if groups is None else groups.k,
@@ -565,6 +649,27 @@ def _design(
         single_rows=_single_rows(channel, joint, groups),
         messages=tuple(messages),
     )
+
+
+def _with_costs(
+    request: PlanRequest,
+    proof: CostProof,
+    costs: CellCosts | MatrixCosts,
+) -> CostProof:
+    """The proof with what its costs are."""
+    cells = CodedCells.of(request.joint.useful)
+    if isinstance(costs, MatrixCosts):
+        units, unit = exact_costs(request.objective, request.joint)
+        return proof.model_copy(update={"costs": texts_of(units, unit)})
+    parts = cell_parts(
+        request.joint,
+        cells,
+        request.given,
+        request.objective,
+        request.distance,
+        request.column_weights,
+    )
+    return proof.model_copy(update={"cells": recorded_costs(parts, costs, cells)})
 
 
 def _single_rows(channel: Channel, joint: Joint, groups: GroupLaw | None) -> int:

@@ -21,12 +21,15 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import AverageBudget
 from mechdesign.mechanisms.purposes import first_verified, with_purpose
+from mechdesign.mechanisms.purposes_within import purpose_within, with_budget
 from mechdesign.mechanisms.queries import Queries, queries_of
 from mechdesign.mechanisms.result import Design, QueryAccuracy, finish
 from mechdesign.mechanisms.rules import Rules
@@ -41,6 +44,7 @@ from solvers import (
     lower_envelope,
     vertices,
 )
+from solvers.average_purposes import QueryPurpose
 from solvers.queries import LeastVariance, least_variance
 
 MOST_VERTICES = 100_000
@@ -68,9 +72,17 @@ RANK_TOLERANCE = 1e-9
 
 
 def for_queries(
-    rules: Rules, objective: str | Queries, search: Search, started: float
+    rules: Rules,
+    objective: str | Queries,
+    search: Search,
+    started: float,
+    averages: Sequence[AverageBudget] = (),
+    *,
+    alone: bool = False,
 ) -> Design:
     """The channel from which queries are estimated with least total variance, verified exactly.
+
+    `averages` are budgets on averages over the outputs; `alone` as in `averages.for_average`.
 
     Raises
     ------
@@ -83,12 +95,25 @@ def for_queries(
     queries, remark = queries_of(objective, joint)
     single = replace(rules, by_symbol=True)
     program = _QueryProgram(single, queries, search, started)
-    rounded, solution = first_verified(single, program, search.end(started))
+    end = search.end(started)
+    if averages:
+        rounded, within = purpose_within(
+            single,
+            QueryPurpose(queries.gram, search.gap),
+            averages,
+            program.is_proven,
+            end,
+            alone=alone,
+        )
+        least = within.bound
+    else:
+        rounded, solution = first_verified(single, program, end)
+        least = solution.bound
 
     variance = total_variance(rounded.channel, queries, joint)
     # No channel tells more than X itself, so its variance is a bound, too.
     noise_free = noise_free_variance(queries, joint.p_x)
-    bound = max(noise_free, solution.bound - _offset(queries, joint.p_x))
+    bound = max(noise_free, least - _offset(queries, joint.p_x))
     accuracy = QueryAccuracy(
         name=queries.name,
         variance=variance,
@@ -112,7 +137,7 @@ def for_queries(
         started,
         messages=tuple(messages),
     )
-    return with_purpose(design, accuracy)
+    return with_purpose(with_budget(design, averages), accuracy)
 
 
 def total_variance(channel: Channel, queries: Queries, joint: Joint) -> float:

@@ -38,6 +38,7 @@ from mechdesign.mechanisms.least_cost_objective import (
 )
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.people_request import of_people
+from mechdesign.mechanisms.plan_averages import LINEAR
 from mechdesign.mechanisms.purposes import PURPOSES, TASK
 from mechdesign.mechanisms.queries import Queries
 from mechdesign.mechanisms.result import Design
@@ -177,9 +178,11 @@ class DesignRequest:
     average : mapping, optional
         Budgets on average leakages over the outputs, besides the notion: ``{"mi": 0.05}`` in nats,
         ``{"mi": "25%"}`` of the leakage of the column itself; or "tv", "chi2", "maximal-leakage"
-        (nats); or several of them, ``{"mi": 0.02, "tv": 0.1}``. An average promises nothing about
-        one record. With it `mechdesign.design` needs no notion: then the extreme lifts of the
-        channel are the notion of the result.
+        (nats); ``{"guess": "42%"}`` for right guesses; ``{"gains.csv": 0.4}`` or ``{"gain": (G,
+        0.4)}`` for what the best guess gains, with gains by guess and sensitive symbol; or several
+        of them, ``{"mi": 0.02, "tv": 0.1}``. An average promises nothing about one record. With it
+        `mechdesign.design` needs no notion: then the extreme lifts of the channel are the notion of
+        the result.
     keep : number, optional
         With ``average={"mi": None}``: the channel that leaks least on average among those that keep
         this share of the information, strictly between 0 and 1. (For the smallest epsilon of a
@@ -590,14 +593,14 @@ class DesignRequest:
             ),
             "average": self.average is not None,
             "an average": self.average is not None,
-            "a purpose": self.has_purpose,
             "an objective of queries of one's own": isinstance(self.objective, Queries),
             "constraints": self.constraints is not None,
             "constraints or a convex cost": convex,
             "keep and an objective": (
-                self.keep is not None and not self.has_free_outputs
+                self.keep is not None
+                and (self.has_purpose or not self.has_free_outputs)
             ),
-            "rows as rows of the table": own_rows,
+            "given columns of rows": own_rows and self.promise == RELATIVE,
             "bins": self.bins is not None,
             "method": self.method != "auto",
             "enumerate": self.enumerate != "auto",
@@ -618,6 +621,8 @@ class DesignRequest:
             named["mechanism"] = f"mechanism {self.mechanism}"
         if self.unknown != REFUSE:
             named["unknown"] = f"unknown={self.unknown}"
+        if own_rows and isinstance(self.average, Mapping):
+            named |= _named_of_averages(tuple(self.average))
         if self.promise == RELATIVE and self.after:
             named["rows: relative after"] = (
                 "a promise relative to given columns is not built after earlier releases, which "
@@ -673,6 +678,17 @@ class DesignRequest:
             kept_measure(self.average)
             share_of("--keep", self.keep)
         combinations.check(combinations.AVERAGE, self.named)
+
+
+def _named_of_averages(measures: Sequence[Any]) -> dict[str, str]:
+    """What averages a release of rows as rows of the table does not have."""
+    named: dict[str, str] = {}
+    others = [str(measure) for measure in measures if measure not in LINEAR]
+    if others:
+        named["average of rows"] = f"{listed(others)} and rows of the table"
+    if len(measures) > 1:
+        named["averages of rows"] = "rows of the table and another average"
+    return named
 
 
 def names_of_columns(columns: str | Sequence[str]) -> tuple[str, ...]:

@@ -45,6 +45,10 @@ LEAST_GAP = 1e-9
 """Gap in units of H(X) below which double precision proves nothing more."""
 
 
+ENTROPY_ERROR = 4e-15
+"""Relative error bound of H(X) and of the quotients of the certificate."""
+
+
 @dataclass(frozen=True)
 class Search:
     """The options of a search for the optimum.
@@ -149,6 +153,16 @@ class Search:
             report(Step(line, figures))
 
         return show
+
+
+def share_bound(bound: float, entropy: float) -> float:
+    """The largest share of `entropy` H(X) that is kept where H(X|Y) >= `bound`, rounded up."""
+    # I(X;Y) / H(X) = 1 - H(X|Y) / H(X).
+    uncertainty = bound / entropy
+    # The quotient is rounded downwards for either sign, then the difference upwards: a bound on
+    # utility must never be too small.
+    least = uncertainty * (1.0 - math.copysign(ENTROPY_ERROR, uncertainty))
+    return min(1.0, math.nextafter(1.0 - least + ENTROPY_ERROR, 2.0))
 
 
 def utility_entropy(joint: Joint) -> float:

@@ -296,6 +296,9 @@ def _budgets(
     limits = notion.limits
     if request.promise == RELATIVE:
         return notion
+    if limits.mean is not None:
+        # `combinations` has refused averages beside given columns of a total promise.
+        raise TypeError(f"{notion.name} has no budgets of single values")
     special = {name: (lower, upper) for name, lower, upper in limits.symbol_budgets}
     total = dict(zip(joint.sensitive.names, joint.sensitive_counts, strict=True))
     budgets: dict[str, tuple[float, float]] = {}

@@ -18,20 +18,24 @@ Proofs: docs/explanation/purposes-theory.md, 'Tasks'.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.purposes import TASK, first_verified, with_purpose
+from mechdesign.mechanisms.purposes_within import purpose_within, with_budget
 from mechdesign.mechanisms.result import Design, TaskUtility, finish
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from mechdesign.tables.joint import Joint
 from solvers import Array, Polytope
+from solvers.average_purposes import TaskPurpose
 from solvers.task import TaskEnvelope, best_members, task_envelope
 
 INFORMATION_ERROR = 1e-12
@@ -41,8 +45,18 @@ TASK_MARGIN = 1e-9
 """Least margin for a task: columns may come from HiGHS, which meets rows to 1e-10."""
 
 
-def for_task(rules: Rules, task: Joint, search: Search, started: float) -> Design:
+def for_task(
+    rules: Rules,
+    task: Joint,
+    search: Search,
+    started: float,
+    averages: Sequence[AverageBudget] = (),
+    *,
+    alone: bool = False,
+) -> Design:
     """The channel that tells most about the task column, verified exactly.
+
+    `averages` are budgets on averages over the outputs; `alone` as in `averages.for_average`.
 
     Raises
     ------
@@ -68,12 +82,32 @@ def for_task(rules: Rules, task: Joint, search: Search, started: float) -> Desig
 
     end = search.end(started)
     program = _TaskProgram(joint.p_x, given_x, search.gap * most, end)
-    rounded, solution = first_verified(single, program, end, least_margin=TASK_MARGIN)
+    # Branch and bound has nodes; listed vertices need none.
+    method = "vertices"
+    status = "some posteriors are not listed"
+    if averages:
+        rounded, within = purpose_within(
+            single,
+            TaskPurpose(given_x),
+            averages,
+            program.is_proven,
+            end,
+            alone=alone,
+        )
+        least = within.bound
+    else:
+        rounded, solution = first_verified(
+            single, program, end, least_margin=TASK_MARGIN
+        )
+        least = solution.bound
+        status = solution.status
+        if solution.nodes:
+            method = "columns"
 
     figures = task_figures(rounded.channel, joint, table)
     kept = figures.kept
     # The solver bounds H(T|Y) from below, hence I(T;Y) = H(T) - H(T|Y) from above.
-    bound = (figures.prior - solution.bound) / figures.largest
+    bound = (figures.prior - least) / figures.largest
     utility_of_task = TaskUtility(
         column=column,
         task_kept=kept,
@@ -81,13 +115,9 @@ def for_task(rules: Rules, task: Joint, search: Search, started: float) -> Desig
     )
     messages: tuple[str, ...] = ()
     if utility_of_task.task_upper_bound - kept > search.gap:
-        messages = (f"the search ended early ({solution.status})",)
-    # Branch and bound has nodes; listed vertices need none.
-    method = "vertices"
-    if solution.nodes:
-        method = "columns"
+        messages = (f"the search ended early ({status})",)
     design = finish(rounded, joint, TASK, method, started, messages=messages)
-    return with_purpose(design, utility_of_task)
+    return with_purpose(with_budget(design, averages), utility_of_task)
 
 
 @dataclass(frozen=True, eq=False)

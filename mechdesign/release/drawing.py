@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.integers import IntegerRows, Integers
+from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows, Integers
 from mechdesign.core.json_values import canonical
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import Encoded
@@ -324,6 +324,9 @@ def fixed_means(channel: Releasable) -> MeanCounts | None:
     # of records. One of labels has it, too, and its large tables would take long in vain.
     releases_values = channel.published is not None or channel.releases_own_symbols
     if channel.totals is None and not releases_values:
+        return None
+    if joint.total > LARGEST_INTEGER:
+        # No table at hand has so many records.
         return None
     records = np.array(joint.useful_counts, dtype=np.int64)
     try:

@@ -72,8 +72,15 @@ def assessment_text(assessment: Assessment) -> str:
     return "\n".join(lines)
 
 
-def assessment_page(assessment: Assessment, source: str, again: str) -> blocks.Document:
-    """The same as a page for those who may see the data; `again` is the command that repeats it."""
+def assessment_page(
+    assessment: Assessment,
+    source: str,
+    again: str,
+    plan: tuple[blocks.Section, ...] = (),
+) -> blocks.Document:
+    """The same as a page for those who may see the data; `again` is the command that repeats it,
+    and `plan` the section on what to release, if it was asked for.
+    """
     columns = [_shaded_row(column) for column in assessment.columns]
     pairs = [blocks.cells(*_figures(pair, blocks.short)) for pair in assessment.pairs]
     opening = blocks.paragraphs(_opening_texts(assessment))
@@ -89,6 +96,7 @@ def assessment_page(assessment: Assessment, source: str, again: str) -> blocks.D
         highlights=_cards(assessment),
         sections=(
             *_symptom_section(assessment),
+            *plan,
             blocks.Section("row", "The whole row", (*opening, *notes)),
             blocks.Section(
                 "columns",

@@ -21,6 +21,7 @@ NAMES = {
     "chi2": "chi2 information",
     "maximal-leakage": "maximal leakage (nats)",
     "guess": "success of the best guess",
+    "gain": "expected gain of the best guess",
 }
 """What is averaged over released values, by the name of the measure."""
 

@@ -34,6 +34,8 @@ from mechdesign import __version__
 from mechdesign.auditing.measures import beyond_given, measure, utility
 from mechdesign.auditing.population import audit, set_behind
 from mechdesign.auditing.stated import (
+    is_bound,
+    refuse_unproven,
     refuse_wrong_figures,
     stated_figures,
     statement_of,
@@ -41,7 +43,6 @@ from mechdesign.auditing.stated import (
 from mechdesign.auditing.unchanged import unchanged_cells
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.record import AVERAGE_MEASURES
 from mechdesign.comparison.curve import Curve, axis_of, curve_through
 from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError, require_type
@@ -51,6 +52,7 @@ from mechdesign.formats.folders import files_of, is_folder
 from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.plan_design import groups_of
+from mechdesign.mechanisms.proving import with_certificate
 from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion
@@ -83,15 +85,6 @@ NO_EARLIER = "No curve: it would belong to channels that ignore the earlier rele
 NO_AVERAGE = "No curve: it would belong to channels that ignore the average budget."
 NO_GIVEN = "No curve: it would belong to channels that change the given columns."
 NO_SAMPLE = "No curve: `mechdesign compare --confidence` draws it from the same shares and symbols."
-
-BOUNDS = {
-    "upper_bound_nmi",
-    "cost_lower_bound",
-    "variance_lower_bound",
-    "task_upper_bound",
-    *(f"{measure} lower_bound" for measure in AVERAGE_MEASURES),
-}
-"""Figures of a file that bound all other channels, which only a search can prove."""
 
 LEAST_FIGURES = 4
 """Figures of a least-cost design: cost, its bound, truth, and the deviation of frequencies."""
@@ -196,32 +189,39 @@ def internal_report(
     return replace(report, curve=curve, absent=absent)
 
 
-def design_behind(channel: Channel, joint: Joint, notion: Notion) -> Design:
-    """The design of a channel from a file, audited again; its bound is only stated by the file.
+def design_behind(
+    channel: Channel, joint: Joint, notion: Notion, *, certificate: bool = False
+) -> Design:
+    """The design of a channel from a file, audited again.
+
+    With `certificate` its bounds are proven again from the proof in the file; else they are only
+    stated by the file.
 
     Raises
     ------
     NotPrivate
-        If a figure of the file is not that of its integers on its table.
+        If a figure of the file is not that of its integers on its table, or a bound is not proven.
     """
     statement = statement_of(channel)
     # A broken promise is reported as one, whatever its figures say.
     if statement.kept is not False:
         refuse_wrong_figures(statement)
+    if certificate:
+        statement = with_certificate(statement, channel)
+        refuse_unproven(statement)
     # Nothing is taken from the file that can be computed from its integers and its table; only the
-    # bound would need the search again.
+    # bound would need the search again, or its proof.
     confidence = set_behind(channel, joint)
     verdict = audit(channel, joint, notion, population=confidence)
-    certificate = _certificate(channel)
     messages: tuple[str, ...] = ()
-    if BOUNDS & stated_figures(channel).keys():
+    if not certificate and any(map(is_bound, stated_figures(channel))):
         messages = (NOT_AGAIN,)
     design = finish(
         Rounded(channel, verdict),
         joint,
         origin_of(channel, "mechanism") or OPTIMAL,
         origin_of(channel, "method") or "",
-        certificate=certificate,
+        certificate=_certificate(channel, "proven" if certificate else STATED),
         messages=messages,
         worth=beyond_given(utility(channel, joint), joint, channel.given),
     )
@@ -359,8 +359,11 @@ def _curve_axis(design: Design) -> tuple[Any, str]:
     return axis_of(design.notion), NO_AXIS
 
 
-def _certificate(channel: Channel) -> Certificate:
-    """The certificate in the channel file, as a statement; without a bound if it lacks a part."""
+def _certificate(channel: Channel, known: str) -> Certificate:
+    """The certificate in the channel file, without a bound if it lacks a part.
+
+    `known` says how its bound is known: proven again here, or stated by the file.
+    """
     figures = channel.record.certificate or {}
     bound = figures.get("upper_bound_nmi")
     gap = figures.get("gap_nmi")
@@ -368,8 +371,8 @@ def _certificate(channel: Channel) -> Certificate:
     # A bound says something only with its gap and its scope, that is, what it is a bound on.
     is_bound = isinstance(bound, float | int) and isinstance(gap, float | int)
     if not is_bound or not isinstance(scope, str):
-        return Certificate(scope=STATED)
-    return Certificate(upper_bound_nmi=bound, gap_nmi=gap, scope=STATED)
+        return Certificate(scope=known)
+    return Certificate(upper_bound_nmi=bound, gap_nmi=gap, scope=known)
 
 
 def _file_facts(name: str, path: str) -> list[Fact]:

@@ -21,6 +21,7 @@ from mechdesign.auditing.law import Law
 from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.proof import PROOF
 from mechdesign.channel.record import RELATIVE
 from mechdesign.core.wording import STATED
 from mechdesign.mechanisms.result import Design
@@ -142,8 +143,9 @@ def channel_record(channel: Channel) -> dict[str, Any]:
         codebook = channel.codebook()
     certificate = record.certificate
     if certificate is not None:
-        # Nothing proves the bound of a file again.
+        # Nothing proves the bound of a file again here, so its proof says nothing.
         certificate = {**certificate, "scope": STATED}
+        certificate.pop(PROOF, None)
     integers = channel.integers
     matrix: dict[str, Any] = {
         "denominator": channel.denominator if channel.totals is None else None,

@@ -21,7 +21,11 @@ from mechdesign.report.channel_section import channel_blocks, codebook_blocks
 from mechdesign.report.curve_section import curve_blocks
 from mechdesign.report.least_section import least_blocks, number_blocks
 from mechdesign.report.lift_maps import lift_blocks
-from mechdesign.report.promise_section import measure_blocks, promise_blocks
+from mechdesign.report.promise_section import (
+    measure_blocks,
+    notion_blocks,
+    promise_blocks,
+)
 from mechdesign.report.record import Kept, Population, Report, Request
 
 BANNERS = {
@@ -108,6 +112,9 @@ def summary_sections(report: Report) -> list[blocks.Section]:
             "When the promise does not hold",
             [blocks.Bullets(report.voided_by)],
         ),
+        *_section_of(
+            "notion", "For specialists", notion_blocks(report.promise, report.asked)
+        ),
     ]
 
 
@@ -161,7 +168,6 @@ def _cards(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
         level = percent_of(report.population.level)
         title = f"The same for the population ({level} confidence)"
         cards.append((title, _population_range(report.population)))
-    cards.append(("Privacy notion", report.asked.notion_text))
     cards.append(("Verified", VERIFIED[promise.satisfied]))
     if report.least is not None and report.least.truth is not None:
         truth = wording.percent_at_least(report.least.truth)

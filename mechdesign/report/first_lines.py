@@ -28,8 +28,8 @@ MOST_LINES = 25
 FULL = "All sections:  --full"
 
 NO_POPULATION = (
-    "Population: not promised; single rows can reveal far more there. --confidence 0.95 protects "
-    "it."
+    "Population: promised for the records of this table alone; "
+    "--confidence 0.95 protects others."
 )
 
 NO_POPULATION_OF_PEOPLE = (
@@ -163,13 +163,12 @@ def _population_text(design: Design) -> str:
 def _takes_confidence(design: Design) -> bool:
     """Whether a design with the same request can promise something for the population.
 
-    It can for one pair of budgets on single lifts: not with budgets of single symbols, earlier
-    releases or average budgets, which `design` refuses beside a confidence level.
+    It can for budgets on single lifts, those of single symbols included: not with earlier releases
+    or average budgets, which `design` refuses beside a confidence level.
     """
-    notion = design.notion
     record = design.channel.record
-    is_single = not (notion.symbol_budgets or record.after or record.averages)
-    return isinstance(notion.limits, LiftLimits) and is_single
+    is_single = not (record.after or record.averages)
+    return isinstance(design.notion.limits, LiftLimits) and is_single
 
 
 def uncovered_lines(design: Design, report: Report) -> list[str]:

@@ -1,9 +1,9 @@
 """The sections on the promise: the beliefs that it leaves possible, and the measures it bounds.
 
-`promise_blocks` has the promise in a sentence (for rows, what no rule exceeds stands before it), a
-table with a line for each sensitive symbol, and the exact verdict. A line has the probability
-before a released value is seen, and the lowest and highest after it, rounded outwards:
-``F  40.000 %  24.261 %  65.949 %``.
+`promise_blocks` has the promise in a sentence (of rows, what no rule exceeds stands before it), the
+exact verdict, and a table with a line for each sensitive symbol. A line has the probability before
+a released value is seen, and the lowest and highest after it, rounded outwards:
+``F  40.000 %  24.261 %  65.949 %``. `notion_blocks` has the name of the notion and the budgets.
 
 `measure_blocks` has a line for each other measure of leakage: the bound that follows from the
 promise for every channel, and what this channel attains, both rounded up.
@@ -40,10 +40,21 @@ def promise_blocks(
     statement = f"{promise.statement[:1].upper()}{promise.statement[1:]}"
     return [
         *blocks.paragraphs(rule_sentences(promise, request)),
-        blocks.Text(statement),
+        blocks.Text(f"{statement} {_verdict_of(promise)[0]}"),
         *blocks.grid(caption, header, rows, sensitive),
-        blocks.Text(f"This is {request.notion_text}. {promise.verdict}"),
     ]
+
+
+def notion_blocks(promise: Promise, request: Request) -> list[blocks.Block]:
+    """The name of the promise, and the budgets that are attained: for specialists."""
+    text = f"This is {request.notion_text}. {_verdict_of(promise)[1]}"
+    return [blocks.Text(text.strip())]
+
+
+def _verdict_of(promise: Promise) -> tuple[str, str]:
+    """The verdict in a sentence, and its figures."""
+    sentence, stop, figures = promise.verdict.partition(". ")
+    return f"{sentence}{stop.strip()}", figures
 
 
 def measure_blocks(promise: Promise) -> list[blocks.Block]:

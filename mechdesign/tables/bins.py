@@ -82,6 +82,18 @@ class Bins(Record):
     values: tuple[tuple[str, ...], ...] | None = None
     counts: tuple[tuple[Annotated[int, Field(ge=1)], ...], ...] | None = None
 
+    def __eq__(self, other: object) -> bool:
+        # By the fields alone: what is computed and kept has arrays, which have no one truth value.
+        return isinstance(other, Bins) and self._fields == other._fields
+
+    def __hash__(self) -> int:
+        return hash(self._fields)
+
+    @property
+    def _fields(self) -> tuple[object, ...]:
+        """All fields."""
+        return self.kind, self.edges, self.values, self.counts
+
     @model_validator(mode="after")
     def _consistent(self) -> Bins:
         """Refuse edges, values or counts that do not fit together."""

@@ -297,11 +297,15 @@ def _series(
     return _pandas_series(title, parts, codes, labels, values)
 
 
-def _series_values(series: Any, labels: Sequence[str]) -> list[Any] | None:
-    """The labels as values of a Series' own type; None if it has none for them."""
+def _series_values(series: Any, labels: Sequence[str]) -> Any:
+    """The labels as values of a Series' own type, in a list for pandas and a Series for polars;
+    None if it has none for them.
+    """
     import narwhals as nw
 
     native = series.to_native()
+    if series.implementation.is_polars():
+        return _polars_values(native, labels)
     if series.implementation.is_pandas_like():
         if series.dtype == nw.Categorical or series.dtype == nw.Enum:
             # Categories have a type of their own: numbers are categories, too.
@@ -309,9 +313,20 @@ def _series_values(series: Any, labels: Sequence[str]) -> list[Any] | None:
             return _own_list(labels, categories.to_series())
         if native.dtype == object:
             return _own_objects(labels, native.tolist())
-    elif series.dtype in (nw.Object, nw.Unknown, nw.Categorical, nw.Enum):
-        return None
     return _own_list(labels, native)
+
+
+def _polars_values(native: Any, labels: Sequence[str]) -> Any:
+    """The labels as a polars Series of the type of another one; None if they cannot be."""
+    import polars as pl
+
+    if native.dtype in (pl.Object, pl.Unknown, pl.Categorical, pl.Enum):
+        return None
+    values = own_values(labels, native.head(0).to_arrow().type)
+    if values is None:
+        return None
+    # Not through Python values: a datetime has no nanoseconds.
+    return pl.Series(pl.from_arrow(values)).cast(native.dtype)
 
 
 def _own_list(labels: Sequence[str], native: Any) -> list[Any] | None:
@@ -322,10 +337,16 @@ def _own_list(labels: Sequence[str], native: Any) -> list[Any] | None:
     if series.dtype in (nw.Object, nw.Unknown):
         return _own_objects(labels, series.to_list())
     values = own_values(labels, series.head(0).to_arrow().type)
-    # Not every type of pandas has a place for missing values.
-    if values is None or values.null_count:
+    if values is None or (values.null_count and not _has_missing(native.dtype)):
         return None
     return values.to_pylist()
+
+
+def _has_missing(dtype: Any) -> bool:
+    """Whether a type of pandas has a place for missing values: of those of NumPy, integers and
+    truth values have none.
+    """
+    return not isinstance(dtype, np.dtype) or dtype.kind not in "iub"
 
 
 def _polars_series(
@@ -333,22 +354,24 @@ def _polars_series(
     parts: Sequence[Any],
     codes: NDArray[np.integer[Any]],
     labels: Sequence[str],
-    values: list[Any] | None,
+    values: Any,
 ) -> Any:
-    """A polars Series of the labels, or of `values` in their place."""
+    """A polars Series of the labels, or of the Series `values` in their place."""
     import polars as pl
 
+    # The distinct labels are converted once, then repeated by their codes.
+    at = pl.Series(codes)
+    if values is not None:
+        return values.gather(at).alias(title)
     dtype = parts[0].to_native().dtype
     kind: Any = pl.String
     if _are_categories(parts):
         kind = pl.Categorical
         if dtype == pl.Enum:
             kind = pl.Enum(_in_order(labels, dtype.categories.to_list()))
-    elif _are_texts(parts) or values is not None:
+    elif _are_texts(parts):
         kind = dtype
-    # The distinct labels are converted once, then repeated by their codes.
-    distinct = list(labels) if values is None else values
-    return pl.Series(title, distinct, dtype=kind).gather(pl.Series(codes))
+    return pl.Series(title, list(labels), dtype=kind).gather(at)
 
 
 def _pandas_series(
@@ -378,6 +401,9 @@ def _pandas_series(
         # The type alone decides: an empty part of a table must come out like the others.
         keeps_type = _are_texts(parts) or values is not None or first.dtype == object
         dtype = first.dtype if keeps_type else str
+        if isinstance(dtype, np.dtype) and dtype.kind == "u":
+            # pandas makes floats of large integers in a list, and loses digits.
+            distinct = np.array(distinct, dtype=dtype)
         released = pd.array(distinct, dtype=dtype).take(codes)
     # Without a type pandas would guess that objects are strings.
     kind = object if released.dtype == object else released.dtype

@@ -24,8 +24,8 @@
 from solvers.errors import InvalidPlanProblem, NoPlan, PlanError
 from solvers.plans.costs import CellCosts, Costs, MatrixCosts
 from solvers.plans.integers import integer_plan
-from solvers.plans.plan import Plan, solve_plan
-from solvers.plans.problem import PlanLimits, PlanProblem
+from solvers.plans.plan import Plan, PlanProof, solve_plan
+from solvers.plans.problem import PlanLimits, PlanPenalty, PlanProblem
 
 __all__ = [
     "CellCosts",
@@ -36,7 +36,9 @@ __all__ = [
     "Plan",
     "PlanError",
     "PlanLimits",
+    "PlanPenalty",
     "PlanProblem",
+    "PlanProof",
     "integer_plan",
     "solve_plan",
 ]

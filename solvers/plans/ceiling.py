@@ -17,12 +17,13 @@ the bound of `pricing` then follows from the multipliers alone, whether or not t
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from solvers.errors import BackendFailure
 from solvers.plans.costs import Costs, MatrixCosts
-from solvers.plans.pricing import CHUNK, ROUNDING, range_terms
+from solvers.plans.pricing import CHUNK, ROUNDING, OutputPrices, range_terms
 from solvers.plans.problem import PlanProblem
 from solvers.plans.program import Group, Prices
 from solvers.points import Array
@@ -35,7 +36,14 @@ MATRIX_ROWS = 512
 """Rows of a matrix of costs that are searched at once."""
 
 
-def ceiling(problem: PlanProblem, group: Group) -> float:
+class Ceiling(NamedTuple):
+    """A lower bound, and the multipliers of outputs that prove it; None where it is 0."""
+
+    bound: float
+    proof: OutputPrices | None = None
+
+
+def ceiling(problem: PlanProblem, group: Group) -> Ceiling:
     """A lower bound on the cost of every plan of a stratum with targets; 0 where it has none.
 
     Parameters
@@ -46,13 +54,13 @@ def ceiling(problem: PlanProblem, group: Group) -> float:
     ranges = group.ranges
     values = ranges.values
     if group.is_free or not len(values):
-        return 0.0
+        return Ceiling(0.0)
     least = least_move(problem.costs)
     classes, first, kind = np.unique(
         values.T, axis=0, return_index=True, return_inverse=True
     )
     if least <= 0.0 or classes.size > MOST_CLASSES:
-        return 0.0
+        return Ceiling(0.0)
     kind = kind.ravel()
     size = len(first)
     targets = np.zeros(problem.size)
@@ -66,9 +74,17 @@ def ceiling(problem: PlanProblem, group: Group) -> float:
     try:
         mu, lam = _multipliers(group, classes.T, masses, wanted, stays)
     except BackendFailure:
-        return 0.0
+        return Ceiling(0.0)
     mu, lam = least * mu, least * lam
-    return _bound(group, classes.T, masses, wanted, mu, lam, least, used)
+    bound, prices, lam = _bound(group, classes.T, masses, wanted, mu, lam, least, used)
+    if bound <= 0.0:
+        return Ceiling(0.0)
+    # Symbols of a class have its prices: every output has a class that is used.
+    place = np.full(problem.size, -1)
+    place[group.inputs] = np.searchsorted(used, kind)
+    of_output = place[group.outputs]
+    compared = np.zeros((len(ranges.compared), len(group.outputs)))
+    return Ceiling(bound, OutputPrices(prices[of_output], lam[:, of_output], compared))
 
 
 def least_move(costs: Costs) -> float:
@@ -143,8 +159,10 @@ def _bound(
     lam: Array,
     least: float,
     used: np.ndarray,
-) -> float:
-    """The bound of these multipliers, less what rounding may have added."""
+) -> tuple[float, Array, Array]:
+    """The bound of these multipliers, less what rounding may have added; prices of the sums and
+    multipliers of the ranges of each class that is used.
+    """
     ranges = group.ranges
     # An infinite end proves nothing.
     limited = np.isinf(ranges.true_upper)[:, None]
@@ -160,9 +178,11 @@ def _bound(
         gains = (inputs[:, None] + values.T @ lam[:, part]).max(axis=0)
         cheapest[part] = np.minimum(cheapest[part], least - gains)
     bound = float(masses @ inputs)
-    bound += float(wanted[used] @ (range_terms(prices, ranges) + cheapest))
+    of_sums = range_terms(prices, ranges) + cheapest
+    bound += float(wanted[used] @ of_sums)
     largest = values.max(axis=1)
     ends = np.where(np.isinf(ranges.true_upper), 0.0, ranges.true_upper)
     terms = np.maximum(largest, ends) @ (np.abs(lam).max(axis=1) + np.abs(mu))
     mass = float(masses.sum() + wanted.sum())
-    return max(bound - ROUNDING * mass * (least + 2.0 * float(terms)), 0.0)
+    bound -= ROUNDING * mass * (least + 2.0 * float(terms))
+    return max(bound, 0.0), of_sums, lam

@@ -16,7 +16,7 @@ import numpy as np
 from solvers.errors import BackendFailure, NoPlan, OutOfTime
 from solvers.plans.clock import Clock
 from solvers.plans.costs import Indices
-from solvers.plans.pricing import Pricer
+from solvers.plans.pricing import OutputPrices, Pricer
 from solvers.plans.problem import PlanProblem
 from solvers.plans.program import (
     Group,
@@ -63,6 +63,7 @@ class Flows:
     cost: float
     bound: float
     prices: Prices
+    proof: OutputPrices | None = None
 
 
 def all_pairs(problem: PlanProblem, group: Group) -> tuple[Indices, Indices]:
@@ -169,6 +170,7 @@ class Generation:
         """
         mass = float(self._group.masses.sum())
         bound = -math.inf
+        proof: OutputPrices | None = None
         clean = stuck = False
         last: Solved | None = None
         while True:
@@ -181,7 +183,9 @@ class Generation:
             most = ENTERING if clean else 2 * ENTERING
             priced = self.pricer.price(solved.prices, most=most, tolerance=1e-9)
             self.rounds += 1
-            bound = max(bound, priced.bound)
+            if priced.bound > bound:
+                bound = priced.bound
+                proof = priced.proof
             if clean:
                 last = solved
                 if report is not None:
@@ -198,7 +202,7 @@ class Generation:
                 stuck = not stuck
         if last is None:
             raise OutOfTime("the time was over before there was a plan without slacks")
-        return self._finished(last, bound)
+        return replace(self._finished(last, bound), proof=proof)
 
     def _finished(self, last: Solved, bound: float) -> Flows:
         """A plan of few pairs, among those that the last solution uses."""
@@ -248,6 +252,7 @@ def near_pairs(
         np.zeros(len(group.outputs)),
         np.zeros((len(group.ranges.values), len(group.outputs))),
         np.zeros((len(group.ranges.compared), len(group.outputs))),
+        np.zeros((len(group.ranges.penalty.forms), len(group.outputs))),
     )
     for part in pricer.chunks():
         block = pricer.reduced(nothing, part)

@@ -33,6 +33,29 @@ Report = Callable[[float, float], None]
 
 
 @dataclass(frozen=True, eq=False)
+class PlanProof:
+    """Multipliers that prove the bound of a plan, for whoever computes it anew.
+
+    For every output y let E(x, y) = d(x, y) - f_y - sum_k (lam_ky (t_k(x) - end_ky) +
+    rho_ky t_k(x)), where end is the lower limit for a positive lam and the upper one for a negative
+    one. If in every group the positive rho of y sum to at least ratio times the negative ones, no
+    plan costs less than sum_x m_x min_y E(x, y) + sum_y q_y f_y: y in the stratum of x, and
+    E(x, x) in the place of the least for what must stay.
+
+    Attributes
+    ----------
+    masses : (n,) array
+        f; zeros without targets.
+    limits, compared : (k, n) arrays
+        lam and rho, for the rows of `PlanLimits.values`.
+    """
+
+    masses: Array
+    limits: Array
+    compared: Array
+
+
+@dataclass(frozen=True, eq=False)
 class Plan:
     """A plan F(x, y) > 0 on few pairs.
 
@@ -43,7 +66,7 @@ class Plan:
     flows : (m,) array
         Their masses, with sum 1 up to the tolerance of the programs (1e-9, relative to each row).
     cost : float
-        sum d F.
+        sum d F, and the penalty.
     lower_bound : float
         Proven: no plan within the limits costs less. It follows from multipliers and a pass over
         all pairs, or from `ceiling`, not from a solver's word.
@@ -53,6 +76,8 @@ class Plan:
         Processor time.
     ended_early : bool
         Whether the time was over before cost and bound met.
+    proof : PlanProof or None
+        What proves the bound; None where nothing does in some stratum.
     """
 
     rows: Indices
@@ -63,6 +88,7 @@ class Plan:
     blocks: int
     seconds: float
     ended_early: bool
+    proof: PlanProof | None = None
 
 
 def solve_plan(
@@ -139,7 +165,38 @@ def solve_plan(
         sum(one.blocks for one in done),
         time.process_time() - started,
         any(one.ended_early for one in done),
+        _proof(problem, done),
     )
+
+
+def _proof(problem: PlanProblem, done: list[Stratum]) -> PlanProof | None:
+    """The multipliers of all strata together, for the rows of the limits as they were given."""
+    rows = len(problem.limits.values)
+    masses = np.zeros(problem.size)
+    limits = np.zeros((rows, problem.size))
+    compared = np.zeros((rows, problem.size))
+    for stratum in done:
+        proof = stratum.proof
+        if proof is None:
+            if stratum.bound > 0.0:
+                return None
+            # Costs are not negative: multipliers of 0 prove as much.
+            continue
+        outputs = stratum.outputs
+        ranges = stratum.ranges
+        masses[outputs] = proof.masses
+        for row, unit, prices in zip(
+            ranges.sources, ranges.units, proof.ranges, strict=True
+        ):
+            limits[row, outputs] = prices / unit
+        for row, unit, prices in zip(
+            ranges.compared_sources,
+            ranges.compared_units,
+            proof.compared,
+            strict=True,
+        ):
+            compared[row, outputs] = prices / unit
+    return PlanProof(masses, limits, compared)
 
 
 def _stratum(
@@ -168,7 +225,7 @@ def _stratum(
                     f"no plan: more must stay at a symbol than its target{where}"
                 )
     try:
-        ranges = Ranges.of(problem.limits, members, masses, margin)
+        ranges = Ranges.of(problem.limits, members, masses, margin, problem.penalty)
         stratum = Stratum(problem, members, ranges, rng, clock, gap, report)
         stratum.run()
     except NoPlan as error:

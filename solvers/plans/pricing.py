@@ -8,7 +8,9 @@ where e_y is lower . lam_y for multipliers that are positive and upper . lam_y f
 F keeps the ranges, so lam_y . sum_x t(x) F(x, y) >= q_y e_y. Any v_y with the roles of x and y
 exchanged gives a second bound. Multipliers of compared values have no term of their own, but in
 each group the positive ones must sum to at least ratio times the negative ones, or the auxiliary
-r_y would gain without end. What must stay at x pays its own reduced cost. Without targets
+r_y would gain without end. The forms of a penalty have multipliers that are not negative and sum
+to its price at most, which add sum_j lam_jy f_j(x) to d: the largest form costs no less than such a
+mean of them. What must stay at x pays its own reduced cost. Without targets
 
     sum d F >= sum_x m_x min_y (d(x, y) + e_y - lam_y . t(x))
 
@@ -56,10 +58,34 @@ class Entering:
 
 
 @dataclass(frozen=True, eq=False)
+class OutputPrices:
+    """The multipliers of outputs that prove a bound, whatever inputs pay.
+
+    With E(x, y) = d(x, y) - f_y - lam_y . (t(x) - end_y) - compared_y . t(x), where end_y is the
+    lower end of a range for a positive multiplier and the upper one for a negative one, no plan
+    costs less than sum_x m_x min_y E(x, y) + sum_y q_y f_y.
+
+    Attributes
+    ----------
+    masses : (o,) array
+        f_y of the sums of outputs; zeros where they are free.
+    ranges, compared : (r, o) and (m, o) arrays
+        Of the values of `Ranges`.
+    """
+
+    masses: Array
+    ranges: Array
+    compared: Array
+
+
+@dataclass(frozen=True, eq=False)
 class Pricing:
-    """What a pass over all pairs found: a proven bound, and pairs that would lower the cost."""
+    """What a pass over all pairs found: a proven bound with the prices that prove it, and pairs
+    that would lower the cost.
+    """
 
     bound: float
+    proof: OutputPrices
     entering: Entering
     best_inputs: Array
     best_outputs: Array
@@ -106,6 +132,8 @@ class Pricer:
         if len(ranges.compared):
             scaled = ranges.scales[:, None] * ranges.compared
             out -= scaled.T @ prices.compared[:, part]
+        if len(ranges.penalty.forms):
+            out += ranges.penalty.forms.T @ prices.forms[:, part]
         self._forbid(out, part)
         return out
 
@@ -152,8 +180,9 @@ class Pricer:
             candidates.update(block, part.start, tolerance)
         rows, columns, reduced = candidates.found()
         entering = Entering(rows, columns, reduced)
-        bound = self._bound(prices, ends, least_of_output, least_of_input, own)
-        return Pricing(bound, entering, least_of_input, least_of_output)
+        bound, masses = self._bound(prices, ends, least_of_output, least_of_input, own)
+        proof = OutputPrices(masses, prices.ranges, prices.compared)
+        return Pricing(bound, proof, entering, least_of_input, least_of_output)
 
     def _own(self, own: Array, block: Array, part: slice) -> None:
         """Reduced costs of symbols that stay."""
@@ -171,8 +200,10 @@ class Pricer:
         least_of_output: Array,
         least_of_input: Array,
         own: Array,
-    ) -> float:
-        """The better of the two bounds, less what rounding may have added."""
+    ) -> tuple[float, Array]:
+        """The better of the two bounds, less what rounding may have added, and the prices of sums
+        of outputs (`OutputPrices.masses`) that it belongs to.
+        """
         group = self._group
         stay = self._problem.stay
         kept = np.zeros(0)
@@ -188,7 +219,8 @@ class Pricer:
         if group.is_free:
             if stay is not None:
                 by_inputs += _paid(kept, own + ends[places] - gain)
-            return by_inputs - ROUNDING * size * float(group.masses.sum())
+            bound = by_inputs - ROUNDING * size * float(group.masses.sum())
+            return bound, np.zeros(len(ends))
         by_inputs += float(group.targets @ (prices.outputs + ends))
         by_outputs = float(group.masses @ prices.inputs)
         by_outputs += float(group.targets @ (ends + least_of_output))
@@ -199,8 +231,11 @@ class Pricer:
         error = ROUNDING * size * mass
         # Where both sums differ by rounding, a price that all inputs share is paid twice.
         error += size * abs(float(group.masses.sum() - group.targets.sum()))
-        bounds = [value for value in (by_inputs, by_outputs) if math.isfinite(value)]
-        return max(bounds, default=-math.inf) - error
+        if math.isfinite(by_outputs) and not by_outputs <= by_inputs:
+            return by_outputs - error, ends + least_of_output
+        if math.isfinite(by_inputs):
+            return by_inputs - error, prices.outputs + ends
+        return -math.inf, prices.outputs + ends
 
     def _size(self, prices: Prices) -> float:
         """Largest size of the terms of a reduced cost."""
@@ -216,6 +251,9 @@ class Pricer:
         if len(ranges.compared):
             largest = ranges.scales * ranges.compared.max(axis=1)
             size += float((largest @ np.abs(prices.compared)).max(initial=0.0))
+        if len(ranges.penalty.forms):
+            largest = np.abs(ranges.penalty.forms).max(axis=1)
+            size += float((largest @ np.abs(prices.forms)).max(initial=0.0))
         return size
 
 
@@ -299,8 +337,8 @@ def range_terms(prices: Prices, ranges: Ranges) -> Array:
 
 
 def _proper(prices: Prices, ranges: Ranges) -> Prices:
-    """The multipliers without those that prove nothing: of ends that are infinite, and of compared
-    values whose auxiliary would gain.
+    """The multipliers without those that prove nothing: of ends that are infinite, of compared
+    values whose auxiliary would gain, and of forms beyond the price of their penalty.
     """
     limited = np.where(
         np.isinf(ranges.true_upper)[:, None],
@@ -319,4 +357,12 @@ def _proper(prices: Prices, ranges: Ranges) -> Prices:
             factor = np.where(gained > paid, paid / gained, 1.0)
         # A little less, so that rounding does not turn the inequality.
         compared[of_group] = positive + negative * factor * (1.0 - 2.0**-50)
-    return Prices(prices.inputs, prices.outputs, limited, compared)
+    forms = np.maximum(prices.forms, 0.0)
+    penalty = ranges.penalty
+    for number in np.unique(penalty.groups):
+        of_group = penalty.groups == number
+        total = forms[of_group].sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factor = np.where(total > penalty.price, penalty.price / total, 1.0)
+        forms[of_group] *= factor * (1.0 - 2.0**-50)
+    return Prices(prices.inputs, prices.outputs, limited, compared, forms)

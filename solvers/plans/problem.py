@@ -78,6 +78,60 @@ class PlanLimits:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class PlanPenalty:
+    """A cost of what goes to every output, the largest of some linear forms of it.
+
+    The cost of an output y is the price times the sum, over the groups, of the largest of
+
+        sum over x of f_j(x) F(x, y)      for the forms j of the group,
+
+    which must not be negative for any plan: that of a group with the forms f and -f is the size of
+    the sum, that of forms which are not negative is not negative, either.
+
+    Attributes
+    ----------
+    forms : (m, n) array
+        f_j(x).
+    groups : (m,) int array
+        Number of the group of each form, from 0.
+    price : float
+        Not negative.
+    """
+
+    forms: Array
+    groups: NDArray[np.int64]
+    price: float
+
+    def __post_init__(self) -> None:
+        m, n = self.forms.shape
+        if self.groups.shape != (m,) or not np.isfinite(self.forms).all():
+            raise InvalidPlanProblem(f"{m} finite forms of {n} symbols need {m} groups")
+        if not 0.0 <= self.price < float("inf"):
+            raise InvalidPlanProblem(
+                f"the price of a penalty ({self.price}) must not be negative"
+            )
+
+    @classmethod
+    def none(cls, n: int) -> PlanPenalty:
+        """No penalty on n symbols."""
+        return cls(forms=np.zeros((0, n)), groups=np.zeros(0, np.int64), price=0.0)
+
+    def of(self, rows: Indices, columns: Indices, flows: Array) -> float:
+        """The sum over all outputs of a plan, for the price 1."""
+        if not len(self.forms):
+            return 0.0
+        used, places = np.unique(columns, return_inverse=True)
+        total = 0.0
+        for group in np.unique(self.groups):
+            largest = np.full(len(used), -np.inf)
+            for form in self.forms[self.groups == group]:
+                sums = np.bincount(places, form[rows] * flows, len(used))
+                largest = np.maximum(largest, sums)
+            total += float(largest.sum())
+        return total
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class PlanProblem:
     """Masses, targets, costs and limits of a plan over n symbols.
 
@@ -96,6 +150,8 @@ class PlanProblem:
         Pairs that F must not use.
     stay : (n,) array, optional
         Least share of the mass of x that stays at x.
+    penalty : PlanPenalty, optional
+        A further cost of what goes to every output.
     reserve : float
         Added to these shares in programs, so that a plan that is rounded later keeps the shares
         themselves; proofs do without.
@@ -108,6 +164,7 @@ class PlanProblem:
     strata: NDArray[np.int64] | None = None
     forbidden: tuple[Indices, Indices] | None = None
     stay: Array | None = None
+    penalty: PlanPenalty | None = None
     reserve: float = 0.0
 
     def __post_init__(self) -> None:
@@ -121,6 +178,11 @@ class PlanProblem:
             raise InvalidPlanProblem(
                 f"{n} masses need costs and values of {n} symbols, not of "
                 f"{self.costs.size} and {self.limits.values.shape[1]}"
+            )
+        if self.penalty is not None and self.penalty.forms.shape[1] != n:
+            raise InvalidPlanProblem(
+                f"{n} masses need forms of {n} symbols, not of "
+                f"{self.penalty.forms.shape[1]}"
             )
         if self.targets is not None:
             self._check_shape("targets", self.targets)

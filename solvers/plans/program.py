@@ -7,7 +7,8 @@ used. With targets the rows are
 
 Without targets q_y is the sum of column y itself, so that a range becomes two rows of differences,
 sum_x (t_r(x) - lower_r) F(x, y) >= 0 and the like. Values that are compared have an auxiliary
-variable r_y with r_y <= scale_m sum_x t_m(x) F(x, y) <= ratio r_y.
+variable r_y with r_y <= scale_m sum_x t_m(x) F(x, y) <= ratio r_y. A penalty has a variable p_y >=
+sum_x f_j(x) F(x, y), for all forms f_j of a group, which costs its price.
 
 *Scale.* The variable of a pair is F / min(m_x, q_y), the rows of x are divided by m_x and those of
 y by q_y: entries are at most about the values t, and absolute tolerances of the solver are relative
@@ -20,7 +21,7 @@ mass of y that comes from nowhere (and has the mean values 1), and deviations fr
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -111,12 +112,15 @@ class Prices:
         Multiplier of each mean of an output: positive at its lower end, negative at its upper one.
     compared : (m, o) array
         Positive where r_y <= the mean binds, negative where the mean <= ratio r_y binds.
+    forms : (m, o) array
+        Not negative: of the forms of a penalty, whose sum in each group is its price at most.
     """
 
     inputs: Array
     outputs: Array
     ranges: Array
     compared: Array
+    forms: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +158,8 @@ class PlanProgram:
         self._extra = 0
         if len(group.ranges.compared):
             self._add_auxiliaries()
+        if len(group.ranges.penalty.forms):
+            self._add_penalty()
         self._slacks = slice(0, 0)
         self._slack_sizes = np.zeros(0)
         if penalty is not None:
@@ -194,6 +200,8 @@ class PlanProgram:
                 at += o
         self._compared_at = at
         rows = 2 * len(ranges.compared) * o
+        self._forms_at = at + rows
+        rows += len(ranges.penalty.forms) * o
         lower.append(np.zeros(rows))
         upper.append(np.full(rows, inf))
         low, high = np.concatenate(lower), np.concatenate(upper)
@@ -240,6 +248,21 @@ class PlanProgram:
                 rows += [above, below]
                 values += [np.full(o, -1.0), np.full(o, ranges.ratio)]
             self._add_columns(np.zeros(o), np.zeros(o), rows, values)
+        self._first_pair = self._extra
+
+    def _add_penalty(self) -> None:
+        """One variable p_y for every group of forms."""
+        group = self._group
+        penalty = group.ranges.penalty
+        o = len(group.outputs)
+        y = np.arange(o)
+        costs = penalty.price * self._unit * group.targets
+        for number in np.unique(penalty.groups):
+            rows = [
+                self._forms_at + int(j) * o + y
+                for j in np.flatnonzero(penalty.groups == number)
+            ]
+            self._add_columns(costs, np.zeros(o), rows, [np.ones(o)] * len(rows))
         self._first_pair = self._extra
 
     def _compared_rows(self, m: int, y: Indices) -> tuple[Indices, Indices]:
@@ -318,6 +341,9 @@ class PlanProgram:
             above, below = self._compared_rows(m, columns)
             at += [above, below]
             values += [mean, -mean]
+        for j, form in enumerate(ranges.penalty.forms):
+            at.append(self._forms_at + j * len(group.outputs) + columns)
+            values.append(-share * form[rows])
         lower = np.zeros(len(rows)) if least is None else least / scale
         self._add_columns(costs * scale * self._unit, lower, at, values)
         self._scales.append(scale)
@@ -328,7 +354,7 @@ class PlanProgram:
     def is_large(self) -> bool:
         """Whether the interior point method is faster than the simplex method."""
         ranges = self._group.ranges
-        rows = len(ranges.values) + 2 * len(ranges.compared)
+        rows = len(ranges.values) + 2 * len(ranges.compared) + len(ranges.penalty.forms)
         return self._pairs * max(rows, 1) > MANY_PAIRS
 
     def solve(self, time_limit: float = math.inf, *, to_vertex: bool = True) -> Solved:
@@ -394,8 +420,10 @@ class PlanProgram:
         for r, (_, at) in zip(self._range_of, self._limits, strict=True):
             limited[r] += dual[at : at + o] / per_output
         m = len(ranges.compared)
-        both = dual[self._compared_at :].reshape(m, 2, o) / per_output
+        ends = dual[self._compared_at : self._forms_at]
+        both = ends.reshape(m, 2, o) / per_output
+        forms = dual[self._forms_at :].reshape(-1, o) / per_output
         slack = float(x[self._slacks] @ self._slack_sizes)
         cost = float(self._highs.getObjectiveValue()) / self._unit
-        prices = Prices(inputs, outputs, limited, both[:, 0] - both[:, 1])
+        prices = Prices(inputs, outputs, limited, both[:, 0] - both[:, 1], forms)
         return Solved(flows, cost, slack, prices, is_vertex)

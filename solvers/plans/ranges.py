@@ -16,14 +16,14 @@ module.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from solvers.errors import NoPlan
 from solvers.plans.costs import Indices
-from solvers.plans.problem import PlanLimits
+from solvers.plans.problem import PlanLimits, PlanPenalty
 from solvers.points import Array
 
 AFFINE = 1e-12
@@ -61,6 +61,13 @@ class Ranges:
         Mean of each in units of its group's first: a ratio applies to scales times values.
     ratio, true_ratio : float
         For programs, and for proofs.
+    sources, compared_sources : (r,), (m,) int arrays
+        The row of `PlanLimits.values` that each comes from.
+    units, compared_units : (r,), (m,) arrays
+        What a row of `PlanLimits.values` was divided by, where a multiplier applies to it: those of
+        compared values apply to scales times values.
+    penalty : PlanPenalty
+        On the symbols of the stratum; without forms for none.
     """
 
     values: Array
@@ -73,10 +80,20 @@ class Ranges:
     scales: Array
     ratio: float
     true_ratio: float
+    sources: Indices
+    compared_sources: Indices
+    units: Array
+    compared_units: Array
+    penalty: PlanPenalty
 
     @classmethod
     def of(
-        cls, limits: PlanLimits, members: Indices, shares: Array, margin: float
+        cls,
+        limits: PlanLimits,
+        members: Indices,
+        shares: Array,
+        margin: float,
+        penalty: PlanPenalty | None = None,
     ) -> Ranges:
         """Limits on the symbols `members`, whose masses are in proportion to `shares`.
 
@@ -92,9 +109,13 @@ class Ranges:
             rows.add(int(k), values[k], float(limits.lower[k]), float(limits.upper[k]))
         if math.isfinite(limits.ratio):
             for label in np.unique(limits.groups):
-                of_group = values[limits.groups == label]
-                rows.compare(of_group[of_group.any(axis=1)], limits.ratio)
-        return rows.finished(len(members), limits.ratio)
+                of_group = np.flatnonzero(limits.groups == label)
+                present = of_group[values[of_group].any(axis=1)]
+                rows.compare(present, values[present], limits.ratio)
+        if penalty is None:
+            penalty = PlanPenalty.none(limits.values.shape[1])
+        of_members = replace(penalty, forms=penalty.forms[:, members])
+        return rows.finished(len(members), limits.ratio, of_members)
 
     @cached_property
     def groups(self) -> int:
@@ -119,6 +140,11 @@ class Ranges:
             self.scales,
             self.ratio,
             self.true_ratio,
+            self.sources,
+            self.compared_sources,
+            self.units,
+            self.compared_units,
+            replace(self.penalty, forms=self.penalty.forms[:, places]),
         )
 
     def kinds(self) -> Indices:
@@ -167,6 +193,10 @@ class _Rows:
         self._compared: list[Array] = []
         self._group: list[int] = []
         self._scales: list[float] = []
+        self._sources: list[int] = []
+        self._units: list[float] = []
+        self._compared_sources: list[int] = []
+        self._compared_units: list[float] = []
         # The largest ratio of two means over the whole stratum.
         self._spread = 1.0
 
@@ -185,7 +215,7 @@ class _Rows:
         if upper >= values.max() * (1.0 + ON_LIMIT):
             upper = math.inf
         ends = (lower / mean, upper / mean)
-        self._join(values / mean, ends, self._drawn_in(*ends))
+        self._join(k, mean, values / mean, ends, self._drawn_in(*ends))
 
     def _drawn_in(self, lower: float, upper: float) -> tuple[float, float]:
         """Ends that are drawn in by the margin, but not beyond half of the way to 1."""
@@ -209,8 +239,8 @@ class _Rows:
             drawn = min(drawn, 1.0 / self._margin)
         return max(drawn, min(math.sqrt(ratio * spread), 2.0 * spread))
 
-    def compare(self, values: Array, ratio: float) -> None:
-        """Compare the means of these values with each other."""
+    def compare(self, rows: Indices, values: Array, ratio: float) -> None:
+        """Compare the means of these values, the rows `rows` of the limits, with each other."""
         if len(values) < 2:
             return
         means = values @ self._shares
@@ -229,18 +259,28 @@ class _Rows:
                 for one in (ratio, self._drawn_ratio(ratio, spread)):
                     lower = offset / (one - slope)
                     ends.append((lower, one * offset / (1.0 - one * slope)))
-                self._join(values[0], *ends)
+                self._join(int(rows[0]), float(means[0]), values[0], *ends)
                 return
         self._spread = max(self._spread, spread)
         group = self._group[-1] + 1 if self._group else 0
         self._compared.extend(values)
         self._scales.extend(scales)
         self._group.extend([group] * len(values))
+        self._compared_sources.extend(rows.tolist())
+        self._compared_units.extend([float(means[0])] * len(values))
 
     def _join(
-        self, values: Array, true: tuple[float, float], drawn: tuple[float, float]
+        self,
+        source: int,
+        unit: float,
+        values: Array,
+        true: tuple[float, float],
+        drawn: tuple[float, float],
     ) -> None:
-        """Append a range, or narrow one that these values are an affine function of."""
+        """Append a range, or narrow one that these values are an affine function of.
+
+        They are the row `source` of the limits, divided by `unit`.
+        """
         if true[0] <= 0.0 and math.isinf(true[1]):
             return
         for j, there in enumerate(self._values):
@@ -255,8 +295,10 @@ class _Rows:
         self._values.append(values)
         self._true.append(true)
         self._drawn.append(drawn)
+        self._sources.append(source)
+        self._units.append(unit)
 
-    def finished(self, n: int, ratio: float) -> Ranges:
+    def finished(self, n: int, ratio: float, penalty: PlanPenalty) -> Ranges:
         """All rows, with the ends for programs and for proofs."""
         lower = np.array([max(least, 0.0) for least, _ in self._true])
         upper = np.array([most for _, most in self._true])
@@ -276,6 +318,11 @@ class _Rows:
             np.array(self._scales),
             drawn_ratio,
             ratio * (1.0 + WIDENING),
+            np.array(self._sources, np.int64),
+            np.array(self._compared_sources, np.int64),
+            np.array(self._units),
+            np.array(self._compared_units),
+            penalty,
         )
 
 

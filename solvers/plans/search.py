@@ -35,7 +35,7 @@ from solvers.plans.generation import (
     near_pairs,
 )
 from solvers.plans.partition import Cutter, Part
-from solvers.plans.pricing import Pricer
+from solvers.plans.pricing import OutputPrices, Pricer
 from solvers.plans.problem import PlanProblem
 from solvers.plans.program import SHORTEST, Group, Prices
 from solvers.plans.ranges import Ranges
@@ -122,6 +122,8 @@ class Stratum:
         self.columns = np.zeros(0, np.int64)
         self.flows = np.zeros(0)
         self.bound = 0.0
+        # The prices that prove the bound; None where it is 0.
+        self.proof: OutputPrices | None = None
         self.blocks = 0
         self.ended_early = False
         self._inputs = np.zeros(n)
@@ -132,12 +134,19 @@ class Stratum:
             np.zeros(n),
             np.zeros((len(self.ranges.values), n)),
             np.zeros((len(self.ranges.compared), n)),
+            np.zeros((len(self.ranges.penalty.forms), n)),
         )
 
     @property
     def cost(self) -> float:
         """Cost of the plan so far."""
-        return float(self.problem.costs.pairs(self.rows, self.columns) @ self.flows)
+        return self._cost_of(self.rows, self.columns, self.flows)
+
+    def _cost_of(self, rows: Indices, columns: Indices, flows: Array) -> float:
+        """Cost of flows that are all that goes to their outputs, with the penalty."""
+        cost = float(self.problem.costs.pairs(rows, columns) @ flows)
+        penalty = self.ranges.penalty
+        return cost + penalty.price * penalty.of(self._place[rows], columns, flows)
 
     def group(self, inputs: Indices, masses: Array, outputs: Indices) -> Group:
         """The group of these symbols."""
@@ -166,7 +175,7 @@ class Stratum:
         self._start()
         self._sweeps(whole)
         if self.bound <= 0.0:
-            self.bound = ceiling(self.problem, whole)
+            self._raise_bound(*ceiling(self.problem, whole))
             if self._reserved > 0.0:
                 self._sharpen(whole)
             self.report(self.cost, self.bound)
@@ -216,8 +225,8 @@ class Stratum:
     def _sharpen(self, whole: Group) -> None:
         """Prices that prove more, from those of the sweeps; and their bound."""
         pricer = Pricer(self.problem, whole)
-        prices, bound = sharpened(pricer, whole, self._prices_of(whole))
-        self.bound = max(self.bound, bound)
+        prices, priced = sharpened(pricer, whole, self._prices_of(whole))
+        self._raise_bound(priced.bound, priced.proof)
         self._prices.inputs[whole.inputs] = prices.inputs
         self._prices.outputs[whole.outputs] = prices.outputs
         self._prices.ranges[:, whole.outputs] = prices.ranges
@@ -226,7 +235,13 @@ class Stratum:
         """Bound the optimum by the prices so far."""
         prices = self._prices_of(whole)
         priced = Pricer(self.problem, whole).price(prices, most=1, tolerance=1e-9)
-        self.bound = max(self.bound, priced.bound)
+        self._raise_bound(priced.bound, priced.proof)
+
+    def _raise_bound(self, bound: float, proof: OutputPrices | None) -> None:
+        """Keep the better bound, with what proves it."""
+        if bound > self.bound:
+            self.bound = bound
+            self.proof = proof
 
     def _start(self) -> None:
         """The plan of blocks."""
@@ -387,7 +402,7 @@ class Stratum:
         inputs, places = np.unique(rows, return_inverse=True)
         masses = np.bincount(places, flows).astype(np.float64)
         group = self.group(inputs, masses, outputs)
-        old = float(self.problem.costs.pairs(rows, columns) @ flows)
+        old = self._cost_of(rows, columns, flows)
         try:
             found = self._solve_group(group, rows, columns)
         except (NoPlan, OutOfTime, BackendFailure):
@@ -426,7 +441,7 @@ class Stratum:
         except OutOfTime:
             self.ended_early = True
             return
-        self.bound = max(self.bound, found.bound)
+        self._raise_bound(found.bound, found.proof)
         if found.cost <= self.cost * (1.0 + BETTER) or not len(self.rows):
             self.rows = self.columns = np.zeros(0, np.int64)
             self.flows = np.zeros(0)
@@ -459,6 +474,7 @@ class Stratum:
         self._prices.outputs[group.outputs] = prices.outputs - shift
         self._prices.ranges[:, group.outputs] = prices.ranges
         self._prices.compared[:, group.outputs] = prices.compared
+        self._prices.forms[:, group.outputs] = prices.forms
         if not known.any():
             self._prices.inputs[group.inputs] = inputs
         return inputs
@@ -470,6 +486,7 @@ class Stratum:
             self._prices.outputs[group.outputs],
             self._prices.ranges[:, group.outputs],
             self._prices.compared[:, group.outputs],
+            self._prices.forms[:, group.outputs],
         )
 
 

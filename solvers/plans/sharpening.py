@@ -13,9 +13,11 @@ this.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from solvers.plans.pricing import Pricer
+from solvers.plans.pricing import Pricer, Pricing
 from solvers.plans.program import Group, Prices
 from solvers.points import Array
 
@@ -26,15 +28,16 @@ MOST_VALUES = 4000
 """Different values of inputs up to which the cheapest of each is kept."""
 
 
-def sharpened(pricer: Pricer, group: Group, prices: Prices) -> tuple[Prices, float]:
-    """Prices that mostly prove more, and the bound that they prove."""
+def sharpened(pricer: Pricer, group: Group, prices: Prices) -> tuple[Prices, Pricing]:
+    """Prices that mostly prove more, and the pass with the bound that they prove."""
     one_range = len(group.ranges.values) == 1 and not group.is_free
-    if one_range and not len(group.ranges.compared):
+    others = len(group.ranges.compared) + len(group.ranges.penalty.forms)
+    if one_range and not others:
         prices = _best_of_outputs(pricer, group, prices)
     priced = pricer.price(prices, most=1, tolerance=np.inf)
     inputs = prices.inputs + priced.best_inputs
-    better = Prices(inputs, prices.outputs, prices.ranges, prices.compared)
-    return better, priced.bound
+    better = replace(prices, inputs=inputs)
+    return better, priced
 
 
 def _best_of_outputs(pricer: Pricer, group: Group, prices: Prices) -> Prices:

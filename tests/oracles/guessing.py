@@ -18,7 +18,9 @@ Array = NDArray[np.float64]
 
 
 def cell_vertices(given: Array, s: int) -> list[Array]:
-    """Vertices of the posteriors at which s is the likeliest; `given` is P(s|x)."""
+    """Vertices of the posteriors at which the guess s gains most; `given` is what each guess gains
+    at x, P(s|x) where right guesses are counted.
+    """
     n = given.shape[1]
     others = [t for t in range(len(given)) if t != s]
     # All inequalities row.v >= 0: coordinates first, then the comparisons.
@@ -34,12 +36,30 @@ def cell_vertices(given: Array, s: int) -> list[Array]:
     return found
 
 
-def most_information(joint: Array, success: float) -> float:
-    """The largest I(X;Y) in nats with guesses right at most this often."""
+def vulnerability(prior: Array, channel: Array, gains: Array) -> float:
+    """The posterior g-vulnerability sum_y max_w sum_x pi_x C_xy g(w, x) (Alvim et al. 2012).
+
+    `channel` is C from secrets to outputs, as libqif has it.
+    """
+    best = 0.0
+    for y in range(channel.shape[1]):
+        best += max(
+            sum(prior[x] * channel[x, y] * row[x] for x in range(len(prior)))
+            for row in gains
+        )
+    return best
+
+
+def most_information(joint: Array, success: float, gains: Array | None = None) -> float:
+    """The largest I(X;Y) in nats with guesses right at most this often, or with at most this gain
+    on average.
+    """
     p = joint.sum(axis=0)
     given = joint / p
+    if gains is not None:
+        given = gains @ given
     vertices: list[Array] = []
-    for s in range(len(joint)):
+    for s in range(len(given)):
         vertices += cell_vertices(given, s)
     v = np.array(vertices)
     logs = np.log(np.where(v > 1e-15, v, 1.0))
@@ -54,3 +74,48 @@ def most_information(joint: Array, success: float) -> float:
     )
     assert answer.success
     return float(-(p * np.log(p)).sum() - answer.fun)
+
+
+def least_cost(
+    joint: Array, cost: Array, success: float, gains: Array, *, keep: bool
+) -> float:
+    """The least expected cost of a channel on the column's own symbols with at most this gain on
+    average: a linear program with the gain of each output as a variable.
+    """
+    p = joint.sum(axis=0)
+    n = len(p)
+    gained = gains @ (joint / p)
+    size = n * n + n
+    equal: list[Array] = []
+    sums: list[float] = []
+    for x in range(n):
+        row = np.zeros(size)
+        row[x * n : (x + 1) * n] = 1.0
+        equal.append(row)
+        sums.append(p[x])
+    for y in range(n if keep else 0):
+        row = np.zeros(size)
+        row[y : n * n : n] = 1.0
+        equal.append(row)
+        sums.append(p[y])
+    below: list[Array] = []
+    ends: list[float] = []
+    for y in range(n):
+        for of_guess in gained:
+            row = np.zeros(size)
+            row[y : n * n : n] = of_guess
+            row[n * n + y] = -1.0
+            below.append(row)
+            ends.append(0.0)
+    total = np.zeros(size)
+    total[n * n :] = 1.0
+    answer = linprog(
+        np.concatenate([np.ravel(cost), np.zeros(n)]),
+        A_ub=np.vstack([*below, total]),
+        b_ub=[*ends, success],
+        A_eq=np.array(equal),
+        b_eq=sums,
+        method="highs",
+    )
+    assert answer.success
+    return float(answer.fun)

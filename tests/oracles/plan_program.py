@@ -24,8 +24,13 @@ def least_cost_plan(
     strata: Any = None,
     forbidden: Any = (),
     stay: Any = None,
+    penalty: Any = None,
 ) -> float | None:
-    """The optimum over F(x, y); None where there is no plan."""
+    """The optimum over F(x, y); None where there is no plan.
+
+    `penalty` is (forms (m, n), the group of each, a price): for every output and group the largest
+    form costs the price.
+    """
     n = len(masses)
     within = np.zeros(n) if strata is None else np.asarray(strata)
     equal, right, rows = [], [], []
@@ -65,10 +70,29 @@ def least_cost_plan(
             open_ = within[x] == within[y] and (x, y) not in forbidden
             least = stay[x] * masses[x] if stay is not None and x == y else 0.0
             bounds.append((least, None if open_ else 0.0))
+    costs = [np.asarray(cost).ravel()]
+    unlimited = np.array(rows).reshape(len(rows), n * n)
+    if penalty is not None:
+        forms, numbers, price = penalty
+        # A variable for the largest form of every output and group.
+        places = [(y, g) for y in range(n) for g in sorted(set(numbers))]
+        costs.append(np.full(len(places), price))
+        bounds += [(None, None)] * len(places)
+        equal = [np.concatenate([one, np.zeros(len(places))]) for one in equal]
+        unlimited = np.hstack([unlimited, np.zeros((len(rows), len(places)))])
+        below = []
+        for p, (y, g) in enumerate(places):
+            for form, number in zip(forms, numbers, strict=True):
+                if number == g:
+                    one = row({(x, y): form[x] for x in range(n)})
+                    variables = np.zeros(len(places))
+                    variables[p] = -1.0
+                    below.append(np.concatenate([one, variables]))
+        unlimited = np.vstack([unlimited, np.array(below)])
     found = linprog(
-        np.asarray(cost).ravel(),
-        A_ub=np.array(rows) if rows else None,
-        b_ub=np.zeros(len(rows)) if rows else None,
+        np.concatenate(costs),
+        A_ub=unlimited if len(unlimited) else None,
+        b_ub=np.zeros(len(unlimited)) if len(unlimited) else None,
         A_eq=np.array(equal),
         b_eq=np.array(right),
         bounds=bounds,

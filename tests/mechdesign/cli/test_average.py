@@ -116,6 +116,22 @@ def test_several_averages_are_said_and_audited_each(table, tmp_path, capsys):
     assert all(average["kept"] for average in averages)
 
 
+def test_gains_of_guesses_come_from_a_file(table, tmp_path, capsys):
+    """Gains of right guesses: 12 of 35 are guessed without a release, 23 of 35 from x itself."""
+    gains = tmp_path / "gains.csv"
+    gains.write_text("guess,c,a,b\na,0,1,0\nb,0,0,1\nc,1,0,0\n")
+    path = str(tmp_path / "c.json")
+    asked = ["--average", f"{gains}=0.5", "--output", path]
+    assert main(["design", *table, *asked]) == 0
+    text = flat(capsys.readouterr().out)
+    assert "the expected gain of the best guess is at most 0.5" in text
+    assert main(["audit", path, "--json"]) == 0
+    (average,) = json.loads(capsys.readouterr().out)["averages"]
+    assert average["measure"] == "gain"
+    assert average["kept"]
+    assert 12 / 35 < average["leakage"] <= 0.5
+
+
 def test_averages_of_several_releases_are_not_claimed(channel, capsys):
     assert main(["compose", channel, channel]) == 0
     said = flat(capsys.readouterr().err)

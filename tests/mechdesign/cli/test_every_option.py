@@ -170,6 +170,7 @@ SAME = {
         ],
         "the optimum of a small plan is proven before either ends the search",
     ),
+    ("--curve", "given"): "a report on given columns has no curve, and says so",
     ("--time-limit", "merged"): "the search of few symbols needs no time",
     ("--allow-identifier", "merged"): "merging is for such columns",
     **dict.fromkeys(

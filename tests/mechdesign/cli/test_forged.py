@@ -149,3 +149,70 @@ def test_a_design_of_the_same_run_is_proven(folder, run):
     assert result.code == 0, result.err
     assert "(proven)" in (folder / "d.md").read_text()
     assert "not proven again" not in (folder / "d.md").read_text()
+
+
+def test_audit_proves_the_bounds_again(folder, run, channel):
+    good = run("audit", channel, "--certificate")
+    assert good.code == 0
+    text = " ".join(good.out.split())
+    assert "Proven again from the certificate in the file: upper_bound_nmi 0." in text
+    assert "Stated by the file" not in text
+    figures = run("audit", channel, "--certificate", "--json").record["figures"]
+    assert figures["stated"] == []
+    bound = md.load(channel).record.certificate["upper_bound_nmi"]
+    assert figures["proven"]["upper_bound_nmi"] == pytest.approx(bound, abs=1e-9)
+
+    report = ("report", channel, "--report", "r.md", "--curve", "0", "--force")
+    assert run(*report).code == 0
+    stated = (folder / "r.md").read_text()
+    assert "stated by the file, not proven again here" in stated
+    assert run(*report, "--certificate").code == 0
+    again = (folder / "r.md").read_text()
+    assert "not proven again" not in again
+    assert "proven" in again
+
+
+def test_a_bound_without_its_proof_fails(folder, run, channel):
+    nmi = md.load(channel).record.utility["nmi"]
+
+    def forge(document):
+        certificate = document["certificate"]
+        certificate |= {"upper_bound_nmi": nmi + 1e-12, "gap_nmi": 1e-12}
+        prices = certificate["proof"]["prices"]
+        certificate["proof"]["prices"] = [price - 0.1 for price in prices]
+        certificate["proof"]["prices"][0] += 0.5
+
+    rewrite(channel, forge)
+    assert run("audit", channel).code == 0
+    bad = run("audit", channel, "--certificate")
+    assert bad.code == 1
+    text = " ".join(bad.out.split())
+    assert "The bound upper_bound_nmi 0." in text
+    assert "is not proven, for the proof gives" in text
+    figures = run("audit", channel, "--certificate", "--json").record["figures"]
+    assert figures["unproven"][0]["name"] == "upper_bound_nmi"
+    report = run("report", channel, "--report", "r.md", "--certificate")
+    assert report.code == 1
+    assert "is not proven, for the proof gives" in report.err
+    assert not (folder / "r.md").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("audit", "--matrix", "w.csv", "--table", "records.csv", "--certificate"),
+        ("audit", "public.json", "--certificate"),
+        ("report", "public.json", "--public-report", "p.md", "--certificate"),
+    ],
+)
+def test_a_certificate_needs_a_file_with_its_table(folder, run, channel, words):
+    md.load(channel).save(folder / "public.json", public=True)
+    result = run(*words)
+    assert result.code == 2
+    assert "--certificate is for the file of a channel of columns or rows" in result.err
+
+
+def test_a_certificate_is_about_the_table_of_the_file(run, channel):
+    result = run("audit", channel, "--certificate", "--epsilon", "1")
+    assert result.code == 2
+    assert "on its own table and for its own promise" in result.err

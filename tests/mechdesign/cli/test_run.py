@@ -249,6 +249,17 @@ def test_reports_that_are_gone_are_written_again(job, run):
     assert (job.parent / "public.html").stat().st_mtime_ns == mark
 
 
+def test_a_report_may_prove_the_bound_again(job, run):
+    job.write_text(f"{JOB}certificate = true\n")
+    assert run("run", job).code == 0
+    report = (job.parent / "report.md").read_text()
+    assert "not proven again" not in report
+    (job.parent / "report.md").unlink()
+    job.write_text(JOB)
+    assert run("run", job).code == 0
+    assert "not proven again" in (job.parent / "report.md").read_text()
+
+
 def test_the_ledger_of_a_release_comes_before_that_of_the_job(job, run):
     job.write_text(JOB.replace('unknown = "marginal"', 'ledger = "other.db"'))
     assert run("run", job).code == 0

@@ -157,7 +157,7 @@ def test_per_cent_of_nothing_is_refused():
         ({"confidence": 0.95}, "confidence"),
         ({"protect_each": True}, "protect_each"),
         ({"budgets": {"s0": (1.0, 1.0)}}, "budgets of single symbols"),
-        ({"objective": "frequencies"}, "a purpose"),
+        ({"objective": "truth", "constraints": print}, "constraints or a convex cost"),
         ({"mechanism": "subset-merging"}, "mechanism subset-merging"),
         ({"bins": "auto"}, "bins"),
         ({"method": "vertices"}, "method"),

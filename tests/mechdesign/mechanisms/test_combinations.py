@@ -34,7 +34,6 @@ BASES = {
 BY_NAME = {
     "confidence": {"confidence": 0.9},
     "budgets of single symbols": {"budgets": {"s": (0.2, 0.2)}},
-    "a purpose": {"objective": "frequencies"},
     "constraints or a convex cost": {"objective": "truth", **CONVEX},
     "constraints": CONVEX,
     "keep and an objective": {
@@ -42,7 +41,19 @@ BY_NAME = {
         "keep": 0.5,
         "objective": "truth",
     },
-    "rows as rows of the table": {"useful": None, "release": ["a", "b"]},
+    "average of rows": {"useful": None, "release": ["a", "b"]},
+    "averages of rows": {
+        "useful": None,
+        "release": ["a", "b"],
+        "average": {"tv": 0.1, "guess": 0.9},
+    },
+    "given columns of rows": {
+        "useful": None,
+        "release": ["a", "b"],
+        "given": ["k"],
+        "promise": "relative",
+        "average": {"tv": 0.1},
+    },
     "mechanism": {"mechanism": "subset-merging"},
     "bins": {"bins": "auto"},
     "method": {"method": "columns"},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -94,3 +96,14 @@ def test_another_table_is_known_by_its_first_records(records):
     draws, asked = settled([*"ab"] * (records // 2), 2)
     assert draws == "independent"
     assert asked == 10
+
+
+def test_no_counts_are_fixed_where_the_table_has_more_records_than_an_integer():
+    """As a file can say; records at hand are then drawn independently."""
+    many = 10**30
+    joint = md.Joint.from_counts(
+        [[3 * many, many], [many, 3 * many]], useful_labels=["a", "b"]
+    )
+    channel = replace(channel_of(((3, 1), (1, 3)), (4, 4)), joint=joint)
+    assert fixed_records(channel) is None
+    assert len(channel.apply(["a"] * 4 + ["b"] * 4, insecure_seed=1)) == 8

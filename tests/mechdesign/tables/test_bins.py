@@ -534,3 +534,14 @@ def test_few_texts_are_remembered():
         for digits in range(100):
             assert bins.bins_of([f"1.{'0' * digits}"]).tolist() == [0]
             assert len(bins._known) <= 10
+
+
+def test_bins_are_compared_by_their_edges_alone():
+    """Whatever was sorted into them before."""
+    one = Bins(edges=("0", "10", "20"))
+    other = Bins(edges=("0", "10", "20"))
+    one.bins_of(["3", "10", "x"])
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != Bins(edges=("0", "10", "30"))
+    assert one != "bins"

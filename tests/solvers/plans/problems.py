@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.plans import CellCosts, MatrixCosts, PlanLimits, PlanProblem
+from solvers.plans import CellCosts, MatrixCosts, PlanLimits, PlanPenalty, PlanProblem
 from tests.oracles.plan_program import least_cost_plan
 
 
@@ -22,6 +22,7 @@ class Kind:
     stay: bool = False
     groups: int = 1
     cells: bool = True
+    penalty: str = "none"
 
 
 def lifts(rng, n, secrets, masses, strata):
@@ -83,6 +84,16 @@ def random_problem(seed: int, n: int, kind: Kind) -> PlanProblem:
         np.fill_diagonal(chosen, False)
         forbidden = np.nonzero(chosen)
     stay = rng.uniform(0, 0.6, size=n) if kind.stay else None
+    penalty = None
+    if kind.penalty != "none":
+        # Half the distance of each mean from 1, or the largest of some values.
+        forms, numbers = values / 2, np.zeros(len(values), np.int64)
+        if kind.penalty == "distance":
+            forms = np.vstack([(values - 1) / 2, (1 - values) / 2])
+            numbers = np.tile(np.arange(len(values)), 2)
+        penalty = PlanPenalty(
+            forms=forms, groups=numbers, price=float(rng.uniform(0, 1.5))
+        )
     return PlanProblem(
         masses=masses,
         targets=targets,
@@ -93,6 +104,7 @@ def random_problem(seed: int, n: int, kind: Kind) -> PlanProblem:
         strata=strata if kind.strata else None,
         forbidden=forbidden,
         stay=stay,
+        penalty=penalty,
     )
 
 
@@ -120,6 +132,13 @@ def optimum(problem: PlanProblem) -> float | None:
         strata=problem.strata,
         forbidden=forbidden,
         stay=problem.stay,
+        penalty=None
+        if problem.penalty is None
+        else (
+            problem.penalty.forms,
+            problem.penalty.groups.tolist(),
+            problem.penalty.price,
+        ),
     )
 
 
@@ -162,4 +181,11 @@ def check(problem: PlanProblem, plan, tolerance: float = 1e-7) -> None:
         kept = np.bincount(plan.rows[own], plan.flows[own], n)
         assert (kept >= problem.stay * problem.masses * (1 - tolerance) - 1e-15).all()
     cost = dense_costs(problem)[plan.rows, plan.columns] @ plan.flows
+    penalty = problem.penalty
+    if penalty is not None:
+        for number in set(penalty.groups.tolist()):
+            forms = penalty.forms[penalty.groups == number]
+            for y in np.flatnonzero(used):
+                goes = np.bincount(plan.rows, plan.flows * (plan.columns == y), n)
+                cost += penalty.price * (forms @ goes).max()
     assert abs(cost - plan.cost) <= 1e-9

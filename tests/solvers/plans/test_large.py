@@ -13,7 +13,8 @@ import pytest
 
 from solvers.plans import integer_plan, search, solve_plan
 from solvers.plans.pricing import Pricer
-from solvers.plans.program import PlanProgram, Prices
+from solvers.plans.program import Group, PlanProgram, Prices
+from solvers.plans.ranges import Ranges
 from solvers.plans.sharpening import sharpened
 from tests.benchmarks.plans import lift_problem, read_adult, run
 from tests.solvers.plans.problems import Kind, check, optimum, random_problem
@@ -43,6 +44,8 @@ def table(n, seed=0):
         Kind(notion="ldp", law="free"),
         Kind(law="other", strata=True),
         Kind(notion="upper", forbid=True),
+        Kind(notion="none", penalty="distance"),
+        Kind(penalty="largest", law="free"),
     ],
 )
 def test_middle_sized_plans_are_optimal(kind):
@@ -97,10 +100,32 @@ def test_sharpened_prices_prove_more():
         np.zeros((0, n)),
     )
     before = pricer.price(prices, most=1, tolerance=1e-9).bound
-    better, bound = sharpened(pricer, group, prices)
+    better, priced = sharpened(pricer, group, prices)
     after = pricer.price(better, most=1, tolerance=1e-9).bound
-    assert bound == pytest.approx(after, abs=1e-9)
+    assert priced.bound == pytest.approx(after, abs=1e-9)
     assert before < after <= solve_plan(problem).cost
+
+
+@pytest.mark.parametrize("kind", ["distance", "largest"])
+@pytest.mark.parametrize("law", ["kept", "free"])
+@pytest.mark.parametrize("size", [0.1, 1.0, 30.0])
+def test_any_prices_of_a_penalty_prove_no_more_than_the_optimum(kind, law, size):
+    """Those beyond the price of the penalty, or negative ones, count as far as they prove it."""
+    rng = np.random.default_rng(6)
+    for seed in range(20):
+        problem = random_problem(seed, 6, Kind(penalty=kind, law=law, notion="none"))
+        members = np.arange(6)
+        ranges = Ranges.of(
+            problem.limits, members, problem.masses, 0.0, problem.penalty
+        )
+        is_free = problem.targets is None
+        group = Group(members, members, problem.masses, problem.masses, is_free, ranges)
+        nothing = np.zeros(6)
+        forms = rng.normal(size / 2, size, (len(problem.penalty.forms), 6))
+        no_limits = np.zeros((len(ranges.values), 6)), np.zeros((0, 6))
+        prices = Prices(nothing, nothing, *no_limits, forms)
+        priced = Pricer(problem, group).price(prices, most=1, tolerance=1e-9)
+        assert priced.bound <= optimum(problem) + 1e-7
 
 
 @pytest.mark.usefixtures("small_groups")

@@ -30,6 +30,7 @@ KINDS = st.builds(
     stay=st.booleans(),
     groups=st.integers(1, 2),
     cells=st.booleans(),
+    penalty=st.sampled_from(["none", "distance", "largest"]),
 )
 
 

@@ -17,6 +17,7 @@ from solvers.plans import (
     MatrixCosts,
     NoPlan,
     PlanLimits,
+    PlanPenalty,
     PlanProblem,
     solve_plan,
 )
@@ -69,6 +70,20 @@ def test_ratio_of_two_is_one_range():
         (lambda: MatrixCosts(np.zeros((2, 3))), "square matrix, not one of shape"),
         (lambda: MatrixCosts([[0.0, -1.0], [1.0, 0.0]]), "finite and not negative"),
         (lambda: CellCosts([[0.5]], [1.0]), "integers"),
+        (
+            lambda: two(penalty=PlanPenalty.none(3)),
+            "2 masses need forms of 2 symbols, not of 3",
+        ),
+        (
+            lambda: PlanPenalty(
+                forms=np.zeros((2, 2)), groups=np.zeros(1, np.int64), price=0.0
+            ),
+            "2 finite forms of 2 symbols need 2 groups",
+        ),
+        (
+            lambda: replace(PlanPenalty.none(2), price=-1.0),
+            r"the price of a penalty \(-1.0\) must not be negative",
+        ),
         (lambda: CellCosts([[0, 1]], [1.0]), "2 columns need 2 finite weights"),
         (lambda: CellCosts([[0]], [-1.0]), "must not be negative"),
         (lambda: CellCosts([[0]], [1.0], [None, None]), "1 columns need 1 entries"),

@@ -1,0 +1,234 @@
+"""Check the bounds of channel files by their certificates, without mechdesign.
+
+    python examples/check_certificate.py CHANNEL.json ..
+
+docs/reference/certificates.md has the mathematics. The least cost is computed in fractions; the most
+information from all vertices of the posteriors that the promise allows, in doubles, so it is good
+to 1e-8. It is for one sensitive column (or crossed ones) and budgets that all symbols share.
+"""
+
+import json
+import math
+import sys
+from fractions import Fraction
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+MOST_SYSTEMS = (
+    3_000_000  # of equations, each of which may have a vertex as its solution
+)
+TINY = 1e-9
+
+
+def promise(notion):
+    """The least lift, the largest lift, and the largest quotient of two (None for no limit)."""
+    name, eps = notion["name"], notion.get("epsilon")
+    if name == "ldp":
+        return Fraction(0), None, power(eps, 1)
+    if name not in ("alip", "lip", "max-lift", "min-lift"):
+        sys.exit(f"this program does not know the promise {name}")
+    lower = notion.get("eps_l", eps if name == "lip" else "inf")
+    upper = notion.get("eps_u", eps if name == "lip" else "inf")
+    least = Fraction(0) if lower == "inf" else power(-lower, -1)
+    return least, None if upper == "inf" else power(upper, 1), None
+
+
+def power(exponent, side):
+    """e^exponent, rounded up or down by more than the error of `exp`."""
+    return Fraction(math.exp(exponent)) * (1 + side * Fraction(1, 2**50))
+
+
+def costs_of(file, proof):
+    """d(x, y) as a function, exactly; of rows as the proof says what their cells cost."""
+    symbols, objective = file["useful"]["symbols"], file["objective"]
+    if objective["name"] == "costs":
+        return lambda x, y: Fraction(proof["costs"][x][y])
+    if "published" in file:
+        columns = file["useful"]["columns"]
+        parts = [(columns.index(part["column"]), part) for part in proof["cells"]]
+
+        def cells(x, y):
+            cost = Fraction(0)
+            for k, part in parts:
+                a, b, places = symbols[x][k], symbols[y][k], part.get("places")
+                if places:
+                    cost += abs(Fraction(places[a]) - Fraction(places[b]))
+                else:
+                    cost += Fraction(part["weight"]) * (a != b)
+            return cost
+
+        return cells
+    if objective["name"] == "truth":
+        return lambda x, y: Fraction(int(x != y))
+    numbers = [Fraction(text) for (text,) in symbols]
+    power_of = 2 if objective["distance"] == "squared" else 1
+    return lambda x, y: abs(numbers[x] - numbers[y]) ** power_of
+
+
+def frequencies(file, p_x):
+    """q_y: those of the table, of rows those of the channel's own outputs."""
+    if "published" not in file:
+        return p_x
+    names = [", ".join(symbol) for symbol in file["useful"]["symbols"]]
+    place = {name: y for y, name in enumerate(names)}
+    found = [Fraction(0)] * len(p_x)
+    for x, row in enumerate(file.get("rows") or file["sparse_rows"]):
+        pairs = enumerate(row)
+        if "rows" not in file:
+            pairs = zip(row[::2], row[1::2], strict=True)
+        total = file["totals"][x] if file.get("totals") else file["denominator"]
+        for output, entry in pairs:
+            found[place[file["outputs"][output]]] += p_x[x] * Fraction(entry, total)
+    return found
+
+
+def limits(promised, p_s, lift):
+    """The least and the largest lift of every secret that an output may have.
+
+    Lifts average to 1, so the limits of the other secrets limit each one, too.
+    """
+    low, high, ratio = promised
+    least, most = [], []
+    for share, row in zip(p_s, lift, strict=True):
+        a, b = max(low, min(row)), max(row)
+        if share:
+            b = min(b, (1 - (1 - share) * low) / share, b if high is None else high)
+            a = max(a, a if high is None else (1 - (1 - share) * high) / share)
+        if share and ratio is not None:
+            a = max(a, 1 / (share + ratio * (1 - share)))
+            b = min(b, ratio / (ratio * share + 1 - share))
+        least.append(a)
+        most.append(b)
+    return least, most
+
+
+def least_cost(file, proof, counts):
+    """sum_x P(x) (stay E(x, x) + (1 - stay) min_y E(x, y)) + sum_y f_y q_y, in fractions."""
+    promised = promise(file["notion"])
+    lam = [[Fraction(value) for value in row] for row in proof["lifts"]]
+    rho = [[Fraction(value) for value in row] for row in proof["ratios"]]
+    for column in zip(*rho, strict=True):
+        gained = -sum(value for value in column if value < 0)
+        paid = sum(value for value in column if value > 0)
+        if gained and (promised[2] is None or paid < promised[2] * gained):
+            sys.exit("multipliers of quotients that prove nothing")
+    objective, symbols = file["objective"], file["useful"]["symbols"]
+    names = [", ".join(symbol) for symbol in symbols]
+    cost, forbidden = costs_of(file, proof), {tuple(p) for p in objective["forbid"]}
+    prices = [Fraction(value) for value in proof["prices"]]
+    total = sum(map(sum, counts))
+    p_x = [Fraction(sum(column), total) for column in zip(*counts, strict=True)]
+    shares, released = p_x, range(len(p_x))
+    if objective["keep_frequencies"]:
+        shares = frequencies(file, p_x)
+        released = [y for y in released if shares[y]]
+    elif any(prices):
+        sys.exit("prices of frequencies, which are free")
+    bound = sum(price * share for price, share in zip(prices, shares, strict=True))
+    places = [file["useful"]["columns"].index(name) for name in file.get("given", [])]
+    strata = {}
+    for x, symbol in enumerate(symbols):
+        strata.setdefault(tuple(symbol[place] for place in places), []).append(x)
+    for members in strata.values():
+        prior = members if file.get("promise") == "relative" else range(len(p_x))
+        sums = [sum(row[x] for x in prior) for row in counts]
+        p_s = [Fraction(part, sum(sums)) for part in sums]
+        lift = []  # L_s(x) = P(s|x) / P(s), of the members
+        for row, share in zip(counts, p_s, strict=True):
+            lift.append(
+                [Fraction(row[x], total) / p_x[x] / (share or 1) for x in members]
+            )
+        least, most = limits(promised, p_s, lift)
+
+        def reduced(i, y, members=members, lift=lift, least=least, most=most):
+            value = cost(members[i], y) - prices[y]
+            for s, row in enumerate(lift):
+                end = least[s] if lam[s][y] > 0 else most[s]
+                value -= lam[s][y] * (row[i] - end)
+                value -= rho[s][y] * row[i] if rho else 0
+            return value
+
+        open_outputs = [y for y in members if y in set(released)]
+        for i, x in enumerate(members):
+            to = [y for y in open_outputs if (names[x], names[y]) not in forbidden]
+            stay = Fraction(objective["stay"].get(names[x], "0"))
+            rest = (1 - stay) * min(reduced(i, y) for y in to)
+            bound += p_x[x] * (rest + (stay * reduced(i, x) if stay else 0))
+    return bound
+
+
+def most_kept(file, proof, lift, p_x):
+    """1 - (prices . P(x) + the least H(v) - prices . v over all vertices v) / H(X)."""
+    low, high, ratio = promise(file["notion"])
+    lift, prices, p_x = (np.array(a, float) for a in (lift, proof["prices"], p_x))
+    k, n = lift.shape
+    rows, ends = [lift, -lift], [np.full(k, float(high or lift.max()))]
+    ends.append(np.full(k, -float(low)))  # rows v <= ends
+    if ratio is not None:
+        rows += [lift[[s]] - float(ratio) * np.delete(lift, s, 0) for s in range(k)]
+        ends.append(np.zeros(k * (k - 1)))
+    rows, ends = np.vstack(rows), np.concatenate(ends)
+    # A vertex has at most as many symbols as there are independent rows, sum v = 1 included.
+    sizes = range(1, min(k, n) + 1)
+    systems = sum(math.comb(n, r) * math.comb(len(rows), r - 1) for r in sizes)
+    if systems > MOST_SYSTEMS:
+        sys.exit(f"{systems} systems for vertices are too many for this program")
+    best = math.inf
+    for r in sizes:
+        supports = np.array(list(combinations(range(n), r)))
+        for tight in map(list, combinations(range(len(rows)), r - 1)):
+            left = np.ones((len(supports), r, r))
+            left[:, 1:] = rows[tight][:, supports].transpose(1, 0, 2)
+            solved = np.abs(np.linalg.det(left)) > 1e-12
+            right = np.concatenate([[1.0], ends[tight]])[:, None]
+            v = np.linalg.solve(left[solved], right[None])[..., 0]
+            there = supports[solved]
+            inside = (v >= -TINY).all(1)
+            image = np.einsum("msr,sr->sm", rows[:, there], v)
+            inside &= (image <= ends + TINY).all(1)
+            v, there = v[inside], there[inside]
+            if len(v):
+                v = np.maximum(v, 1e-300)
+                value = (-v * np.log(v) - prices[there] * v).sum(1)
+                best = min(best, value.min())
+    return 1 - (prices @ p_x + best) / -(p_x @ np.log(p_x))
+
+
+def check(path):
+    """Print what is proven of a file; whether it is what the file states."""
+    file = json.loads(Path(path).read_text(encoding="utf-8"))
+    proof = (file["certificate"] or {}).get("proof")
+    counts = file.get("joint")
+    if "sparse_joint" in file:
+        counts = [[0] * len(file["useful"]["symbols"]) for _ in file["sparse_joint"]]
+        for row, pairs in zip(counts, file["sparse_joint"], strict=True):
+            for x, count in zip(pairs[::2], pairs[1::2], strict=True):
+                row[x] = count
+    if proof is None or counts is None or file.get("budgets"):
+        sys.exit(f"{path}: no proof that this program can check")
+    total = sum(map(sum, counts))
+    p_s = [Fraction(sum(row), total) for row in counts]
+    p_x = [Fraction(sum(column), total) for column in zip(*counts, strict=True)]
+    lift = [
+        [Fraction(c, total) / (a * b) for c, b in zip(row, p_x, strict=True)]
+        for row, a in zip(counts, p_s, strict=True)
+    ]
+    if proof["kind"] == "costs":
+        stated, name = file["utility"]["cost_lower_bound"], "costs less than"
+        proven = float(least_cost(file, proof, counts))
+        good = proven >= stated - TINY * max(1.0, stated)
+    else:
+        stated, name = file["certificate"]["upper_bound_nmi"], "keeps more than"
+        proven = min(1.0, most_kept(file, proof, lift, p_x))
+        good = proven <= stated + 1e-8
+    print(
+        f"{path}: no private channel {name} {proven:.9f}; {stated:.9f} is {'' if good else 'NOT '}proven"
+    )
+    return good
+
+
+if __name__ == "__main__":
+    answers = [check(path) for path in sys.argv[1:]]
+    sys.exit(0 if all(answers) else 1)

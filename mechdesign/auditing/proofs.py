@@ -1,0 +1,506 @@
+"""The bound of a channel of least cost, proven again from the multipliers in its file.
+
+The cost of a channel on own symbols is sum over x, y of F(x, y) d(x, y), with F(x, y) = P(x)
+W(y|x). With L_s(x) = P(s|x) / P(s) the promise limits every output y,
+
+    a_s sum_x F(x, y) <= sum_x L_s(x) F(x, y) <= b_s sum_x F(x, y),
+
+and the quotients of lifts by R. Take any numbers f_y, lam_sy and rho_sy, with end_sy = a_s for a
+positive lam and b_s for a negative one, and let
+
+    E(x, y) = d(x, y) - f_y - sum_s lam_sy (L_s(x) - end_sy) - sum_s rho_sy L_s(x).
+
+If for every y the positive rho sum to at least R times the negative ones, sum_s rho_sy l(s, y) is
+not negative, and neither is lam_sy (l(s, y) - end_sy). So every private channel costs at least
+
+    sum_x P(x) (stay_x E(x, x) + (1 - stay_x) min_y E(x, y)) + sum_y f_y q_y,
+
+where stay_x is the least share that stays and q_y the frequency of y (f = 0 where it is free).
+`cost_bound` computes this one pass over all pairs. E is computed in doubles, less all that rounding
+may have added (`ERROR`), the sums over x and y are exact.
+
+For example, two symbols of mass 1/2, each of which has one of two secrets alone, cost 1 where they
+change, and lifts are at most 3/2. With lam = -1/2 for the secret of y itself, E(y, y) is
+1/2 (2 - 3/2) = 1/4 and E(x, y) = 1 - 1/2 3/2 = 1/4 for the other x: the bound is 1/4.
+
+It holds for whatever multipliers a file has: forged ones prove less. The limits, the costs and the
+frequencies come from the table, the promise and the objective of the file, not from the proof; but
+for `costs` and `cells`, which say what the stated cost is a cost of.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.auditing.demands import Demand, demands_of
+from mechdesign.auditing.strata import members_of, strata_of, stratum_demands
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.proof import CellCost, CostProof
+from mechdesign.channel.record import RELATIVE
+from mechdesign.core.balls import FIRST_BITS, lower, precision, quotient_above, upper
+from mechdesign.core.errors import InputError
+from mechdesign.core.rationals import fraction_of
+from mechdesign.core.wording import quoted
+from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import numbers_of
+
+Array = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+ERROR = 2.0**-50
+"""Error of a term of E, relative to its largest modulus in the column: it is a product of a few
+numbers that are each rounded once (2^-53), and every addition rounds the sum once more. It is taken
+for every term."""
+
+FURTHER_TERMS = 8
+"""Operations beside those of lifts and cells."""
+
+CHUNK = 1 << 21
+"""Pairs that are computed at once: 16 MB of doubles."""
+
+GRID = 1100
+"""Sums are integers in units of 2^-GRID; no double has smaller parts."""
+
+NO_TABLE = "the channel has no table, without which no bound is proven"
+
+
+def cost_bound(channel: Channel, proof: CostProof) -> float:
+    """The largest double that the proof shows to be at most the cost of every private channel.
+
+    Raises
+    ------
+    InputError
+        If the proof does not fit the channel, or what the channel was designed for has no such
+        bound.
+    """
+    joint = channel.joint
+    if joint is None:
+        raise InputError(NO_TABLE)
+    check_provable(channel)
+    objective = channel.record.objective
+    notion = channel.record.promise(channel.sensitive)
+    if objective is None or notion is None:
+        raise InputError(
+            "the proof is one of a least cost, and the file has no such objective"
+        )
+    if objective.name == "convex":
+        raise InputError(
+            "costs of your own are not in the file, so nothing is proven of them"
+        )
+    demands = demands_of(joint, notion)
+    strata = (
+        strata_of(channel.given, joint) if channel.given else [0] * len(joint.useful)
+    )
+    by_stratum = [demands] * (max(strata) + 1)
+    if channel.record.promise_kind == RELATIVE:
+        by_stratum = stratum_demands(demands, joint, notion, strata)
+    _check_shape(proof, len(joint.useful), sum(len(one.sums) for one in demands))
+    stay = [Fraction(objective.stay.get(name, "0")) for name in joint.useful.names]
+    frequencies = _frequencies(channel, joint)
+    released = np.ones(len(stay), dtype=np.bool_)
+    if objective.keep_frequencies:
+        # What has no mass is not released, whatever it would cost.
+        released = np.array([share > 0 for share in frequencies])
+    elif any(proof.prices):
+        raise InputError("the proof has prices of frequencies, which are free here")
+    costs = _costs_of(channel, joint, proof)
+    forbidden = _forbidden(channel, joint)
+    total = 0
+    for one, members in zip(by_stratum, members_of(strata), strict=True):
+        stratum = _Stratum(one, joint, proof, np.array(members), costs)
+        least, own = stratum.least(released, forbidden)
+        for x, cheapest, unchanged in zip(
+            members, least.tolist(), own.tolist(), strict=True
+        ):
+            count = joint.useful_counts[x]
+            share = stay[x]
+            if share:
+                part = share * _units(unchanged) + (1 - share) * _units(cheapest)
+                total += count * part
+            else:
+                total += count * _units(cheapest)
+    bound = Fraction(total, joint.total)
+    if objective.keep_frequencies:
+        for price, share in zip(proof.prices, frequencies, strict=True):
+            bound += _units(price) * share
+    bound /= 1 << GRID
+    return -quotient_above(-bound.numerator, bound.denominator)
+
+
+def check_provable(channel: Channel) -> None:
+    """Raise InputError where the file alone does not have what its promise is about."""
+    if channel.record.after:
+        raise InputError(
+            "the channel was designed after other releases, which its file does not have"
+        )
+    if channel.record.confidence is not None:
+        raise InputError(
+            "a bound for the population (confidence) follows from a set of tables, for which no "
+            "proof is kept"
+        )
+    if channel.record.averages:
+        raise InputError("no proof is kept of bounds with average budgets")
+
+
+def _check_shape(proof: CostProof, symbols: int, protected: int) -> None:
+    """Raise InputError unless the multipliers are those of such a table."""
+    tables = {"lifts": proof.lifts}
+    if proof.ratios:
+        tables["ratios"] = proof.ratios
+    for name, rows in tables.items():
+        if len(rows) != protected or any(len(row) != symbols for row in rows):
+            raise InputError(
+                f"the proof is of another table: its {name} are not {protected} x {symbols} numbers"
+            )
+    if len(proof.prices) != symbols:
+        raise InputError(
+            f"the proof is of another table: it has {len(proof.prices)} prices for {symbols} "
+            "symbols"
+        )
+
+
+def _units(value: float) -> int:
+    """A double in units of 2^-GRID, exactly."""
+    top, bottom = value.as_integer_ratio()
+    return (top << GRID) // bottom
+
+
+def _frequencies(channel: Channel, joint: Joint) -> list[Fraction]:
+    """q_y: those of the table; of released rows those of the channel, which may be groups."""
+    if channel.published is None:
+        return [Fraction(count, joint.total) for count in joint.useful_counts]
+    position = {name: y for y, name in enumerate(joint.useful.names)}
+    integers = channel.integers
+    # Of every output: what comes from the inputs of one sum is added first, in integers.
+    parts: list[dict[int, int]] = [{} for _ in channel.outputs]
+    for x, y, value in zip(
+        map(int, integers.row_of),
+        map(int, integers.indices),
+        map(int, integers.values),
+        strict=True,
+    ):
+        # c_x / total_x is the same for all rows of a plan.
+        ratio = Fraction(joint.useful_counts[x], channel.row_totals[x])
+        whole = parts[y].get(ratio.denominator, 0)
+        parts[y][ratio.denominator] = whole + ratio.numerator * value
+    masses = [Fraction(0)] * len(position)
+    for label, of_output in zip(channel.outputs, parts, strict=True):
+        mass = sum(
+            (Fraction(top, bottom) for bottom, top in of_output.items()), Fraction(0)
+        )
+        masses[position[label]] += mass / joint.total
+    if sum(masses) != 1:
+        raise InputError("the rows of the channel do not sum to their totals")
+    return masses
+
+
+def _forbidden(channel: Channel, joint: Joint) -> dict[int, list[int]]:
+    """The inputs that are forbidden to each output."""
+    objective = channel.record.objective
+    found: dict[int, list[int]] = {}
+    if objective is None or channel.published is not None:
+        # Pairs of rows are named by cells as well: without them the bound still holds.
+        return found
+    position = {name: x for x, name in enumerate(joint.useful.names)}
+    for source, target in objective.forbid:
+        found.setdefault(position[target], []).append(position[source])
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Stratum:
+    """The pairs of one stratum of the given columns."""
+
+    demands: Sequence[Demand]
+    joint: Joint
+    proof: CostProof
+    members: Places
+    costs: _Costs
+
+    def least(
+        self, released: NDArray[np.bool_], forbidden: dict[int, list[int]]
+    ) -> tuple[Array, Array]:
+        """min_y E(x, y) and E(x, x) of every member, rounded down."""
+        lifts, low, high = self._lifts()
+        outputs = self.members[released[self.members]]
+        alpha = np.array(self.proof.lifts).reshape(len(lifts), -1)[:, outputs]
+        ends = np.where(alpha > 0.0, low[:, None], high[:, None])
+        weights = alpha
+        if self.proof.ratios:
+            rho = np.array(self.proof.ratios).reshape(len(lifts), -1)[:, outputs]
+            self._check_ratios(rho)
+            weights = alpha + rho
+        prices = np.array(self.proof.prices)[outputs]
+        constant = prices - (alpha * ends).sum(axis=0)
+        size = self.costs.largest + np.abs(prices) + (np.abs(alpha) * ends).sum(axis=0)
+        size += lifts.max(axis=1) @ np.abs(weights)
+        error = ERROR * (len(lifts) + self.costs.terms + FURTHER_TERMS)
+        least = np.full(len(self.members), np.inf)
+        own = np.zeros(len(self.members))
+        place = {int(x): k for k, x in enumerate(self.members)}
+        for part in _chunks(len(self.members), len(outputs)):
+            block = self.costs.block(self.members, outputs[part])
+            block -= lifts.T @ weights[:, part]
+            block -= constant[part] + error * size[part]
+            for k, y in enumerate(outputs[part].tolist()):
+                own[place[y]] = block[place[y], k]
+                for x in forbidden.get(y, ()):
+                    block[place[x], k] = np.inf
+            np.minimum(least, block.min(axis=1, initial=np.inf), out=least)
+        if not np.isfinite(least).all():
+            raise InputError(
+                "the restrictions of the file leave a symbol without an output"
+            )
+        return least, own
+
+    def _lifts(self) -> tuple[Array, Array, Array]:
+        """L_s(x) of the members, and the limits of every row, rounded outwards."""
+        counts = self.joint.useful_counts
+        rows: list[list[float]] = []
+        low: list[float] = []
+        high: list[float] = []
+        for demand in self.demands:
+            exact = [self._exact(demand, s, counts) for s in range(len(demand.sums))]
+            for s, row in enumerate(exact):
+                least, most = _limits(demand, s, row)
+                # Python rounds quotients of integers correctly.
+                rows.append([float(value) for value in row])
+                low.append(least)
+                high.append(most)
+        return np.array(rows), np.array(low), np.array(high)
+
+    def _exact(self, demand: Demand, s: int, counts: Sequence[int]) -> list[Fraction]:
+        """L_s of every member; 0 for a secret that the stratum does not have."""
+        if not demand.sums[s]:
+            return [Fraction(0)] * len(self.members)
+        row = demand.counts[s]
+        return [
+            Fraction(row[x] * demand.total, counts[x] * demand.sums[s])
+            for x in map(int, self.members)
+        ]
+
+    def _check_ratios(self, rho: Array) -> None:
+        """Raise InputError unless multipliers of quotients prove something, exactly."""
+        first = 0
+        for demand in self.demands:
+            end = first + len(demand.sums)
+            most = _above(demand.ratio)
+            for column in rho[first:end].T.tolist():
+                paid = sum(_units(value) for value in column if value > 0.0)
+                gained = sum(_units(-value) for value in column if value < 0.0)
+                if gained and (most is None or paid < most * gained):
+                    raise InputError(
+                        "the proof has multipliers of quotients that prove nothing"
+                    )
+            first = end
+
+
+def _chunks(inputs: int, outputs: int) -> Iterator[slice]:
+    """Slices of outputs, small enough to be computed at once."""
+    step = max(1, CHUNK // max(inputs, 1))
+    for start in range(0, outputs, step):
+        yield slice(start, min(start + step, outputs))
+
+
+def _limits(demand: Demand, s: int, lifts: Sequence[Fraction]) -> tuple[float, float]:
+    """a_s and b_s of every output, rounded outwards.
+
+    The lifts of an output are means of those of its inputs, and average to 1 over P(s): so the
+    limits of the other symbols limit this one, too.
+    """
+    if not demand.sums[s]:
+        return 0.0, 0.0
+    low = [Fraction(_exp_below(-budget)) for budget in demand.lower]
+    # None is no limit: Fractions have no infinity.
+    high = [_above(budget) for budget in demand.upper]
+    shares = [Fraction(count, demand.total) for count in demand.sums]
+    share = shares[s]
+    least = max(low[s], min(lifts))
+    most = max(lifts)
+    own = high[s]
+    if own is not None:
+        most = min(most, own)
+    others = [t for t in range(len(shares)) if t != s]
+    most = min(most, (1 - sum(shares[t] * low[t] for t in others)) / share)
+    rest = Fraction(1)
+    for t in others:
+        bound = high[t]
+        if bound is None:
+            break
+        rest -= shares[t] * bound
+    else:
+        least = max(least, rest / share)
+    ratio = _above(demand.ratio)
+    if ratio is not None:
+        # l(t) <= R l(s), and they average to 1.
+        least = max(least, 1 / (share + ratio * (1 - share)))
+        most = min(most, ratio / (ratio * share + 1 - share))
+    return _double_below(least), quotient_above(most.numerator, most.denominator)
+
+
+def _double_below(value: Fraction) -> float:
+    """The largest double at or below a number."""
+    return -quotient_above(-value.numerator, value.denominator)
+
+
+def _above(budget: float) -> Fraction | None:
+    """e^budget, rounded up; None for no limit."""
+    if budget == np.inf:
+        return None
+    return Fraction(_exp_above(budget))
+
+
+def _exp_above(value: float) -> float:
+    """A double at or above e^value."""
+    from flint import arb
+
+    with precision(FIRST_BITS):
+        return upper(arb(value).exp())
+
+
+def _exp_below(value: float) -> float:
+    """A double at or below e^value; 0 for minus infinity."""
+    if value == -np.inf:
+        return 0.0
+    from flint import arb
+
+    with precision(FIRST_BITS):
+        return lower(arb(value).exp())
+
+
+class _Costs:
+    """d(x, y) in doubles: sums of `terms` terms, whose moduli sum to at most `largest`."""
+
+    terms = 2
+    largest = 1.0
+
+    def block(self, inputs: Places, outputs: Places) -> Array:
+        """New array (i, o) of the costs of these symbols."""
+        raise NotImplementedError
+
+
+class _Truth(_Costs):
+    """1 for every change."""
+
+    def block(self, inputs: Places, outputs: Places) -> Array:
+        return (inputs[:, None] != outputs[None, :]).astype(np.float64)
+
+
+class _Matrix(_Costs):
+    """Numbers of a matrix, each rounded once."""
+
+    def __init__(self, matrix: Array) -> None:
+        self._matrix = matrix
+        self.largest = float(np.abs(matrix).max())
+
+    def block(self, inputs: Places, outputs: Places) -> Array:
+        return self._matrix[np.ix_(inputs, outputs)]
+
+
+class _Distance(_Costs):
+    """Distances of exact numbers: integers over one unit, so that each is rounded once."""
+
+    def __init__(self, numbers: Sequence[Fraction], *, squared: bool) -> None:
+        self._unit = math.lcm(*(number.denominator for number in numbers))
+        self._numbers = np.array(
+            [int(number * self._unit) for number in numbers], dtype=object
+        )
+        self._squared = squared
+        ends = np.array([self._numbers.argmin(), self._numbers.argmax()])
+        self.largest = float(self.block(ends, ends).max())
+
+    def block(self, inputs: Places, outputs: Places) -> Array:
+        apart = np.abs(np.subtract.outer(self._numbers[inputs], self._numbers[outputs]))
+        unit = self._unit
+        if self._squared:
+            apart, unit = apart * apart, unit * unit
+        values: list[float] = [int(value) / unit for value in apart.ravel()]
+        return np.array(values).reshape(apart.shape)
+
+
+class _Cells(_Costs):
+    """Weights of the cells that differ, and distances of places."""
+
+    def __init__(self, cells: Sequence[CellCost], joint: Joint) -> None:
+        self._weighed: list[tuple[float, NDArray[np.int32]]] = []
+        self._placed: list[Array] = []
+        self.terms = 2 * len(cells) + 2
+        self.largest = 0.0
+        for cell in cells:
+            if cell.column not in joint.useful.columns:
+                raise InputError(
+                    f"the proof is of another table: it has a column {quoted(cell.column)}"
+                )
+            k = joint.useful.columns.index(cell.column)
+            texts = [symbol[k] for symbol in joint.useful.symbols]
+            if cell.places is None:
+                code_of: dict[str, int] = {}
+                codes = [code_of.setdefault(text, len(code_of)) for text in texts]
+                self._weighed.append((cell.weight, np.array(codes, dtype=np.int32)))
+                self.largest += cell.weight
+                continue
+            if set(texts) - cell.places.keys():
+                raise InputError(
+                    "the proof is of another table: a cell has no place in it"
+                )
+            places = np.array([cell.places[text] for text in texts])
+            self._placed.append(places)
+            self.largest += 2.0 * float(np.abs(places).max())
+
+    def block(self, inputs: Places, outputs: Places) -> Array:
+        cost = np.zeros((len(inputs), len(outputs)))
+        for weight, codes in self._weighed:
+            cost += weight * (codes[inputs][:, None] != codes[outputs][None, :])
+        for places in self._placed:
+            cost += np.abs(places[inputs][:, None] - places[outputs][None, :])
+        return cost
+
+
+def _costs_of(channel: Channel, joint: Joint, proof: CostProof) -> _Costs:
+    """The costs of the objective; those that the file has nowhere else are in the proof."""
+    objective: Any = channel.record.objective
+    n = len(joint.useful)
+    if objective.name == "costs":
+        if proof.costs is None:
+            raise InputError("the proof lacks the matrix of costs")
+        if len(proof.costs) != n or any(len(row) != n for row in proof.costs):
+            raise InputError(
+                f"the proof is of another table: its costs are not {n} x {n}"
+            )
+        values = [[float(Fraction(text)) for text in row] for row in proof.costs]
+        return _Matrix(np.array(values))
+    if channel.published is not None:
+        if proof.cells is None:
+            raise InputError("the proof lacks the costs of cells")
+        return _Cells(proof.cells, joint)
+    if objective.name == "truth":
+        return _Truth()
+    return _Distance(numbers_in(joint), squared=objective.distance == "squared")
+
+
+def numbers_in(joint: Joint) -> list[Fraction]:
+    """The number of every useful symbol; of bins their medians.
+
+    Raises
+    ------
+    InputError
+        If a symbol is no number.
+    """
+    useful = joint.useful
+    if not any(useful.bins):
+        return [fraction_of(text) for (text,) in useful.symbols]
+    numbers: list[Fraction] = []
+    for number in numbers_of(useful):
+        if number is None:
+            raise InputError(
+                "a channel of least distance has a symbol without a number"
+            )
+        numbers.append(number)
+    return numbers

@@ -1,0 +1,92 @@
+"""What proves the bound of a channel file: multipliers, from which anybody can compute it again.
+
+`Proof` is an object in the certificate of a file (docs/reference/certificates.md has the
+mathematics):
+
+    costs      for the least cost of channels on own symbols: prices of outputs, and multipliers of
+               the limits on lifts, for every output
+    entropy    for the most information that any channel keeps: prices of symbols
+
+Nothing is computed here. `auditing.proofs` computes the bound of the first kind,
+`mechanisms.proving` that of the second.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from mechdesign.channel.record import Ratio
+from mechdesign.core.errors import InputError
+from mechdesign.core.records import Record, explained
+
+PROOF = "proof"
+"""The key of the proof in the certificate of a channel file."""
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Numbers: TypeAlias = tuple[Number, ...]
+
+
+class CellCost(Record):
+    """What a changed cell of one column of a row costs.
+
+    Without `places` it is `weight`; with them it is the distance of the places of both texts.
+    """
+
+    column: str
+    weight: Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+    places: dict[str, Number] | None = None
+
+
+class CostProof(Record):
+    """Multipliers that prove the least cost of a channel on own symbols.
+
+    `prices` are those of the frequency of each symbol as an output; zeros where frequencies are
+    free. `lifts` has a row for each protected symbol, in the order of `Demand`, and an entry for
+    each output: positive at the lower limit of the lift, negative at the upper one. `ratios` has
+    the same of quotients of lifts, and is empty without a limit on them. `costs` is the matrix of
+    the objective costs, `cells` has the costs of the cells of rows.
+    """
+
+    kind: Literal["costs"] = "costs"
+    prices: Numbers
+    lifts: tuple[Numbers, ...]
+    ratios: tuple[Numbers, ...] = ()
+    costs: tuple[tuple[Ratio, ...], ...] | None = None
+    cells: tuple[CellCost, ...] | None = None
+
+
+class EntropyProof(Record):
+    """Prices of the useful symbols, in nats: with the least H(v) - prices . v over the posteriors v
+    that are allowed they bound H(X|Y) of every channel from below.
+    """
+
+    kind: Literal["entropy"] = "entropy"
+    prices: Numbers
+
+
+Proof: TypeAlias = Annotated[CostProof | EntropyProof, Field(discriminator="kind")]
+
+_ADAPTER: TypeAdapter[CostProof | EntropyProof] = TypeAdapter(Proof)
+
+
+def proof_in(certificate: Mapping[str, Any] | None) -> CostProof | EntropyProof | None:
+    """The proof in the certificate of a channel's record; None where there is none.
+
+    Raises
+    ------
+    InputError
+        If it is no proof of a known kind.
+    """
+    entry = (certificate or {}).get(PROOF)
+    if entry is None:
+        return None
+    try:
+        return _ADAPTER.validate_json(json.dumps(entry))
+    except ValidationError as error:
+        raise InputError(
+            f"the proof in the certificate: {explained(error, 'proof')}"
+        ) from None

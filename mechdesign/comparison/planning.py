@@ -1,0 +1,319 @@
+"""What to release, at which budget: trial designs on a sample of the table.
+
+`plan_release` knows from the assessment which columns name records. It designs a release of all
+others at a few budgets, then without each of the columns that tell most, then with numbers in bins,
+each on the same sample. Each `Trial` says what stays unchanged and what a rule can find. The advice
+is the smallest budget at which enough cells stay; it is advice, not a promise: a design of the
+whole table keeps more or less than its sample.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from mechdesign.auditing.leakages import belief_ranges
+from mechdesign.core.errors import MechdesignError
+from mechdesign.formats.text_options import TextOptions
+from mechdesign.leaks.assessment import (
+    Assessment,
+    crossed_secret,
+    every_symbol_sampled,
+)
+from mechdesign.leaks.coded_table import CodedTable, coded_table
+from mechdesign.mechanisms import design
+from mechdesign.mechanisms.result import Design
+from mechdesign.notions import ALIP
+from mechdesign.tables.joint import Joint
+
+SAMPLED = 2_000
+"""Records of the sample: a trial takes a second or two."""
+
+FACTORS = (1.5, 2.0, 3.0)
+"""Budgets that are tried: no value of the secret becomes more than so many times as likely, or less
+likely by the same factor.
+"""
+
+ENOUGH = 0.8
+"""The share of unchanged cells from which on a release is advised."""
+
+LEFT_OUT = 3
+"""Columns without which a release is tried, those that tell most."""
+
+MANY_VALUES = 20
+"""Numbers with more values are also tried in bins."""
+
+BINS = "quantiles:8"
+"""The bins of such numbers, as `--bin` takes them."""
+
+TRIAL_SECONDS = 2.0
+"""The time limit of a trial, in processor seconds."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A release of the sample.
+
+    Attributes
+    ----------
+    factor : float
+    left_out : tuple of str
+        Columns that are left out beside those that name records.
+    bins : tuple of str
+        Columns of numbers that are in bins.
+    cells : float or None
+        The expected share of unchanged cells; None where there is no channel.
+    base : float or None
+        The same of the same columns in the trial that differs by `left_out` alone.
+    worst : str
+        The column with the fewest unchanged cells.
+    worst_cells : float
+    finds : float
+        The most that a rule finds of the value of the secret that it can raise most.
+    value : str
+        This value.
+    share : float
+        Its share in the sample.
+    seconds : float
+        Processor seconds.
+    refusal : str
+        Why there is no channel; empty otherwise.
+    """
+
+    factor: float
+    left_out: tuple[str, ...] = ()
+    bins: tuple[str, ...] = ()
+    cells: float | None = None
+    base: float | None = None
+    worst: str = ""
+    worst_cells: float = 0.0
+    finds: float = 1.0
+    value: str = ""
+    share: float = 0.0
+    seconds: float = 0.0
+    refusal: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Trials, and what they advise.
+
+    Attributes
+    ----------
+    records, sampled : int
+        Of the table, and of the sample.
+    released : tuple of str
+        The columns that are advised to be released.
+    identifiers : tuple of str
+        Columns that name records, or cannot be released.
+    left_out : tuple of str
+        Further columns that are advised to be left out.
+    bins : tuple of str
+        Columns that are advised to be put into bins.
+    factor : float
+        The advised budget.
+    is_enough : bool
+        Whether at least `ENOUGH` of the cells stay in the advised trial.
+    has_gaps : bool
+        Whether cells are empty, so that the design must be told what they are.
+    trials : tuple of Trial
+    """
+
+    records: int
+    sampled: int
+    released: tuple[str, ...]
+    identifiers: tuple[str, ...]
+    left_out: tuple[str, ...]
+    bins: tuple[str, ...]
+    factor: float
+    is_enough: bool
+    has_gaps: bool
+    trials: tuple[Trial, ...]
+
+
+def plan_release(
+    table: Any,
+    assessment: Assessment,
+    *,
+    text: TextOptions | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Plan:
+    """Try releases of a sample.
+
+    Parameters
+    ----------
+    table : path, or a pandas, polars or pyarrow table
+        What was assessed.
+    assessment : Assessment
+    text : TextOptions, optional
+        How a CSV file is written.
+    progress : callable, optional
+        Called with the name of each trial before it starts.
+    """
+    coded = coded_table(table, text)
+    identifiers = [c.name for c in assessment.columns if c.identifier]
+    # The assessment has the worst first; a release has the order of the table.
+    telling = [c.name for c in assessment.columns if not c.identifier]
+    released = [name for name in coded.columns if name in telling]
+    sample = _sampled(coded, assessment.sensitive, released)
+    has_gaps = any("" in coded.columns[name].values for name in released)
+    trials: list[Trial] = []
+    for factor in FACTORS:
+        _say(progress, f"a factor of {factor:g}")
+        trials.append(_trial(sample, assessment.sensitive, released, factor))
+    factor = _advised(trials)
+    base = trials[FACTORS.index(factor)]
+    best = base
+    if len(released) > 2:
+        for name in telling[:LEFT_OUT]:
+            _say(progress, f"without {name}")
+            rest = [other for other in released if other != name]
+            trial = _trial(
+                sample, assessment.sensitive, rest, factor, left_out=(name,), whole=base
+            )
+            trials.append(trial)
+            is_better = (trial.cells or 0.0) > (best.cells or 0.0)
+            if (base.cells or 0.0) < ENOUGH and is_better:
+                best = trial
+    numbers = _numbers_of(coded, released)
+    if numbers:
+        _say(progress, "numbers in bins")
+        trial = _trial(sample, assessment.sensitive, released, factor, bins=numbers)
+        trials.append(trial)
+        if (best.cells or 0.0) < ENOUGH and (trial.cells or 0.0) > (best.cells or 0.0):
+            best = trial
+    return Plan(
+        records=assessment.records,
+        sampled=sample.num_rows,
+        released=tuple(name for name in released if name not in best.left_out),
+        identifiers=(*identifiers, *coded.unreadable),
+        left_out=best.left_out,
+        bins=best.bins,
+        factor=factor,
+        is_enough=(best.cells or 0.0) >= ENOUGH,
+        has_gaps=has_gaps,
+        trials=tuple(trials),
+    )
+
+
+def _say(progress: Callable[[str], None] | None, trial: str) -> None:
+    """Name the trial that begins."""
+    if progress is not None:
+        progress(trial)
+
+
+def _advised(trials: Sequence[Trial]) -> float:
+    """The smallest factor at which enough cells stay, or the largest."""
+    for trial in trials:
+        if trial.cells is not None and trial.cells >= ENOUGH:
+            return trial.factor
+    return trials[-1].factor
+
+
+def _sampled(
+    coded: CodedTable, sensitive: Sequence[str], released: Sequence[str]
+) -> Any:
+    """The columns of a sample, evenly spread, that has every value of the secret."""
+    # pyarrow has no complete types.
+    pyarrow: Any = import_module("pyarrow")
+    secret = crossed_secret(coded, tuple(sensitive))
+    step = max(1, -(-coded.records // SAMPLED))
+    places = every_symbol_sampled(secret.codes, step)
+    columns: dict[str, Any] = {}
+    for name in (*sensitive, *released):
+        column = coded.columns[name]
+        values = np.array(column.values, dtype=object)
+        columns[name] = pyarrow.array(values[column.codes[places]].tolist())
+    return pyarrow.table(columns)
+
+
+def _numbers_of(coded: CodedTable, released: Sequence[str]) -> tuple[str, ...]:
+    """Released columns of numbers with many values."""
+    found: list[str] = []
+    for name in released:
+        values = [value for value in coded.columns[name].values if value.strip()]
+        if len(values) <= MANY_VALUES:
+            continue
+        try:
+            if all(np.isfinite(float(value)) for value in values):
+                found.append(name)
+        except ValueError:
+            continue
+    return tuple(found)
+
+
+def _trial(
+    sample: Any,
+    sensitive: Sequence[str],
+    released: Sequence[str],
+    factor: float,
+    *,
+    left_out: tuple[str, ...] = (),
+    bins: tuple[str, ...] = (),
+    whole: Trial | None = None,
+) -> Trial:
+    """Design one release of the sample."""
+    started = time.process_time()
+    budget = float(np.log(factor))
+    try:
+        joint = Joint.from_table(
+            sample,
+            sensitive=list(sensitive),
+            useful=list(released),
+            missing="symbol",
+        )
+        result = design(
+            joint,
+            ALIP(eps_l=budget, eps_u=budget),
+            release=list(released),
+            bins=dict.fromkeys(bins, BINS) or None,
+            time_limit=TRIAL_SECONDS,
+        )
+    except MechdesignError as error:
+        spent = time.process_time() - started
+        return Trial(factor, left_out, bins, seconds=spent, refusal=str(error))
+    truth = _truth(result, released)
+    worst = min(truth, key=lambda name: truth[name])
+    value, finds, share = _most_raised(result)
+    return Trial(
+        factor=factor,
+        left_out=left_out,
+        bins=bins,
+        cells=float(np.mean(list(truth.values()))),
+        base=None if whole is None else whole.cells,
+        worst=worst,
+        worst_cells=truth[worst],
+        finds=finds,
+        value=value,
+        share=share,
+        seconds=time.process_time() - started,
+    )
+
+
+def _truth(result: Design, released: Sequence[str]) -> dict[str, float]:
+    """The expected share of unchanged cells of each column."""
+    if result.truth:
+        return dict(result.truth)
+    least = result.least
+    share = 0.0 if least is None else float(least.truth)
+    return dict.fromkeys(released, share)
+
+
+def _most_raised(result: Design) -> tuple[str, float, float]:
+    """The value of the secret that a rule can raise most: its name, most and prior share."""
+    joint = result.channel.joint
+    if joint is None:
+        return "", 1.0, 0.0
+    best = ("", 0.0, 0.0)
+    ranges = belief_ranges(result.channel, joint)
+    for name, share, (_, high) in zip(
+        joint.sensitive.names, joint.p_s.tolist(), ranges, strict=True
+    ):
+        if high - share > best[1] - best[2] or not best[0]:
+            best = (name, float(high), float(share))
+    return best

@@ -1,0 +1,167 @@
+"""The multipliers of a search, as the proof that a channel file keeps.
+
+Solvers have their own rows: of classes of symbols, of several tables, each end of a limit for
+itself. `of_assignment` and `of_plan` bring them into the one form of `auditing.proofs`, a
+multiplier of every lift in every output. `kept` then computes the bound from it, as anybody will
+who reads the file, and keeps the proof if that is the bound which is stated.
+
+For example, the row l(s, y) >= a with the multiplier 2 and the row l(s, y) <= b with 3 have the
+multiplier -1 together: 2 (l - a) - 3 (l - b) is less than the bound of b alone where a < b.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.auditing.proofs import cost_bound
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.proof import PROOF, CostProof, EntropyProof
+from mechdesign.core.errors import InputError
+from mechdesign.core.limits import LiftLimits, MeanLimits
+from mechdesign.mechanisms.rules import Rules
+from solvers import Array, Polytope
+from solvers.assignment import Multipliers
+from solvers.plans import PlanProof
+
+SLACK = 1e-9
+"""Largest difference of a stated bound and the one that its proof gives, relative to 1 or the
+bound: solvers and `auditing.proofs` round in different ways."""
+
+DRAWN_IN = 1.0 - 2.0**-40
+"""Factor on negative multipliers of quotients, so that rounding does not make them too large."""
+
+
+def of_assignment(
+    rules: Rules, polytope: Polytope, multipliers: Multipliers, *, keep: bool
+) -> CostProof | None:
+    """The proof of a program over `rules.polytope()`; None for promises that have no such form."""
+    limits = rules.notion.limits
+    if type(rules) is not Rules or isinstance(limits, MeanLimits):
+        return None
+    reduced = rules.reduced
+    symbols = len(rules.joint.useful)
+    rows = _signed(polytope, multipliers.rows)
+    if rules.demands is None:
+        found = _unstacked(rules, limits, rows)
+    else:
+        found = _stacked(rules, rows)
+    if found is None:
+        return None
+    lifts, ratios = found
+    prices = np.zeros(symbols)
+    if keep:
+        prices = multipliers.masses[reduced.group]
+    return _proof(
+        prices, lifts[:, reduced.group], ratios[:, reduced.group], limits.ratio
+    )
+
+
+def _signed(polytope: Polytope, one_sided: Array) -> Array:
+    """Multipliers of the rows of a polytope: positive at lower ends, negative at upper ones."""
+    finite = np.nan_to_num(one_sided, nan=0.0, posinf=0.0, neginf=0.0)
+    # `Polytope.one_sided` has all rows with an upper end, then all with a lower one.
+    with_upper = np.isfinite(polytope.upper)
+    rows = np.zeros((len(polytope.upper), finite.shape[1]))
+    split = int(with_upper.sum())
+    rows[with_upper] -= np.maximum(finite[:split], 0.0)
+    rows[np.isfinite(polytope.lower)] += np.maximum(finite[split:], 0.0)
+    return rows
+
+
+def _unstacked(
+    rules: Rules, limits: LiftLimits, rows: Array
+) -> tuple[Array, Array] | None:
+    """Multipliers of all sensitive symbols, from the rows of `posteriors` on classes of them."""
+    joint = rules.joint
+    place = {name: s for s, name in enumerate(joint.sensitive.names)}
+    # A class has the lifts of each of its symbols, and the name of the first one.
+    of_class = [place[name] for name in rules.reduced.joint.sensitive.names]
+    blocks = rows.reshape(-1, len(of_class), rows.shape[1])
+    lifts = np.zeros((len(place), rows.shape[1]))
+    ratios = np.zeros_like(lifts)
+    if math.isfinite(limits.lower) or math.isfinite(limits.upper):
+        lifts[of_class] = blocks[0]
+        blocks = blocks[1:]
+    if math.isfinite(limits.ratio):
+        # l(s) >= t and l(s) <= e^eps t.
+        ratios[of_class] = blocks[0] + blocks[1]
+    return lifts, ratios
+
+
+def _stacked(rules: Rules, rows: Array) -> tuple[Array, Array] | None:
+    """Multipliers of the symbols of all tables, from the rows of `StackedRows`."""
+    if rules.rows is None or rules.is_homogeneous:
+        return None
+    bounded = np.isfinite(rules.rows.lower) | np.isfinite(rules.rows.upper)
+    lifts = np.zeros((len(bounded), rows.shape[1]))
+    lifts[bounded] = rows
+    return lifts, np.zeros_like(lifts)
+
+
+def of_plan(
+    proof: PlanProof | None, limits: LiftLimits | MeanLimits
+) -> CostProof | None:
+    """The proof of a plan whose limits are the lifts of `limits_of_demands`."""
+    if proof is None or isinstance(limits, MeanLimits):
+        return None
+    return _proof(proof.masses, proof.limits, proof.compared, limits.ratio)
+
+
+def _proof(prices: Array, lifts: Array, ratios: Array, ratio: float) -> CostProof:
+    """The record; multipliers of quotients are reduced to what proves something."""
+    compared: tuple[tuple[float, ...], ...] = ()
+    if math.isfinite(ratio) and ratios.any():
+        paid = np.maximum(ratios, 0.0).sum(axis=0)
+        gained = math.exp(ratio) * np.maximum(-ratios, 0.0).sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factor = np.where(gained > 0.0, np.minimum(paid / gained, 1.0), 1.0)
+        lowered = np.where(ratios < 0.0, factor * DRAWN_IN, 1.0) * ratios
+        compared = _plain(lowered)
+    return CostProof(
+        prices=tuple(np.nan_to_num(prices).tolist()),
+        lifts=_plain(lifts),
+        ratios=compared,
+    )
+
+
+def _plain(rows: Array) -> tuple[tuple[float, ...], ...]:
+    # Adding zero turns -0.0 into 0.0.
+    return tuple(tuple(row) for row in (rows + 0.0).tolist())
+
+
+def kept(channel: Channel, proof: CostProof | None, bound: float) -> Channel:
+    """The channel with the proof in its certificate, if that proves the bound which is stated.
+
+    The record must have the objective and the promise already.
+    """
+    if proof is None:
+        return channel
+    try:
+        proven = cost_bound(channel, proof)
+    except InputError:
+        # Nothing is kept where nothing can be proven from the file alone.
+        return channel
+    if proven < bound - SLACK * max(1.0, abs(bound)):
+        return channel
+    return with_proof(channel, proof)
+
+
+def with_proof(channel: Channel, proof: CostProof | EntropyProof) -> Channel:
+    """The channel with a proof in the certificate of its record."""
+    certificate = dict(channel.record.certificate or {})
+    certificate[PROOF] = proof.model_dump(mode="json", exclude_none=True)
+    return channel.with_record(replace(channel.record, certificate=certificate))
+
+
+def texts_of(units: NDArray[Any], unit: int) -> tuple[tuple[str, ...], ...]:
+    """A matrix of exact costs, integers over one unit, as the proof has it."""
+    rows: list[tuple[str, ...]] = []
+    for row in units.tolist():
+        rows.append(tuple(str(Fraction(int(value), unit)) for value in row))
+    return tuple(rows)

@@ -1,0 +1,124 @@
+"""A plan of a release (`comparison.planning`) in words: the trials, the advice, and the command."""
+
+from __future__ import annotations
+
+import shlex
+
+from mechdesign.comparison.planning import BINS, Plan, Trial
+from mechdesign.core.wording import listed
+from mechdesign.report import blocks
+from mechdesign.report.layout import aligned, paragraph
+from mechdesign.report.wording import TENTH, label, people_in, percent
+
+HEADER = ("trial", "unchanged", "worst column", "a rule finds at most")
+
+LEFT = (0, 2, 3)
+
+
+def trial_rows(plan: Plan) -> list[tuple[str, ...]]:
+    """A line for each trial, below `HEADER`."""
+    rows: list[tuple[str, ...]] = []
+    for trial in plan.trials:
+        name = f"factor {trial.factor:g}"
+        if trial.left_out:
+            name += f", without {', '.join(map(label, trial.left_out))}"
+        if trial.bins:
+            name += f", {', '.join(map(label, trial.bins))} in bins"
+        if trial.cells is None:
+            rows.append((name, "-", "refused", ""))
+            continue
+        rows.append(
+            (
+                name,
+                percent(trial.cells, step=TENTH),
+                f"{label(trial.worst)} {percent(trial.worst_cells, step=TENTH)}",
+                _finds(trial),
+            )
+        )
+    return rows
+
+
+def _finds(trial: Trial) -> str:
+    """What a rule finds, beside what all have."""
+    most = percent(trial.finds, step=TENTH)
+    return f"{most} {label(trial.value)} (of all {percent(trial.share, step=TENTH)})"
+
+
+def plan_sentences(plan: Plan) -> list[str]:
+    """What the trials are, and what they advise."""
+    texts = [
+        f"Tried on {plan.sampled:,} of {plan.records:,} records. It is no promise: a design of the "
+        "whole table keeps more or less, and 'unchanged' is the expected share of cells that stay. "
+        "With factor 2 no value of the secret becomes more than twice, or less than half, as "
+        "likely."
+    ]
+    if plan.identifiers:
+        texts.append(f"Leave out, since they name records: {listed(plan.identifiers)}.")
+    slowest = max(trial.seconds for trial in plan.trials)
+    texts.append(
+        f"A trial took up to {slowest:.0f} s of processor time. A design of the whole table takes "
+        "up to the 30 s of --time-limit, and more than that finds more."
+    )
+    chosen = _chosen(plan)
+    if chosen is None or chosen.cells is None:
+        texts.append(
+            "No trial gave a channel: release fewer columns, or put numbers into bins."
+        )
+        return texts
+    stay = people_in(chosen.cells).replace("about ", "")
+    advice = f"Advice: a factor of {plan.factor:g}, where about {stay} cells stay as they are"
+    if plan.left_out:
+        advice += f", without {listed(plan.left_out)}"
+    if plan.bins:
+        advice += f", with {listed(plan.bins)} in bins"
+    if not plan.is_enough:
+        advice += ". That is little: give fewer columns, or a larger factor"
+    texts.append(f"{advice}.")
+    return texts
+
+
+def _chosen(plan: Plan) -> Trial | None:
+    """The trial that is advised."""
+    for trial in plan.trials:
+        wanted = (plan.factor, plan.left_out, plan.bins)
+        if (trial.factor, trial.left_out, trial.bins) == wanted:
+            return trial
+    return None
+
+
+def plan_command(plan: Plan, table: str, sensitive: tuple[str, ...]) -> str:
+    """The design that is advised, as a line for the shell."""
+    words = ["mechdesign", "design", table, "--sensitive", ",".join(sensitive)]
+    words += ["--release", "all"]
+    left_out = (*plan.identifiers, *plan.left_out)
+    if left_out:
+        words += ["--leave-out", ",".join(left_out)]
+    for name in plan.bins:
+        words += ["--bin", f"{name}={BINS}"]
+    if plan.has_gaps:
+        words += ["--missing", "symbol"]
+    # Rounded up, so that the promise is as strong as that of the trial.
+    least = -(-10_000 // plan.factor) / 10_000
+    words += ["--at-most-times", f"{plan.factor:g}", "--at-least-times", f"{least:g}"]
+    return shlex.join([*words, "--output", "channel.json"])
+
+
+def plan_text(plan: Plan, command: str) -> str:
+    """The plan as `assess --plan` prints it."""
+    lines = ["Plan", *[paragraph(text) for text in plan_sentences(plan)], ""]
+    lines += aligned([HEADER, *trial_rows(plan)], left=LEFT)
+    return "\n".join([*lines, "", f"Next:  {command}"])
+
+
+def plan_section(plan: Plan, command: str) -> blocks.Section:
+    """The plan as a part of a page."""
+    rows = [blocks.cells(*row) for row in trial_rows(plan)]
+    return blocks.Section(
+        "plan",
+        "Plan",
+        (
+            *blocks.paragraphs(plan_sentences(plan)),
+            *blocks.grid("Trials", HEADER, rows, "trials", LEFT),
+            blocks.Lines((("The release that is advised:", command),)),
+        ),
+    )

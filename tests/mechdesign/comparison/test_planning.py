@@ -1,0 +1,128 @@
+"""The plan of a release: what is tried, what is advised, and that the command runs."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mechdesign.cli import main
+from mechdesign.comparison import planning
+from mechdesign.comparison.planning import plan_release
+from mechdesign.leaks import learners
+from mechdesign.leaks.assessment import assess
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    """Naive Bayes, and samples of a size that a test can wait for."""
+    monkeypatch.setattr(learners, "find_spec", lambda name: None)
+    monkeypatch.setattr(planning, "SAMPLED", 300)
+    monkeypatch.setattr(planning, "TRIAL_SECONDS", 0.5)
+
+
+def people(records=600, strength=0.5):
+    """A job that tells much about an illness, an age that tells nothing, an identifier."""
+    chance = np.random.default_rng(4)
+    job = chance.choice(list("abcd"), records)
+    ill = chance.random(records) < np.where(job < "c", 0.5 + strength / 2, 0.1)
+    return pd.DataFrame(
+        {
+            "id": [f"p{k}" for k in range(records)],
+            "job": job,
+            "sex": chance.choice(["f", "m"], records),
+            "town": chance.choice(["n", "s", "w"], records),
+            "ill": np.where(ill, "yes", "no"),
+        }
+    )
+
+
+def planned(table):
+    return plan_release(table, assess(table, sensitive="ill"))
+
+
+def test_identifiers_are_left_out_and_every_factor_is_tried():
+    plan = planned(people())
+    assert plan.identifiers == ("id",)
+    assert set(plan.released) <= {"job", "sex", "town"}
+    factors = [trial.factor for trial in plan.trials if not trial.left_out]
+    assert factors == [1.5, 2.0, 3.0]
+    assert {trial.left_out for trial in plan.trials} == {
+        (),
+        ("job",),
+        ("sex",),
+        ("town",),
+    }
+    assert plan.sampled <= 302
+
+
+def test_a_larger_factor_keeps_more_and_finds_more():
+    first, second, third = planned(people()).trials[:3]
+    assert first.cells <= second.cells + 1e-6 <= third.cells + 2e-6
+    assert first.finds <= min(1.0, 1.5 * first.share) + 1e-9
+    assert third.finds <= min(1.0, 3 * third.share) + 1e-9
+
+
+def test_the_advice_is_the_smallest_factor_at_which_enough_stays():
+    plan = planned(people())
+    kept = {t.factor: t.cells for t in plan.trials if not t.left_out}
+    enough = [factor for factor, cells in kept.items() if cells >= planning.ENOUGH]
+    assert plan.factor == min(enough, default=3.0)
+
+
+def test_where_little_stays_the_best_trial_is_advised(monkeypatch):
+    """A column that gives the secret away costs more than it is worth."""
+    monkeypatch.setattr(planning, "ENOUGH", 0.99)
+    table = people(strength=0.9)
+    table["diagnosis"] = table["ill"] + table["job"]
+    plan = planned(table)
+    chosen = [t for t in plan.trials if t.left_out == plan.left_out and not t.bins][-1]
+    assert plan.left_out == ("diagnosis",)
+    assert chosen.cells > chosen.base
+    assert "diagnosis" not in plan.released
+
+
+def test_numbers_of_many_values_are_tried_in_bins():
+    table = people()
+    chance = np.random.default_rng(1)
+    table["age"] = chance.integers(18, 90, len(table)).astype(str)
+    binned = [trial for trial in planned(table).trials if trial.bins]
+    assert [trial.bins for trial in binned] == [("age",)]
+    assert binned[0].cells is not None
+
+
+def test_a_trial_without_a_channel_says_why(monkeypatch):
+    from mechdesign.core.errors import NotPrivate
+    from mechdesign.report.plan import plan_text
+
+    def refuse(*_, **__):
+        raise NotPrivate("no private channel exists")
+
+    monkeypatch.setattr(planning, "design", refuse)
+    plan = planned(people())
+    assert {trial.refusal for trial in plan.trials} == {"no private channel exists"}
+    assert "No trial gave a channel" in plan_text(plan, "command")
+
+
+def test_the_command_of_the_plan_designs_the_release(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    table = people()
+    table.loc[::50, "town"] = ""
+    table.to_csv("people.csv", index=False)
+    line = ["assess", "people.csv", "--sensitive", "ill", "--plan"]
+    assert main([*line, "--report", "plan.html"]) == 0
+    text = capsys.readouterr().out
+    assert "It is no promise" in text
+    command = text.rpartition("Next:  mechdesign ")[2].strip()
+    assert "--missing symbol" in command
+    assert "The release that is advised" in (tmp_path / "plan.html").read_text()
+    assert main([*shlex.split(command), "--time-limit", "2"]) == 0
+    assert (tmp_path / "channel.json").exists()
+    capsys.readouterr()
+    assert main([*line, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["plan"]["command"].startswith("mechdesign design people.csv")
+    assert record["plan"]["identifiers"] == ["id"]

@@ -1,0 +1,166 @@
+"""Released rows within a budget on an average: of least cost, and exactly within it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import mechdesign as md
+from mechdesign.core.errors import InputError
+from tests.mechdesign.mechanisms.test_plan_design import (
+    assert_law_kept,
+    changed_share,
+    cost_of,
+    designed,
+    frames,
+)
+from tests.oracles import plan_averages as oracle
+from tests.oracles import plans, released_rows
+
+CLOSE = 5e-5
+"""Gaps of every price's search are 1e-6 of its cost, and budgets 1e-7 smaller."""
+
+MEASURES = st.sampled_from(["tv", "guess", "maximal-leakage"])
+
+
+def budget_between(joint, measure, share):
+    """A budget so far from what a constant tells to what the rows themselves tell."""
+    p = joint.p
+    shares = p.sum(axis=1, keepdims=True)
+    if measure == "tv":
+        return share * float(np.abs(p - shares * p.sum(axis=0)).sum()) / 2
+    if measure == "guess":
+        least, most = float(shares.max()), float(p.max(axis=0).sum())
+        return least + share * (most - least)
+    return math.log1p(share * (float((p / shares).max(axis=0).sum()) - 1.0))
+
+
+@settings(max_examples=25)
+@given(frames(), MEASURES, st.sampled_from([0.2, 0.5, 0.9]), st.booleans())
+def test_the_least_cost_within_a_budget_on_an_average(frame, measure, share, alone):
+    """The optimum of one linear program, and the budget is kept in fractions."""
+    joint = md.Joint.from_table(frame, sensitive="s", useful=["a", "b"], weight="count")
+    assume(len(joint.useful) > 1)
+    budget = budget_between(joint, measure, share)
+    without = 0.0 if measure != "guess" else float(joint.p.sum(axis=1).max())
+    assume(budget - without > 1e-3)
+    epsilon = math.inf if alone else 0.7
+    notion = {} if alone else {"notion": md.LIP(epsilon)}
+    options = {"release": ["a", "b"], "smallest_group": 1, "gap": 1e-6}
+    made = md.design(
+        joint,
+        average={measure: budget},
+        allow_identifier=True,
+        time_limit=60.0,
+        **options,
+        **notion,
+    )
+    channel = made.channel
+    assert_law_kept(channel)
+    law = released_rows.joint_law(channel)
+    leaked = oracle.average(law, measure)
+    if measure == "maximal-leakage":
+        assert math.log(leaked) <= budget + 1e-15
+    else:
+        assert leaked <= budget
+    best = oracle.least_cost(
+        joint.counts,
+        plans.changed_cells(joint.useful.symbols),
+        measure,
+        budget,
+        epsilon=epsilon,
+    )
+    cost = cost_of(channel, changed_share)
+    assert cost == pytest.approx(best, abs=CLOSE)
+    assert best - CLOSE <= made.least.cost_lower_bound <= best + 1e-7
+    (record,) = channel.record.averages
+    assert record.measure == measure
+    assert record.achieved <= record.budget == budget
+    audited = md.audit(channel)
+    assert audited.satisfied
+    assert all(one.kept for one in audited.averages)
+    if not alone:
+        lifts = released_rows.lifts(law)
+        released_rows.assert_within(lifts, epsilon, epsilon)
+
+
+PEOPLE = pd.DataFrame(
+    [
+        ("p", "f", "u", 6),
+        ("q", "f", "u", 2),
+        ("p", "f", "v", 2),
+        ("q", "f", "v", 4),
+        ("p", "m", "u", 5),
+        ("q", "m", "u", 4),
+        ("p", "m", "v", 1),
+        ("q", "m", "v", 6),
+    ],
+    columns=["s", "k", "a", "count"],
+)
+
+
+def test_given_columns_count_in_the_average():
+    made = designed(
+        PEOPLE, release=["a"], given="k", notion=md.LIP(5.0), average={"tv": 0.1}
+    )
+    law = released_rows.joint_law(made.channel)
+    assert all(x[0] == y[0] for _, x, y in law)
+    assert oracle.average(law, "tv") <= 0.1
+    joint = made.channel.joint
+    strata = [symbol[0] for symbol in joint.useful.symbols]
+    best = oracle.least_cost(
+        joint.counts,
+        plans.changed_cells(joint.useful.symbols),
+        "tv",
+        0.1,
+        strata=strata,
+    )
+    # Only one of two columns is released, and a changed cell of it costs 1.
+    assert made.least.cost == pytest.approx(2 * best, abs=CLOSE)
+
+
+def test_a_budget_that_the_given_columns_alone_exceed():
+    with pytest.raises(md.NotPrivate, match="no plan has so small an average"):
+        designed(
+            PEOPLE, release=["a"], given="k", notion=md.LIP(5.0), average={"tv": 1e-3}
+        )
+
+
+def test_a_budget_that_the_rows_themselves_keep_changes_nothing():
+    made = designed(PEOPLE, release=["k", "a"], notion=md.LIP(5.0), average={"tv": 0.9})
+    assert made.least.cost == 0.0
+    assert made.channel.record.averages[0].achieved < 0.3
+
+
+REFUSED = [
+    (
+        {"average": {"mi": 0.1}},
+        r"not built with 'mi' and rows of the table.*they are not linear in what is released",
+    ),
+    ({"average": {"chi2": 0.1}}, "tv, guess and maximal-leakage go"),
+    (
+        {"average": {"tv": 0.1, "guess": 0.9}},
+        "not built with rows of the table and another average",
+    ),
+    (
+        {"average": {"tv": None}, "keep": 0.5},
+        "an average budget is not built with keep and an objective",
+    ),
+    (
+        {"average": {"tv": 0.1}, "given": "k", "release": ["a"], "promise": "relative"},
+        "an average is one over whole rows, given columns included",
+    ),
+    ({"average": {"tv": 0.0}}, r"the average tv \(0.0\) must be above 0"),
+    ({"average": {"tv": 0.1}, "confidence": 0.9}, "is not built with confidence"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), REFUSED)
+def test_averages_that_rows_do_not_have(options, message):
+    with pytest.raises(InputError, match=message):
+        designed(PEOPLE, **{"release": ["k", "a"], "notion": md.LIP(1.0), **options})

@@ -1,0 +1,205 @@
+"""Bounds that a channel file states, proven again from its certificate."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.auditing.stated import statement_of
+from mechdesign.channel.proof import PROOF, EntropyProof, proof_in
+from mechdesign.mechanisms.proving import NO_PROOF, kept_bound, with_certificate
+from mechdesign.tables.joint import Joint
+from solvers import Polytope
+from solvers.proving import proven_bound
+from tests.cases.documents import rewrite
+from tests.oracles.proofs import least_entropy
+
+NOTIONS = {
+    "alip": md.ALIP(0.1, 0.15),
+    "ldp": md.LDP(0.25),
+    "max-lift": md.MaxLift(0.1),
+    "min-lift": md.MinLift(0.1),
+}
+
+
+def table(secrets, symbols, seed=0):
+    counts = np.random.default_rng(seed).integers(1, 40, (secrets, symbols))
+    return Joint.from_counts(
+        counts.tolist(), useful_labels=[str(k) for k in range(symbols)]
+    )
+
+
+def proven(channel):
+    return with_certificate(statement_of(channel), channel)
+
+
+@pytest.mark.parametrize("notion", NOTIONS)
+@pytest.mark.parametrize(("secrets", "symbols"), [(2, 9), (3, 7), (5, 11)])
+def test_prices_of_every_search_prove_its_bound(notion, secrets, symbols):
+    design = md.design(table(secrets, symbols), NOTIONS[notion])
+    statement = proven(design.channel)
+    assert statement.unproven == ()
+    assert statement.only_stated == ()
+    bound = statement.proven["upper_bound_nmi"]
+    assert design.nmi <= bound
+    assert bound == pytest.approx(design.upper_bound_nmi, abs=1e-9)
+
+
+def test_classes_of_symbols_have_one_price():
+    # The second symbol is the first one with twice the records.
+    joint = Joint.from_counts([[3, 6, 1, 8], [2, 4, 7, 5], [4, 8, 3, 3]])
+    design = md.design(joint, md.LIP(0.1))
+    prices = proof_in(design.channel.record.certificate).prices
+    assert prices[0] == prices[1]
+    assert proven(design.channel).proven.keys() == {"upper_bound_nmi"}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_bound_is_that_of_all_vertices(seed):
+    """With two secrets: prices . p + least of H(v) - prices . v over all vertices."""
+    joint = table(2, 6, seed)
+    budget = 0.2
+    design = md.design(joint, md.LIP(budget))
+    prices = np.random.default_rng(seed).uniform(0, 2, 6)
+    proof = EntropyProof(prices=tuple(prices.tolist()))
+    # The lift of the second secret limits that of the first.
+    share = joint.p_s[0]
+    low = max(math.exp(-budget), (1 - (1 - share) * math.exp(budget)) / share)
+    high = min(math.exp(budget), (1 - (1 - share) * math.exp(-budget)) / share)
+    least = least_entropy(joint.counts, prices, low, high)
+    entropy = float(-(joint.p_x * np.log(joint.p_x)).sum())
+    expected = 1.0 - (float(prices @ joint.p_x) + least) / entropy
+    found = kept_bound(design.channel, joint, proof, 0.0)
+    assert found == pytest.approx(min(1.0, expected), abs=1e-9)
+    assert found >= design.nmi
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "channel.json"
+    md.design(table(3, 6), md.LIP(0.1)).channel.save(path)
+    return path
+
+
+def of_a_smaller_budget(tmp_path, **options):
+    """A file that states the bound of LIP(0.05), of which its channel is the optimum, for LIP(0.1)."""
+    path = tmp_path / "smaller.json"
+    md.design(table(3, 6), md.LIP(0.05), **options).channel.save(path)
+
+    def forge(document):
+        document["notion"]["epsilon"] = 0.1
+
+    rewrite(path, forge)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [({}, "upper_bound_nmi"), ({"objective": "truth"}, "cost_lower_bound")],
+)
+def test_a_forged_bound_is_not_proven(tmp_path, options, name):
+    channel = md.load(of_a_smaller_budget(tmp_path, **options))
+    # Nothing but the bound is wrong, and no figure of the table disproves it.
+    assert not statement_of(channel).disproved
+    statement = proven(channel)
+    assert statement.disproved
+    (unproven,) = statement.unproven
+    assert unproven.name == name
+    assert unproven.reason == "the proof in the file does not reach it"
+    if name == "upper_bound_nmi":
+        assert unproven.proven > unproven.stated + 1e-3
+    else:
+        assert unproven.proven < unproven.stated - 1e-3
+
+
+def test_forged_prices_prove_less(file):
+    def forge(document):
+        prices = document["certificate"][PROOF]["prices"]
+        document["certificate"][PROOF]["prices"] = [2.0 * price for price in prices]
+
+    rewrite(file, forge)
+    assert [one.name for one in proven(md.load(file)).unproven] == ["upper_bound_nmi"]
+
+
+def test_the_prices_of_another_table_are_refused(file):
+    other = md.design(table(3, 5), md.LIP(0.1)).channel.record.certificate[PROOF]
+
+    def forge(document):
+        document["certificate"][PROOF] = other
+
+    rewrite(file, forge)
+    (unproven,) = proven(md.load(file)).unproven
+    assert "of another table: it has 5 prices for 6 symbols" in unproven.reason
+    same = md.design(table(3, 6, 8), md.LIP(0.1)).channel.record.certificate[PROOF]
+
+    def forge_again(document):
+        document["certificate"][PROOF] = same
+
+    rewrite(file, forge_again)
+    (unproven,) = proven(md.load(file)).unproven
+    assert unproven.proven > unproven.stated
+
+
+def test_a_file_without_a_proof_proves_nothing(file):
+    def strip(document):
+        del document["certificate"][PROOF]
+
+    rewrite(file, strip)
+    (unproven,) = proven(md.load(file)).unproven
+    assert (unproven.proven, unproven.reason) == (None, NO_PROOF)
+    # Of another kind is none, either.
+    costs = md.design(table(3, 6), md.LIP(0.1), objective="truth").channel
+    entry = costs.record.certificate[PROOF]
+
+    def exchange(document):
+        document["certificate"][PROOF] = entry
+
+    rewrite(file, exchange)
+    (unproven,) = proven(md.load(file)).unproven
+    assert unproven.reason == "the proof in the file is of another bound"
+
+
+def test_a_public_file_has_no_bound_and_no_proof(file):
+    channel = md.load(file).public()
+    assert proof_in(channel.record.certificate) is None
+    assert proven(channel).unproven == ()
+
+
+def test_bounds_that_nothing_passes_need_no_proof():
+    design = md.design(table(2, 5), md.LIP(50.0))
+    assert design.upper_bound_nmi == 1.0
+    assert proven(design.channel).proven == {"upper_bound_nmi": 1.0}
+    least = md.design(table(2, 5), md.LIP(50.0), objective="truth")
+    assert proven(least.channel).proven["cost_lower_bound"] <= 0.0
+
+
+def test_the_cost_of_a_file_is_proven(tmp_path):
+    path = tmp_path / "costs.json"
+    md.design(table(3, 6), md.LIP(0.1), objective="truth").channel.save(path)
+    statement = proven(md.load(path))
+    stated = md.load(path).record.utility["cost_lower_bound"]
+    assert statement.proven["cost_lower_bound"] == pytest.approx(stated, abs=1e-9)
+
+
+@pytest.mark.parametrize("options", [{"average": {"mi": 0.01}}, {"confidence": 0.9}])
+def test_bounds_without_a_proof_say_so(options):
+    design = md.design(table(2, 5), md.LIP(0.5), time_limit=10, **options)
+    statement = proven(design.channel)
+    assert not statement.proven
+    assert {one.reason for one in statement.unproven} == {NO_PROOF}
+
+
+def test_a_pricing_without_time_proves_less():
+    rng = np.random.default_rng(0)
+    lift = rng.dirichlet(np.ones(6), 40).T
+    lift /= lift.mean(axis=1, keepdims=True)
+    polytope = Polytope(lift, np.full(6, 0.9), np.full(6, 1.1))
+    point = np.full(40, 1 / 40)
+    prices = np.full(40, 1.0)
+    whole = proven_bound(polytope, point, prices, least=10.0, time_limit=1.0)
+    assert whole <= math.log(40)
+    reached = proven_bound(polytope, point, prices, least=whole - 0.5)
+    assert reached >= whole - 0.5 - 1e-9

@@ -1,0 +1,142 @@
+"""Purposes within an average: against linear programs over dense grids of posteriors."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from solvers import Polytope
+from solvers.assignment_convex import Total
+from solvers.average_problem import Leakage, Measure
+from solvers.average_purposes import QueryPurpose, TaskPurpose, best_within
+
+STEPS = 24
+GRID = np.array(
+    [
+        (i / STEPS, j / STEPS, (STEPS - i - j) / STEPS)
+        for i, j in itertools.product(range(STEPS + 1), repeat=2)
+        if i + j <= STEPS
+    ]
+)
+
+
+def entropy(columns):
+    positive = np.where(columns > 0, columns, 1.0)
+    return -(positive * np.log(positive)).sum(axis=0)
+
+
+def total_of(table, measure, budget):
+    secrets = table.sum(axis=1)
+    matrix = table / table.sum(axis=0) / secrets[:, None]
+    return Total(Leakage(measure, secrets), matrix, budget)
+
+
+def tables(rows):
+    cells = st.lists(st.integers(1, 20), min_size=3, max_size=3)
+    return st.lists(cells, min_size=rows, max_size=rows).map(
+        lambda counts: np.array(counts) / np.sum(counts)
+    )
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    tables(3),
+    tables(2),
+    st.floats(0.003, 0.2),
+    st.sampled_from(list(Measure)),
+    st.booleans(),
+)
+def test_tasks_against_a_grid(table, task, share, measure, limited):
+    """bound <= any channel on the grid, and value <= the best of them but for what grids miss."""
+    point = table.sum(axis=0)
+    given_x = task / task.sum(axis=0)
+    total = total_of(table, measure, share)
+    polytope = None
+    grid = np.vstack([GRID, point])
+    if limited:
+        lifts = total.matrix
+        ends = np.full(3, 1.3)
+        polytope = Polytope(lifts, 1.0 / ends, ends)
+        grid = grid[polytope.excess(grid) <= 0.0]
+    found = best_within(
+        TaskPurpose(given_x),
+        total,
+        point,
+        polytope,
+        polytope,
+        is_proven=lambda value, bound: value - bound <= 1e-6,
+    )
+    costs = entropy(given_x @ grid.T)
+    leaks = total.leakage.of_lifts(grid @ total.matrix.T)
+    best = linprog(costs, A_ub=leaks[None, :], b_ub=[share], A_eq=grid.T, b_eq=point)
+    assert found.bound <= best.fun + 1e-9
+    assert found.value <= best.fun + 1e-3
+    assert found.value - found.bound <= 2e-4
+    assert found.weights @ found.points == pytest.approx(point, abs=1e-9)
+    leaked = found.weights @ total.leakage.of_lifts(found.points @ total.matrix.T)
+    assert leaked <= share * (1 + 1e-7)
+    if polytope is not None:
+        assert polytope.excess(found.points).max() <= 1e-9
+
+
+def variance(weights, points, point, gram):
+    u = points / point
+    return float(np.trace(gram @ np.linalg.inv((u.T * weights) @ u)))
+
+
+@settings(max_examples=4, deadline=None)
+@given(tables(3), st.floats(0.01, 0.2), st.sampled_from(["mi", "tv", "chi2"]))
+def test_queries_are_near_their_bound(table, share, measure):
+    """The value is that of the weights; mixtures of known channels do no better than the bound."""
+    point = table.sum(axis=0)
+    total = total_of(table, Measure(measure), share)
+    gram = np.eye(3)
+    found = best_within(
+        QueryPurpose(gram, 1e-3),
+        total,
+        point,
+        None,
+        None,
+        is_proven=lambda value, bound: value - bound <= 1e-3 * value,
+    )
+    assert found.value == pytest.approx(
+        variance(found.weights, found.points, point, gram), rel=1e-6
+    )
+    assert 0.95 * found.value <= found.bound <= found.value * (1 + 1e-9)
+    assert found.weights @ found.points == pytest.approx(point, abs=1e-8)
+    leaks = total.leakage.of_lifts(np.eye(3) @ total.matrix.T)
+    # X itself as often as the budget allows, and some randomised response else.
+    most = min(1.0, share / max(float(point @ leaks), 1e-12))
+    for kept in (0.3 * most, 0.9 * most):
+        points = np.vstack([np.eye(3), point])
+        weights = np.append(kept * point, 1.0 - kept)
+        if kept > 0.0:
+            assert found.bound <= variance(weights, points, point, gram) * (1 + 1e-9)
+
+
+def test_a_budget_that_does_not_bind_changes_nothing():
+    table = np.array([[8, 1, 3], [2, 9, 3], [2, 2, 6]]) / 36
+    point = table.sum(axis=0)
+    total = total_of(table, Measure.MUTUAL_INFORMATION, 2.0)
+    found = best_within(
+        QueryPurpose(np.eye(3), 1e-4),
+        total,
+        point,
+        None,
+        None,
+        is_proven=lambda value, bound: value - bound <= 1e-4 * value,
+    )
+    # X itself: M is the inverse of the frequencies.
+    assert found.value == pytest.approx(1.0, rel=2e-2)
+    assert found.bound <= 1.0 + 1e-9
+    task = TaskPurpose(np.array([[0.9, 0.2, 0.5], [0.1, 0.8, 0.5]]))
+    of_task = best_within(
+        task, total, point, None, None, is_proven=lambda value, bound: math.inf < value
+    )
+    assert of_task.value == pytest.approx(float(point @ entropy(task.task)), abs=1e-9)
