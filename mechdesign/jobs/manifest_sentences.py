@@ -43,10 +43,10 @@ from mechdesign.release import identified_draws, policies, released_values
 from mechdesign.tables.confidence import scope_of
 from mechdesign.tables.uncovered_values import uncovered_sentence
 
-OF_RECORDS = "each record alone, and about the released value alone"
-"""What a promise is about, in the words of the template."""
+OF_RECORDS = "each record alone, and about the released row alone"
+"""What a promise about rows is about, in the words of the template."""
 
-OF_PEOPLE = "all records of a person together, and about their released values alone"
+OF_PEOPLE = "all records of a person together, and about their released rows alone"
 """The same where people have several records."""
 
 
