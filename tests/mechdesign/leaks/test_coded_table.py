@@ -9,7 +9,7 @@ import pytest
 from mechdesign.core.errors import InputError
 from mechdesign.formats import csv_blocks, distinct
 from mechdesign.leaks import coded_table as module
-from mechdesign.leaks import disclosure, row_guess
+from mechdesign.leaks import disclosure, learners, row_guess
 from mechdesign.leaks.assessment import assess
 from mechdesign.leaks.coded_table import HashedValues, coded_table
 from tests.cases.growth import assert_linear, cost_of
@@ -41,7 +41,7 @@ def small(monkeypatch):
     """Small batches and limits, so that a few records do what millions would."""
     monkeypatch.setattr(csv_blocks, "BLOCK", 1 << 10)
     monkeypatch.setattr(module, "MOST_TEXTS", 50)
-    monkeypatch.setattr(row_guess, "find_spec", lambda name: None)
+    monkeypatch.setattr(learners, "find_spec", lambda name: None)
 
 
 @pytest.mark.parametrize("missing", ["symbol", "drop"])
@@ -116,7 +116,7 @@ def test_an_assessment_costs_what_its_records_cost(tmp_path, monkeypatch):
     sort_in_parts(monkeypatch, 1_000)
     # The model learns from as many records whatever the file has, if it has enough.
     monkeypatch.setattr(row_guess, "MOST_RECORDS", 500)
-    monkeypatch.setattr(row_guess, "find_spec", lambda name: None)
+    monkeypatch.setattr(learners, "find_spec", lambda name: None)
     costs = []
     for size in (10_000, 20_000, 40_000):
         written(tmp_path / "in.csv", [f"name {k}" for k in range(size)])
