@@ -48,8 +48,7 @@ class AssessOptions:
     )
     person: str | None = option(
         "COL[,COL..]",
-        "Column(s) that name a person with several records: then people are assessed, each with "
-        "the sequences of their records.",
+        "Column(s) that name a person with several records: then people are assessed.",
     )
     wave: str | None = option(
         "COL", "With --person: the column that orders a person's records."
@@ -69,8 +68,7 @@ class AssessOptions:
         "Cells with these texts, such as ?, NA or -9, are empty ones.",
     )
     plan: bool = flag(
-        "Try releases of a sample: which columns, which budget, what each choice keeps; ends with "
-        "the command."
+        "Try releases of a sample: what each choice of columns and budget keeps."
     )
     report: str | None = option(
         "FILE",

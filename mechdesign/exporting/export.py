@@ -151,11 +151,6 @@ def export(
         raise InputError(f"to ({quoted(to)}) must be one of {listed(TARGETS)}")
     if not table or not identity:
         raise InputError("the table and its identifying column need names")
-    if channel.useful.people is not None:
-        raise InputError(
-            "a channel for people with several records folds their records first, which no script "
-            "does: release it with apply"
-        )
     lookup = lookup_of(channel)
     refuse_broken(channel)
     if to == CSV:

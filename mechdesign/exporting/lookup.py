@@ -106,6 +106,11 @@ def lookup_of(channel: Channel) -> Lookup:
             "export needs a channel of one column or of rows, not an object of type "
             f"{type(channel).__name__}"
         )
+    if channel.useful.people is not None:
+        raise InputError(
+            "a channel for people with several records folds their records first, which no script "
+            "does: release it with apply"
+        )
     rounded = with_one_sum(channel)
     if rounded.denominator != DENOMINATOR:
         raise InputError(

@@ -85,7 +85,13 @@ def _unstacked(
     blocks = rows.reshape(-1, len(of_class), rows.shape[1])
     lifts = np.zeros((len(place), rows.shape[1]))
     ratios = np.zeros_like(lifts)
-    if math.isfinite(limits.lower) or math.isfinite(limits.upper):
+    # A budget that is beyond the numbers of a program has no rows, and so no multipliers.
+    if not len(blocks):
+        return lifts, ratios
+    has_lifts = math.isfinite(limits.lower) or math.isfinite(limits.upper)
+    if len(blocks) != has_lifts + 2 * math.isfinite(limits.ratio):
+        return None
+    if has_lifts:
         lifts[of_class] = blocks[0]
         blocks = blocks[1:]
     if math.isfinite(limits.ratio):

@@ -8,7 +8,7 @@ import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import Encoded
-from mechdesign.release.drawing import Release, fixed_records
+from mechdesign.release.drawing import NOT_FIXED, Release, fixed_records
 from mechdesign.release.draws import Records, RowNumbers
 
 
@@ -18,6 +18,8 @@ def fix_where_whole(
     """Fix the counts of the draws where the records are those of the table of the design."""
     is_whole = isinstance(records, RowNumbers) and records.first == 0
     counts = fixed_records(release.channel)
+    if is_asked and counts is None:
+        raise InputError(NOT_FIXED)
     if is_whole and counts is not None:
         codes = release.symbols_of(cells)
         found = np.bincount(codes, minlength=len(counts) + 2)

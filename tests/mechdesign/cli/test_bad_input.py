@@ -428,7 +428,7 @@ def test_a_public_channel_needs_a_table(channel, folder, run, refused):
     assert "--table" in refused("measure", public)
 
 
-@pytest.mark.parametrize("arguments", [(), ("dance",), ("--loud",)])
+@pytest.mark.parametrize("arguments", [("dance",), ("--loud",)])
 def test_no_command(refused, arguments):
     assert "--help" in refused(*arguments)
 
