@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -66,3 +67,30 @@ class ColumnFrequencies:
             record["upper"] = float(self.upper[k])
             records.append(record)
         return records
+
+
+def of_shares(
+    columns: tuple[str, ...],
+    symbols: tuple[tuple[str, ...], ...],
+    shares: Array,
+    variance: Array,
+    records: int,
+    level: float,
+) -> ColumnFrequencies:
+    """Frequencies that a release keeps, from unbiased shares and their variances."""
+    errors = np.sqrt(variance)
+    width = NormalDist().inv_cdf((1.0 + level) / 2.0) * errors
+    return ColumnFrequencies(
+        columns=columns,
+        symbols=symbols,
+        # Draws may leave a rare value with less than was taken off.
+        estimates=np.clip(shares, 0.0, 1.0),
+        standard_errors=errors,
+        lower=np.clip(shares - width, 0.0, 1.0),
+        upper=np.clip(shares + width, 0.0, 1.0),
+        unbiased=shares,
+        records=records,
+        level=level,
+        unresolved=np.zeros(len(shares)),
+        unidentified=0.0,
+    )

@@ -26,12 +26,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
-from mechdesign.analysis.column_frequencies import Array, ColumnFrequencies
+from mechdesign.analysis.column_frequencies import (
+    Array,
+    ColumnFrequencies,
+    of_shares,
+)
 from mechdesign.analysis.counting import count_release
 from mechdesign.analysis.people_estimates import groups_of_people, shares_of_people
 from mechdesign.analysis.released_table import Advance, released_file
@@ -243,22 +246,7 @@ def _shares_of(
     if target == POPULATION:
         inside = np.clip(shares, 0.0, 1.0)
         variance += inside * (1.0 - inside) / max(records, 1)
-    errors = np.sqrt(variance)
-    width = NormalDist().inv_cdf((1.0 + level) / 2.0) * errors
-    return ColumnFrequencies(
-        columns=group,
-        symbols=tuple(values),
-        # Draws may leave a rare value with less than was taken off.
-        estimates=np.clip(shares, 0.0, 1.0),
-        standard_errors=errors,
-        lower=np.clip(shares - width, 0.0, 1.0),
-        upper=np.clip(shares + width, 0.0, 1.0),
-        unbiased=shares,
-        records=records,
-        level=level,
-        unresolved=np.zeros(len(values)),
-        unidentified=0.0,
-    )
+    return of_shares(group, tuple(values), shares, variance, records, level)
 
 
 def _moved(

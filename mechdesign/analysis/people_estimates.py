@@ -21,11 +21,10 @@ share is 2/5.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import NormalDist
 
 import numpy as np
 
-from mechdesign.analysis.column_frequencies import Array, ColumnFrequencies
+from mechdesign.analysis.column_frequencies import Array, ColumnFrequencies, of_shares
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
@@ -92,21 +91,7 @@ def shares_of_people(
     if of_population:
         residuals = of_output - np.outer(lengths, np.clip(shares, 0.0, 1.0))
         variance += counts @ residuals**2 / max(records, 1) ** 2
-    errors = np.sqrt(variance)
-    width = NormalDist().inv_cdf((1.0 + level) / 2.0) * errors
-    return ColumnFrequencies(
-        columns=group,
-        symbols=tuple(values),
-        estimates=np.clip(shares, 0.0, 1.0),
-        standard_errors=errors,
-        lower=np.clip(shares - width, 0.0, 1.0),
-        upper=np.clip(shares + width, 0.0, 1.0),
-        unbiased=shares,
-        records=records,
-        level=level,
-        unresolved=np.zeros(size),
-        unidentified=0.0,
-    )
+    return of_shares(group, tuple(values), shares, variance, records, level)
 
 
 def _numbers_of_values(

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.integers import Integers
+from mechdesign.leaks.learners import numbers_in
 
 SUPPRESSED = ("*", "**", "***", "?*", "NA*")
 """Texts that stand for any value, unless the original has them as values."""
@@ -39,18 +40,11 @@ PLUS = re.compile(rf"^{NUMBER}\+$")
 
 
 def numbers_of(values: Sequence[str]) -> NDArray[np.float64] | None:
-    """The values as numbers, NaN for an empty one; None where another is no finite number."""
-    numbers = np.full(len(values), np.nan)
-    for place, value in enumerate(values):
-        if not value.strip():
-            continue
-        try:
-            numbers[place] = float(value)
-        except ValueError:
-            return None
-        if not np.isfinite(numbers[place]):
-            return None
-    if np.isnan(numbers).all():
+    """The values as numbers, NaN for an empty one; None where another is no finite number, or all
+    are empty.
+    """
+    numbers = numbers_in(values)
+    if numbers is None or np.isnan(numbers).all():
         return None
     return numbers
 
