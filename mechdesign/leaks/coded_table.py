@@ -186,7 +186,7 @@ class TableBuilder:
     def add(self, name: str, cells: Any) -> None:
         """Add the next cells of a column; a column of lists or bytes is set aside."""
         if name in self._hashes:
-            self._hashes[name].append(self._hashed(name, cells))
+            self._hashes[name].append(hashed_cells(self._hasher, name, cells))
             return
         try:
             column = encode(cells, name)
@@ -208,17 +208,6 @@ class TableBuilder:
         self._hashes[name] = [of_value[codes] for codes in self._parts[name]]
         self._parts[name] = []
         self._numbers[name] = TextNumbers()
-
-    def _hashed(self, name: str, cells: Any) -> Hashes:
-        """The hashes of the next cells; a missing one is the empty text."""
-        texts = simple_texts(cells)
-        if texts is None:
-            column = encode(cells, name)
-            empty = len(column.texts)
-            codes = np.where(column.codes < 0, empty, column.codes)
-            column = Encoded(codes, (*column.texts, ""))
-            return self._hasher.identifiers([column])
-        return self._hasher.identifiers([texts.fill_null("")])
 
     def halve(self) -> None:
         """Keep every second record only, from the first on."""
@@ -243,6 +232,18 @@ class TableBuilder:
             codes = np.concatenate(parts)
             columns[name] = _without_unused(CodedColumn(name, codes, values))
         return CodedTable(self.records, columns, tuple(self._unreadable))
+
+
+def hashed_cells(hasher: RowHasher, name: str, cells: Any) -> Hashes:
+    """The hashes of the cells of a column; a missing one is the empty text."""
+    texts = simple_texts(cells)
+    if texts is None:
+        column = encode(cells, name)
+        empty = len(column.texts)
+        codes = np.where(column.codes < 0, empty, column.codes)
+        column = Encoded(codes, (*column.texts, ""))
+        return hasher.identifiers([column])
+    return hasher.identifiers([texts.fill_null("")])
 
 
 def _code_type(values: int) -> type[np.integer[Any]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from mechdesign.leaks.coded_table import CodedColumn, CodedTable, coded_table
 from mechdesign.leaks.crossing import TextNumbers
 from mechdesign.leaks.person_columns import PersonColumn, find_person_columns
 from mechdesign.leaks.person_reach import SURE, PersonReach, reach_of_people
+from mechdesign.leaks.repeating_columns import possible_columns
 from mechdesign.release.policies import normalised, normalised_cells
 from mechdesign.tables.columns import positions_of
 
@@ -74,6 +76,12 @@ def people_in(
     but : sequence of str
         Columns that are not looked at: a released one has a promise of its own.
     """
+    if isinstance(source, (str, Path)):
+        # Most tables have no such column, and then nothing of them has to be kept.
+        left_out = {*sensitive, *but}
+        among = possible_columns(source, text, among, left_out)
+        if not among:
+            return None
     table = coded_table(source, text)
     if among is None:
         among = [name for name in table.columns if name not in but]

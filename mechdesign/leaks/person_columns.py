@@ -84,6 +84,21 @@ def find_person_columns(
     return sorted(found, key=lambda column: column.people)
 
 
+def may_name_people(repeated: Integers, records: int) -> bool:
+    """Whether a column may name people, whatever else its table has.
+
+    Parameters
+    ----------
+    repeated : array
+        How many records each value has, of those with several.
+    records : int
+        All records.
+    """
+    if repeated.max(initial=0) > MOST_RECORDS or len(repeated) < FEWEST_PEOPLE:
+        return False
+    return bool(repeated.sum() >= REPEATED * records)
+
+
 def _person_column(
     name: str, codes: Integers, secret: Integers, *, may_change: bool
 ) -> PersonColumn | None:
@@ -91,12 +106,10 @@ def _person_column(
     if not len(codes):
         return None
     sizes = np.bincount(codes)
-    most = int(sizes.max())
     repeated = sizes > 1
-    if most > MOST_RECORDS or np.count_nonzero(repeated) < FEWEST_PEOPLE:
+    if not may_name_people(sizes[repeated], len(codes)):
         return None
-    if sizes[repeated].sum() < REPEATED * len(codes):
-        return None
+    most = int(sizes.max())
     people = int(np.count_nonzero(sizes))
     width = int(secret.max()) + 1
     pairs, times = np.unique(
