@@ -287,11 +287,16 @@ def _people_symptoms(
 
 def _with_remedies(error: InputError, symptoms: Sequence[Symptom]) -> InputError:
     """The error about a file, with the options that its first bytes ask for."""
+    # As it is for the command line, whose options are looked for; it may name some of them itself.
+    said = str(error.args[0])
+    symptoms = [
+        each for each in symptoms if each.option is None or each.option not in said
+    ]
     options = [symptom.option for symptom in symptoms if symptom.option is not None]
     if not options:
         return error
     facts = "; ".join(symptom.text for symptom in symptoms)
-    message = f"{error} ({facts}: {' '.join(options)})"
+    message = f"{said} ({facts}: {' '.join(options)})"
     if isinstance(error, FileError):
         return FileError(error.file, message)
     return InputError(message)

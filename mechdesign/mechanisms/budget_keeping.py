@@ -1,9 +1,9 @@
 """The smallest budget whose optimum keeps a share (`--keep`): of the information, or of the cells.
 
 The utility of the optimum grows with the budget, so bisection over the budgets of four digits finds
-it (`budget_scale`). Each tried budget is a whole design, which starts from the columns
-of the one before (`_Optima`). A budget is proven to be too small if the bound of its optimum is
-below the share.
+it (`budget_scale`). Each tried budget is a whole design, which starts from the columns of the one
+before and has a part of the time that is left (`_Optima`). A budget is proven to be too small if
+the bound of its optimum is below the share.
 
 For example, a search for 80 % may try the budgets 1, 2 and 1.5, then others between, and end with
 1.413, which keeps 80.01 %, and 1.412, with which no channel keeps more than 79.99 %. Both go into
@@ -17,6 +17,8 @@ three digits there, and all plans together have the time of one (`_of_rows`).
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -43,6 +45,13 @@ from mechdesign.notions import Notion
 FINE_GAP = 1e-7
 """Gap of every optimum, as a share of H(X). A step of the scale is worth 1e-5 to 1e-3, so the gap
 must be smaller to decide between neighbours."""
+
+PART_OF_LEFT = 1 / 3
+"""Share of the time that is left which one optimum may take. Most take far less, and the first ones
+say most of where the budget is."""
+
+LEAST_SECONDS = 0.1
+"""Time of an optimum when none is left, and no budget was found yet that keeps the share."""
 
 ROW_GAP = 1e-5
 """Relative gap of every plan of rows: a step of three digits moves its cost by some 1e-3."""
@@ -83,8 +92,11 @@ def keeping(
     share = share_of("--keep", value)
     if request.publishes_rows and not request.has_free_outputs:
         return _of_rows(request, at, share, value)
-    optima = _Optima(replace(request, gap=min(request.gap, FINE_GAP)), at)
-    scale = BudgetScale(optima.designed, share)
+    end = math.inf
+    if request.time_limit is not None:
+        end = time.process_time() + request.time_limit
+    optima = _Optima(replace(request, gap=min(request.gap, FINE_GAP)), at, end)
+    scale = BudgetScale(optima.designed, share, end=end)
     step = scale.smallest_step()
     if step > LARGEST_STEP:
         _refuse(scale.designs[LARGEST_STEP], share, value)
@@ -176,15 +188,26 @@ def _with_answer(
 
 
 class _Optima:
-    """The optima of one request at several budgets; each starts from the one before."""
+    """The optima of one request at several budgets until `end`, a moment of `time.process_time`;
+    each starts from the one before.
+    """
 
-    def __init__(self, request: DesignRequest, at: Callable[[float], Notion]) -> None:
+    def __init__(
+        self, request: DesignRequest, at: Callable[[float], Notion], end: float
+    ) -> None:
         self._request = request
         self._at = at
+        self._end = end
 
     def designed(self, epsilon: float) -> Design:
         """The optimum at a budget."""
-        design = design_requested(replace(self._request, notion=self._at(epsilon)))
+        limit = None
+        if self._end < math.inf:
+            left = self._end - time.process_time()
+            limit = max(PART_OF_LEFT * left, LEAST_SECONDS)
+        design = design_requested(
+            replace(self._request, notion=self._at(epsilon), time_limit=limit)
+        )
         if design.certificate.details.get("status") == "interrupted":
             # A search takes Ctrl-C for itself; the whole of them has to end.
             raise KeyboardInterrupt

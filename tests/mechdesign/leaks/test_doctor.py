@@ -60,6 +60,13 @@ def test_an_unreadable_file_is_refused_with_all_options(tmp_path):
         md.assess(path, sensitive="income")
 
 
+def test_an_option_that_the_error_names_is_not_named_again(tmp_path):
+    path = written(tmp_path / "t.csv", ROWS, title="Survey\n")
+    with pytest.raises(InputError, match="looks like a title") as caught:
+        md.assess(path, sensitive="income")
+    assert str(caught.value).count("looks like a title") == 1
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import mechdesign as md
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.core.arguments import at_least_times, at_most_times, share_of
+from mechdesign.mechanisms import budget_keeping, budget_scale
 from mechdesign.mechanisms.budget_keeping import keeping
 from mechdesign.mechanisms.budget_scale import LARGEST_STEP, epsilon_of, step_of
 from mechdesign.mechanisms.designing import design_requested
@@ -149,6 +150,36 @@ def test_keeping_says_what_is_proven():
     assert details["kept_less_at"] == below
     text = f"epsilon {details['kept_at']:g} keeps 75 % of the information; with {below:g} no channel does (proven)"
     assert text in kept.messages
+
+
+def test_all_budgets_together_have_one_time_limit(monkeypatch):
+    """Each had the whole limit: 5 s became a minute."""
+
+    class Clock:
+        now = 0.0
+
+        def process_time(self):
+            return self.now
+
+    clock = Clock()
+    limits = []
+
+    def slow(request):
+        """Takes a little longer than it may."""
+        limits.append(request.time_limit)
+        clock.now += request.time_limit + 0.2
+        return design_requested(replace(request, time_limit=30.0))
+
+    monkeypatch.setattr(budget_keeping, "design_requested", slow)
+    for module in (budget_keeping, budget_scale):
+        monkeypatch.setattr(module, "time", clock)
+    request = md.DesignRequest(JOINT, md.ALIP.from_epsilon(1.0), time_limit=5.0)
+    kept = keeping(request, md.ALIP.from_epsilon, 0.6)
+    assert kept.nmi >= 0.6
+    assert limits[0] == pytest.approx(5.0 / 3.0)
+    assert sum(limits) <= 5.0
+    assert clock.now <= 5.5
+    assert "did not decide" in kept.messages[-1] or "proven" in kept.messages[-1]
 
 
 def test_a_column_that_tells_nothing_is_kept_at_the_smallest_budget():
