@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -242,6 +243,23 @@ def test_options_of_single_records_are_refused(table, run, options, words):
     refused = run("apply", "channel.json", "panel.csv", "out.csv", *options)
     assert refused.code == 2
     assert words in refused.err
+
+
+@pytest.mark.parametrize("kept", [(), ("--keep", "note")])
+def test_nothing_is_claimed_for_readers_of_the_whole_file(table, run, kept):
+    """It was, with a column of the records beside the release."""
+    designed(run)
+    frame = pd.read_csv("panel.csv", dtype=str)
+    frame.assign(note=[f"n{k % 7}" for k in range(len(frame))]).to_csv(
+        "noted.csv", index=False
+    )
+    written = run("apply", "channel.json", "noted.csv", "out.csv", "--shuffle", *kept)
+    assert written.code == 0, written.err
+    manifest = Path("out.csv.manifest.json").read_text(encoding="utf-8")
+    assert "fixed" in manifest
+    for said in (written.out, manifest):
+        assert "holds for readers of the whole file" not in said
+        assert "With them the promise holds" not in said
 
 
 def test_people_who_are_identified_keep_their_draw(table, run):
