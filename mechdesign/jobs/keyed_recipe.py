@@ -294,7 +294,15 @@ class KeyedRecipe(GroupedRecipe):
         run.add_notes((*earlier.notices, *record_notices(drawer.releases)))
         sha256 = out.seal()
         if run.sides.manifests:
-            manifest = self._manifest(run, drawer, records, earlier, sha256)
+            manifest = self.manifest(
+                drawer,
+                records,
+                output=sha256,
+                dataset=run.guarded.sha256,
+                notices=run.notices,
+                earlier=earlier,
+                channel_digests=run.sides.channel_digests(),
+            )
             for path, audience in run.sides.manifests:
                 text = manifest.text(audience)
                 out.part_of_side(path).write_text(text, encoding="utf-8")
@@ -303,26 +311,33 @@ class KeyedRecipe(GroupedRecipe):
             codebook.write_bytes(self._codebook_of(run).encode())
         return sha256
 
-    def _manifest(
+    def manifest(
         self,
-        run: FileRun,
         drawer: Drawer,
         records: int,
+        *,
+        output: str,
+        dataset: str,
+        notices: Sequence[str],
         earlier: EarlierReleases,
-        sha256: str,
+        channel_digests: Sequence[str | None],
     ) -> Manifest:
-        """The facts for both manifests of an output with this hash."""
+        """The facts for both manifests of an output.
+
+        `output` and `dataset` are the SHA-256 of the released file and of the input, and
+        `channel_digests` those of the channel files, as far as there are some.
+        """
         # How many records changed, or have an unknown row, is a count of the original data: for
         # the internal manifest alone.
         changes = record_notices(drawer.releases)
-        public_notes = tuple(note for note in run.notices if note not in changes)
+        public_notes = tuple(note for note in notices if note not in changes)
         return Manifest(
-            output=sha256,
+            output=output,
             records=records,
             columns_before=drawer.header,
             columns=drawer.plan.header,
-            released=tuple(self.described(drawer, run.sides.channel_digests())),
-            dataset=run.guarded.sha256,
+            released=tuple(self.described(drawer, channel_digests)),
+            dataset=dataset,
             kept_private=drawer.plan.kept_private,
             identity=self.options.identifiers,
             draw=earlier.draws,
