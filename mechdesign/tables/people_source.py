@@ -23,6 +23,7 @@ from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.arrow_arrays import arrow_texts
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.cells import Encoded, encoded_columns
+from mechdesign.formats.column_names import misread
 from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.parquet import ParquetBatch
 from mechdesign.formats.text_options import TextOptions
@@ -112,6 +113,7 @@ def columns_of_people(people: People, header: Sequence[str]) -> tuple[str, ...]:
     if missing:
         raise InputError(
             f"there is no column {listed(missing)}, which the channel for people needs"
+            f"{misread(header)}"
         )
     sensitive = [name for name in people.sensitive if name in header]
     return tuple(dict.fromkeys((*person, *needed, *sensitive)))
@@ -127,7 +129,7 @@ def _person_in(people: People, header: Any) -> tuple[str, ...]:
     raise InputError(
         f"there is no column {listed(missing)}, which names a person: the promise is about all "
         "records of a person together, so they must be told apart (--person names it where it has "
-        "another name)"
+        f"another name){misread(header)}"
     )
 
 
