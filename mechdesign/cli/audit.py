@@ -357,7 +357,7 @@ def _audit_channel(
         lines = [] if law is None else channel_law_lines(channel, joint)
         # A promise for the population needs counts of records, and one secret for all columns.
         promise: PopulationPromise | None = None
-        if joint.is_counts and not joint.sensitive.protects_columns:
+        if joint.is_sample:
             promise = population_promise(channel, joint, notion, chosen=confidence)
     sentences += lines
     if promise is not None:
