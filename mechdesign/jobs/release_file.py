@@ -20,9 +20,10 @@ from typing import Any, Unpack, cast
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, errors_naming
-from mechdesign.core.files import PathLike
+from mechdesign.core.files import PathLike, check_target
 from mechdesign.core.progress import Progress
 from mechdesign.formats.compression import Compression
+from mechdesign.formats.folders import is_folder
 from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.opening import KINDS, Source, open_source, packing_of
 from mechdesign.formats.text_options import TextOptions
@@ -234,6 +235,23 @@ def release_or_rehearse(
     except Rehearsed as end:
         entry, notices = end.args
         return recipe.rehearsed(entry, notices)
+
+
+def check_places(source: PathLike, target: PathLike, files: FileOptions) -> None:
+    """Refuse an input that cannot be read, and a name that its release cannot have, before the work
+    of other steps. A pipe can be read only once, so it is left alone, as URLs and folders are.
+    """
+    source = local(source)
+    target = local(target)
+    is_read_once = os.path.exists(source) and not os.path.isfile(source)
+    if is_url(source) or is_folder(source) or is_read_once:
+        return
+    if os.fspath(source) == STANDARD or os.fspath(target) == STANDARD or is_url(target):
+        return
+    # What a finished step wrote is there, and the step itself knows it again.
+    check_target(target, force=True, sources=(source,))
+    with open_source(source, files.text) as table:
+        _output_format(table, target, files)
 
 
 def _first_half(progress: Progress | None) -> Progress | None:
