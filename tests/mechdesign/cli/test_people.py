@@ -245,21 +245,43 @@ def test_options_of_single_records_are_refused(table, run, options, words):
     assert words in refused.err
 
 
-@pytest.mark.parametrize("kept", [(), ("--keep", "note")])
-def test_nothing_is_claimed_for_readers_of_the_whole_file(table, run, kept):
-    """It was, with a column of the records beside the release."""
+CLAIM = "holds for readers of the whole file"
+
+
+@pytest.mark.parametrize(
+    ("options", "claimed"),
+    [
+        (("--shuffle",), True),
+        ((), False),
+        (("--shuffle", "--keep", "note"), False),
+        (("--shuffle", "--keep", "year"), False),
+        (("--shuffle", "--draws", "independent"), False),
+        (("--shuffle", "--insecure-seed", "1"), False),
+        (("--identity", "id", "--shuffle"), False),
+    ],
+)
+def test_the_whole_file_is_claimed_where_it_is_proven(table, run, options, claimed):
+    """docs/explanation/whole-file.md, proposition 6: of shuffled records with renewed numbers and
+    nothing beside them."""
     designed(run)
-    frame = pd.read_csv("panel.csv", dtype=str)
-    frame.assign(note=[f"n{k % 7}" for k in range(len(frame))]).to_csv(
-        "noted.csv", index=False
-    )
-    written = run("apply", "channel.json", "noted.csv", "out.csv", "--shuffle", *kept)
+    noted = table.assign(note=[f"n{k % 7}" for k in range(len(table))])
+    noted.to_csv("noted.csv", index=False)
+    written = run("apply", "channel.json", "noted.csv", "out.csv", *options)
     assert written.code == 0, written.err
     manifest = Path("out.csv.manifest.json").read_text(encoding="utf-8")
-    assert "fixed" in manifest
-    for said in (written.out, manifest):
-        assert "holds for readers of the whole file" not in said
-        assert "With them the promise holds" not in said
+    assert (CLAIM in written.out) is claimed
+    assert ("With them the promise holds" in manifest) is claimed
+    assert ("note" in pd.read_csv("out.csv").columns) is ("note" in options)
+
+
+def test_the_whole_file_of_people_is_not_claimed_after_another_release(table, run):
+    asked = ("design", "panel.csv", "--sensitive", "ill", *PEOPLE, "--notion", "lip")
+    run(*asked, "--release", "job", "--epsilon", "0.5", "--output", "channel.json")
+    after = ("--epsilon", "0.8", "--after", "channel.json", "--output", "second.json")
+    run(*asked, "--release", "health", *after)
+    written = run("apply", "second.json", "panel.csv", "out.csv", "--shuffle")
+    assert written.code == 0, written.err
+    assert CLAIM not in written.out
 
 
 def test_people_who_are_identified_keep_their_draw(table, run):
