@@ -216,12 +216,10 @@ class ChannelRecipe(KeyedRecipe):
         The proof is about fixed counts, and nothing else in the file may tell whose record is
         where: no other columns, no order. A guessed seed undoes the draws. For readers of several
         files, of a folder or through earlier channels (`after`), nothing is proven
-        (docs/explanation/whole-file.md). Nor is it for people: their plan of folded columns does
-        not know the columns of records that stay.
+        (docs/explanation/whole-file.md). A plan of people with several records does not know the
+        columns of records that stay: `FileRun.keeps_more` does.
         """
         options = self.options
-        if any(channel.useful.people is not None for channel in self.channels):
-            return False
         if not (options.draws == FIXED and options.shuffle):
             return False
         if options.insecure_seed is not None or plan.others or self.in_folder:

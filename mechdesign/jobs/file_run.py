@@ -154,6 +154,11 @@ class FileRun:
         # Options that are left out are their defaults, so that both have one hash.
         return (self.files.text or TextOptions()).record()
 
+    @property
+    def keeps_more(self) -> bool:
+        """Whether columns stay that the plan does not know."""
+        return False
+
     def settings(self) -> Settings:
         """What decides, beside data, channels and draws, which bytes are written."""
         # Whatever changes a byte must be here: a run with other options would be taken for one that

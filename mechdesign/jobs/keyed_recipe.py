@@ -206,7 +206,7 @@ class KeyedRecipe(GroupedRecipe):
                 drawn.bare,
                 drawn.columns,
             )
-        whole_file = self._covers_whole_file(run.plan, drawn.earlier)
+        whole_file = self._covers_whole_file(run, run.plan, drawn.earlier)
         return run.applied(drawn.records, sha256, ledger_place, whole_file=whole_file)
 
     def _write_unrecorded(self, run: FileRun) -> Applied:
@@ -217,14 +217,16 @@ class KeyedRecipe(GroupedRecipe):
             earlier = EarlierReleases()
             sha256 = self._seal(run, out, drawer, records, earlier)
             out.commit()
-        whole_file = self._covers_whole_file(run.plan, earlier)
+        whole_file = self._covers_whole_file(run, run.plan, earlier)
         return run.applied(records, sha256, None, whole_file=whole_file)
 
-    def _covers_whole_file(self, plan: Plan, earlier: EarlierReleases) -> bool:
+    def _covers_whole_file(
+        self, run: FileRun, plan: Plan, earlier: EarlierReleases
+    ) -> bool:
         """Whether the promise is proven for a reader of the whole file, too, which it is for the
         only release of these records.
         """
-        if earlier.draws or earlier.beside:
+        if earlier.draws or earlier.beside or run.keeps_more:
             return False
         return self.covers_whole_file(plan)
 
@@ -330,7 +332,7 @@ class KeyedRecipe(GroupedRecipe):
             other_channels=bool(earlier.beside),
             insecure_seed=self.options.insecure_seed is not None,
             shuffled=self.options.shuffle,
-            whole_file=self._covers_whole_file(drawer.plan, earlier),
+            whole_file=self._covers_whole_file(run, drawer.plan, earlier),
             notes=public_notes,
             inner_notes=changes,
         )

@@ -123,6 +123,11 @@ class PeopleRun(FileRun):
             raise TypeError("the table of a run for people is a PeopleSource")
         return table
 
+    @property
+    def keeps_more(self) -> bool:
+        """Whether columns of the records stay, beside the plan of the folded columns."""
+        return bool(self.kept)
+
     def settings(self) -> Settings:
         """What decides, beside data, channels and draws, which bytes are written."""
         return {**super().settings(), "keep": self.kept, "people": True}

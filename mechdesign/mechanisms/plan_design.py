@@ -399,9 +399,13 @@ def check_given(
             continue
         symbol = useful.symbols[members[0]]
         cells = [f"{name}={symbol[useful.columns.index(name)]}" for name in given]
+        remedy = "release them (--release), or promise relative to them"
+        if useful.people is not None:
+            # The number of records is always given.
+            remedy = "promise relative to them"
         raise NotPrivate(
-            f"the given columns alone break the promise where {listed(cells)}: release them "
-            "(--release), or promise relative to them (--promise relative)"
+            f"the given columns alone break the promise where {listed(cells)}: {remedy} "
+            "(--promise relative)"
         )
 
 
@@ -437,9 +441,8 @@ def _forbidden(request: PlanRequest) -> tuple[Integers, Integers] | None:
     pairs = forbidden_pairs(request)
     never = never_released(request)
     if never and request.keep_law:
-        name = quoted(useful.names[never[0]])
         raise NotPrivate(
-            f"never: records of the table have the row {name}, and the law of the table is kept; "
+            "never: records of the table have such a row, and the law of the table is kept; "
             "leave it open (--free-frequencies), or leave --never out"
         )
     for y in never:
