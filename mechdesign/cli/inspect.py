@@ -93,9 +93,11 @@ def inspect(
     # Refused before the work. The page has no pictures, so matplotlib is not asked for.
     if path is not None:
         check_report(path, force=force, sources=(asked.source, channel), pictures=False)
+    loaded = load(channel)
+    asked.check_people([loaded])
     with reporter.work("reading"):
         inspection = inspect_file(
-            load(channel),
+            loaded,
             asked.source,
             sensitive=names("--sensitive", asked.sensitive),
             columns=asked.renamed,
