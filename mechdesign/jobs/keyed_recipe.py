@@ -139,9 +139,13 @@ class KeyedRecipe(GroupedRecipe):
         """What the files of a folder report together: fixed counts only if all files have them."""
         first: Applied = results[0]
         draws = {result.draws for result in results}
+        people = None
+        if first.people is not None:
+            people = sum(result.people for result in results)
         return replace(
             first,
             records=sum(result.records for result in results),
+            people=people,
             sha256=sha256,
             already=already,
             notices=notices,

@@ -262,3 +262,38 @@ def test_a_manifest_speaks_of_the_records_of_people(nights, run):
     assert released["names"] == ["ward", "cost"]
     assert released["given"] == ["number of records"]
     assert any("'at' is kept as in the original" in text for text in manifest["voids"])
+
+
+def test_a_folder_of_files_with_people_of_their_own(nights, run):
+    """Half of the people in each file: released as their people, all of them or none."""
+    frame = visits(1)
+    first = frame["patient"].str[1:].astype(int) < 100
+    Path("in").mkdir()
+    frame[first].to_csv("in/a.csv", index=False)
+    frame[~first].to_csv("in/b.csv", index=False)
+    record = run("apply", "channel.json", "in", "out", "--json").record
+    assert record["records"] == len(frame)
+    assert record["people"] == frame["patient"].nunique()
+    released = pd.concat(pd.read_csv(f"out/{name}.csv") for name in "ab")
+    assert len(released) == len(frame)
+    assert run("apply", "channel.json", "in", "out", "--json").record["already"]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_a_person_in_two_files_of_a_folder_is_refused(nights, run, ending):
+    Path("in").mkdir()
+    for night in (1, 2):
+        if ending == ".csv":
+            visits(night).to_csv(f"in/{night}.csv", index=False)
+        else:
+            visits(night).to_parquet(f"in/{night}.parquet", index=False)
+    release = ("apply", "channel.json", "in", "out", "--unknown", "nearest")
+    refused = run(*release)
+    assert refused.code == 2
+    assert "Bring the records of a person together in one file" in refused.err
+    assert not Path("out").exists()
+    # Nothing stays of what was entered.
+    assert apply(run, 1, "--format", "csv").code == 0
+    allowed = run(*release, "--nights", "3")
+    assert allowed.code == 0, allowed.err
+    assert "all 3 together" in allowed.err
