@@ -69,17 +69,24 @@ class PeopleAtHand:
     def of(cls, ledger: Ledger, table: FoldedTable, most: int) -> PeopleAtHand:
         """Those of a folded table."""
         people = table.people
-        # Other columns name other people, who may have the same numbers.
-        secret = ledger.key.derived("ledger", "people", *people.person).secret
-        hasher = RowHasher(secret)
-        named = [_plain(column) for column in table.person]
-        persons = hasher.identifiers(named)
+        persons = hashes_of_people(ledger, people.person, table.person)
         records = np.zeros(0, np.uint64)
         person_of = table.records.person_of
         if table.wave is not None:
-            of_records = [column.recoded(column.codes[person_of]) for column in named]
-            records = hasher.identifiers([*of_records, _plain(table.wave)])
+            of_records = [
+                column.recoded(column.codes[person_of]) for column in table.person
+            ]
+            records = hashes_of_people(ledger, people.person, [*of_records, table.wave])
         return cls(people, len(person_of), np.unique(persons), np.unique(records), most)
+
+
+def hashes_of_people(
+    ledger: Ledger, person: Sequence[str], columns: Sequence[Encoded]
+) -> Hashes:
+    """One hash for each row of columns that name people, or their records."""
+    # Other columns name other people, who may have the same numbers.
+    secret = ledger.key.derived("ledger", "people", *person).secret
+    return RowHasher(secret).identifiers([_plain(column) for column in columns])
 
 
 def _plain(column: Encoded) -> Encoded:

@@ -17,6 +17,7 @@ from mechdesign.auditing.independent_draws import (
     reached,
     reached_by_draws,
 )
+from mechdesign.leaks.people_composed import composed_for_people
 
 
 def lifts_of_tuples(law, prior, times):
@@ -115,3 +116,93 @@ def test_what_is_not_known_is_refused():
     other, _, _ = designed(3, 1, 0.5)
     with pytest.raises(md.InputError, match="protect other secrets"):
         reached_by_draws([channel, other], 2)
+
+
+def record_channel(secrets, seed):
+    """A channel about records, and the panel that it was designed on."""
+    chance = np.random.default_rng(seed)
+    rows = []
+    for person in range(40):
+        secret = chance.integers(0, secrets)
+        for _ in range(int(chance.integers(1, 4))):
+            rows.append(
+                (f"p{person}", str(secret), str((secret + chance.integers(3)) % 3))
+            )
+    frame = pd.DataFrame(rows, columns=["who", "s", "x"])
+    channel = md.design(
+        frame, md.LIP(0.4), sensitive="s", release="x", time_limit=2
+    ).channel
+    return channel, frame
+
+
+def extremes_of_people(frame, channel, draws):
+    """The smallest and largest lift over all people and all outputs of their own records, each
+    drawn so often, by enumeration in fractions.
+    """
+    secrets = sorted(frame["s"].unique())
+    values = sorted(frame["x"].unique())
+    rows = {x: channel.distribution([x]) for x in values}
+    share = {s: Fraction(int((frame["s"] == s).sum()), len(frame)) for s in secrets}
+    within = {
+        (s, x): Fraction(
+            int(((frame["s"] == s) & (frame["x"] == x)).sum()),
+            int((frame["s"] == s).sum()),
+        )
+        for s in secrets
+        for x in values
+    }
+
+    def likelihood(outputs, s):
+        total = Fraction(0)
+        for x in values:
+            product_ = within[s, x]
+            for y in outputs:
+                product_ *= rows[x].get(y, 0)
+            total += product_
+        return total
+
+    low, high = Fraction(1), Fraction(1)
+    for _, records in frame.groupby("who"):
+        possible = [product(list(rows[x]), repeat=draws) for x in records["x"]]
+        for outputs in product(*possible):
+            weights = []
+            for s in secrets:
+                weight = share[s]
+                for of_record in outputs:
+                    weight *= likelihood(of_record, s)
+                weights.append(weight)
+            whole = sum(weights)
+            if whole:
+                for s, weight in zip(secrets, weights, strict=True):
+                    low = min(low, weight / whole / share[s])
+                    high = max(high, weight / whole / share[s])
+    return low, high
+
+
+@pytest.mark.parametrize("secrets", [2, 3])
+@pytest.mark.parametrize(("seed", "draws"), [(0, 1), (1, 1), (2, 2)])
+def test_the_worst_person_of_a_table_is_found(tmp_path, secrets, seed, draws):
+    channel, frame = record_channel(secrets, seed)
+    frame.to_csv(tmp_path / "panel.csv", index=False)
+    found = composed_for_people(
+        tmp_path / "panel.csv", [channel] * draws, None, ["who"]
+    )
+    low, high = extremes_of_people(frame, channel, draws)
+    assert found.lowest <= low
+    assert high <= found.highest
+    assert found.people == 40
+    assert found.records == len(frame)
+    if secrets == 2:
+        assert found.exact
+        assert (found.lowest, found.highest) == outwards((low, high))
+    else:
+        assert not found.exact
+
+
+def test_people_with_one_record_reach_what_one_record_does(tmp_path):
+    channel, frame = record_channel(2, 4)
+    frame["who"] = [f"q{k}" for k in range(len(frame))]
+    frame.to_csv(tmp_path / "panel.csv", index=False)
+    found = composed_for_people(tmp_path / "panel.csv", [channel], None, ["who"])
+    assert found.above == 0
+    assert (found.lowest, found.highest) == found.single

@@ -297,3 +297,49 @@ def test_a_person_in_two_files_of_a_folder_is_refused(nights, run, ending):
     allowed = run(*release, "--nights", "3")
     assert allowed.code == 0, allowed.err
     assert "all 3 together" in allowed.err
+
+
+def test_compose_and_the_ledger_count_the_records_of_a_person(nights, run):
+    asked = ("design", "v1.csv", *ROLES[:4], "--notion", "lip", "--epsilon", "0.2")
+    run(*asked, "--unit", "record", "--output", "records.json")
+    beside = ("compose", "records.json", "--table", "v1.csv", "--person", "patient")
+    people = run(*beside, "--json").record["people"]
+    frame = visits(1)
+    assert people["people"] == frame["patient"].nunique()
+    assert people["records"] == len(frame)
+    assert people["exact"] is True
+    # Two records of one person reach further than one.
+    assert people["single"][1] < people["highest"]
+    assert people["above"] > 0
+    assert "each drawn by itself, reach" in " ".join(run(*beside).out.split())
+    released = ("apply", "records.json", "v1.csv", "o.csv", "--ledger", "l.db")
+    assert run(*released, "--keep-order").code == 0
+    total = ("releases", "total", "v1.csv", "--ledger", "l.db", "--person", "patient")
+    record = run(*total, "--json").record
+    assert record["people"]["records"] == people
+    assert record["people"]["nights"] is None
+    assert "for a value of 'ill'" in " ".join(run(*total).out.split())
+    refused = run("compose", "records.json", "--person", "patient")
+    assert "give --table TABLE too" in refused.err
+    refused = run("compose", "channel.json", *beside[2:])
+    assert "promises for all records of a person already" in refused.err
+
+
+def test_the_ledger_totals_the_nights_of_people(nights, run):
+    ledger = ("--ledger", "l.db")
+    for night in (1, 2):
+        apply(run, night, "--nights", "2", *ledger)
+    total = ("releases", "total", "v3.csv", "--person", "patient", *ledger)
+    nights_of = run(*total, "--json").record["people"]["nights"]
+    before = set(visits(1)["patient"]) | set(visits(2)["patient"])
+    assert nights_of["people"] == len(before & set(visits(3)["patient"]))
+    assert nights_of["most"] == 2
+    channel = md.load("channel.json")
+    assert (nights_of["lowest"], nights_of["highest"]) == reached_by_draws([channel], 2)
+    assert "otherwise nothing bounds them" in " ".join(run(*total).out.split())
+    moved = Path("channel.json").rename("moved.json")
+    assert "is not known" in run(*total).out
+    assert "is not known" not in run(*total, "--channel", str(moved)).out
+    visits(3).assign(patient=lambda f: "q" + f["patient"]).to_csv("q.csv", index=False)
+    others = ("releases", "total", "q.csv", "--person", "patient", *ledger)
+    assert "Nothing was released of these people" in run(*others).out
