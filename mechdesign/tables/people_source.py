@@ -249,9 +249,9 @@ def fold_frame(
         header = nw.from_native(frame, eager_only=True).columns
     except (TypeError, nw.exceptions.DuplicateError):
         # The reader of columns says what is wrong with it.
-        header = [
-            in_frame.get(name, name) for name in (*people.person, *people.columns)
-        ]
+        waves = () if people.wave is None else (people.wave,)
+        needed = (*people.person, *waves, *people.columns)
+        header = [in_frame.get(name, name) for name in needed]
     own = [channel_name.get(name, name) for name in header]
     needed = columns_of_people(people, own)
     columns = encoded_columns(frame, [in_frame.get(name, name) for name in needed])

@@ -343,3 +343,91 @@ def test_the_ledger_totals_the_nights_of_people(nights, run):
     visits(3).assign(patient=lambda f: "q" + f["patient"]).to_csv("q.csv", index=False)
     others = ("releases", "total", "q.csv", "--person", "patient", *ledger)
     assert "Nothing was released of these people" in run(*others).out
+
+
+def panel(people=150):
+    """Four waves of people, whose health tells of an illness."""
+    chance = np.random.default_rng(5)
+    rows = []
+    for person in range(people):
+        ill = chance.random() < 0.4
+        for wave in range(4):
+            health = min(2, chance.integers(0, 3) + (ill and wave % 2))
+            rows.append((f"p{person}", wave, "yes" if ill else "no", f"h{health}"))
+    return pd.DataFrame(rows, columns=["id", "wave", "ill", "health"])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("compare", "panel.csv", "--release", "health,wave", "--epsilon", "1"),
+        ("compare", "panel.csv", "--useful", "health", "--epsilons", "1"),
+        ("design", "panel.csv", "--useful", "health", "--epsilon", "1"),
+    ],
+)
+def test_a_command_that_only_looks_names_the_people(folder, run, line):
+    panel().to_csv("panel.csv", index=False)
+    looked = run(*line, "--sensitive", "ill")
+    assert looked.code == 0
+    assert "the column 'id' names 150 people with up to 4 records each" in looked.err
+
+
+def test_inspect_and_jobs_name_the_people_of_records(folder, run):
+    panel().to_csv("panel.csv", index=False)
+    asked = ("design", "panel.csv", "--sensitive", "ill", "--useful", "health")
+    run(*asked, *BUDGET, "--unit", "record", "--output", "records.json")
+    inspected = run("inspect", "panel.csv", "--channel", "records.json")
+    assert "names 150 people" in inspected.err
+    assert "all records of a person together, each drawn by itself, reach" in (
+        inspected.err
+    )
+    job = 'channel = "new.json"\n[design]\ntable = "panel.csv"\nsensitive = "ill"\n'
+    job += 'useful = "health"\nepsilon = 0.5\n'
+    Path("job.toml").write_text(job)
+    refused = run("run", "job.toml")
+    assert refused.code == 2
+    assert "nothing was written: the column 'id' names 150 people" in refused.err
+    assert not Path("new.json").exists()
+    released = 'channel = "records.json"\nledger = "l.db"\n[[apply]]\n'
+    released += 'in = "panel.csv"\nout = "o.csv"\nkeep = "id"\n'
+    Path("job.toml").write_text(released)
+    refused = run("run", "job.toml")
+    assert refused.code == 2
+    assert "nothing was released: the column 'id' names 150 people" in refused.err
+    Path("job.toml").write_text(released + 'unit = "record"\n')
+    assert run("run", "job.toml").code == 0
+
+
+def test_the_page_designs_for_no_people(folder):
+    from mechdesign.app.choice import Choice
+    from mechdesign.app.designing import design_channel
+    from mechdesign.app.memory_table import read_path
+
+    panel().to_csv("panel.csv", index=False)
+    roles = {"id": "leave out", "wave": "leave out", "ill": "protect"}
+    choice = Choice(roles={**roles, "health": "release"}, time_limit="2")
+    table = read_path("panel.csv")
+    with pytest.raises(md.InputError, match="mechdesign design --person id"):
+        design_channel(table, choice, lambda *_: None)
+    without = table.with_columns(("wave", "ill", "health"))
+    assert design_channel(without, choice, lambda *_: None).messages is not None
+
+
+def test_lazy_tables_pipelines_and_judge_say_why_not(nights, run):
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    channel = md.load("channel.json")
+    lazy = polars.from_pandas(visits(1)).lazy()
+    with pytest.raises(md.InputError, match="folded in memory"):
+        md.sanitise(lazy, channel, key=md.Key.fresh())
+    with pytest.raises(md.InputError, match="frame"):
+        channel.apply(lazy, key=md.Key.fresh())
+    apply(run, 1)
+    refused = run(
+        *("judge", "o1.csv", "--original", "v1.csv", "--sensitive", "ill"),
+        *("--channel", "channel.json"),
+    )
+    assert refused.code == 2
+    assert "judge looks at single records" in refused.err
+    for form in ("sql", "csv", "r"):
+        refused = run("export", "channel.json", "--to", form, "--output", f"x.{form}")
+        assert refused.code == 2
