@@ -26,8 +26,8 @@ from mechdesign.cli.compare_options import GridOptions, OutputOptions, SweepOpti
 from mechdesign.cli.compare_purpose import answer_purpose_comparison
 from mechdesign.cli.compare_rows import answer_row_comparison, refuse_without_rows
 from mechdesign.cli.console import Reporter
-from mechdesign.cli.row_options import RowColumns
 from mechdesign.cli.people_guard import PeopleGuard
+from mechdesign.cli.row_options import RowColumns
 from mechdesign.core.errors import InputError
 
 EXAMPLE = (

@@ -32,10 +32,10 @@ from mechdesign.formats.arrow_arrays import arrow_texts
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.census import Hashes
 from mechdesign.formats.digests import RowHasher
+from mechdesign.formats.plain_spelling import plain_spelling
 from mechdesign.jobs.entries import Drawn, Entry
 from mechdesign.jobs.joint_budget import channels_of
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.release.spellings import plain_spelling
 from mechdesign.tables.people import SEQUENCE, People
 from mechdesign.tables.people_source import FoldedTable
 
