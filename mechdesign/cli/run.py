@@ -305,10 +305,14 @@ def _verify(
     if isinstance(loaded, BoxChannel):
         # Its counts are its own: the records that its boxes were not learned on.
         return _called(audit, reporter, common, table)
+    # The channel has its own bins, and one for people says which columns make them: `audit`
+    # refuses to be told of either.
+    known = {"bins"}
+    if loaded.useful.people is not None:
+        known |= {"sensitive", "useful"}
     for group in (table_options.OtherTable, options.AfterOptions):
-        # The channel has its own bins, and `audit` refuses others.
         for member in fields(group):
-            if member.name in values and member.name != "bins":
+            if member.name in values and member.name not in known:
                 table[member.name] = values[member.name]
     return _called(audit, reporter, common, table)
 
