@@ -166,7 +166,8 @@ def least_cost(
     design = _with_least(design, least)
     if proof is not None and least.objective.name == COSTS:
         proof = proof.model_copy(update={"costs": texts_of(costs.units, costs.unit)})
-    return replace(design, channel=kept(design.channel, proof, lower_bound))
+    recorded = kept(design.channel, proof, lower_bound, rules.demands)
+    return replace(design, channel=recorded)
 
 
 def _planned(

@@ -210,6 +210,17 @@ class PopulationRules(Rules):
         return PopulationCuts(self.uncertain)
 
     @property
+    def has_prices(self) -> bool:
+        """Where all symbols have the same budgets, as the compiled search needs it."""
+        return self.uncertain.is_uniform
+
+    @property
+    def has_table(self) -> bool:
+        """Whether the table itself is in the set; known shares may differ from those of it."""
+        needs_shares = auditing.lift_limits(self.notion).need_shares
+        return not (needs_shares and self.populations.shares_are_known)
+
+    @property
     def has_faces(self) -> bool:
         """Not where outputs are released for symbols of no record, too (`UncertainSet.face`)."""
         return not self.populations.rest
@@ -262,16 +273,17 @@ class PopulationRules(Rules):
         gap = proof.gap_nmi
         if gap is None or bound is None or gap <= search.gap:
             return proof
-        needs_shares = auditing.lift_limits(self.notion).need_shares
-        if needs_shares and self.populations.shares_are_known:
-            # Known shares may differ from those of the table, which then is not in the set.
+        if not self.has_table:
             return proof
         table = self._table_certificate(search)
         if table is None or table.upper_bound_nmi is None or table.scope != proof.scope:
             return proof
         if table.upper_bound_nmi >= bound:
             return proof
-        return replace(proof, upper_bound_nmi=table.upper_bound_nmi).at(nmi)
+        sharper = replace(
+            proof, upper_bound_nmi=table.upper_bound_nmi, prices=table.prices
+        )
+        return sharper.at(nmi)
 
     def _table_certificate(self, search: Search) -> Certificate | None:
         """The certificate of the table's own optimum, in a share of the time; None without one.
