@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from solvers.average_goals import Charge
 from solvers.average_pricing import AveragePricing
 from solvers.average_problem import AverageProblem
-from solvers.concave import MEMORY_LIMIT, check_limits, check_prices
+from solvers.concave import MEMORY_LIMIT, ConcaveSearch, check_limits, check_prices
 from solvers.enumeration import vertices
 from solvers.errors import BackendFailure, OutOfTime, TooManyVertices
 from solvers.points import Array
@@ -43,6 +43,9 @@ below it would else go on for nothing."""
 
 MOST_TREES = 200
 """Trees between which tangents of leakages are added; tables of Adult take up to 20."""
+
+MOST_ROWS = 50
+"""Rounds of rows for one side of a proof; 3 to 8 are usual."""
 
 TREE_SECONDS = 3.0
 """Time of one of them, before tangents are added where it stands."""
@@ -100,6 +103,30 @@ def proven_over_tables(
     y = check_prices("prices", prices, uncertain.n)
     search = RobustSearch(uncertain)
     return _priced(search.run, y, uncertain.point, least, time_limit)
+
+
+def least_sides(uncertain: UncertainSet, sides: Array) -> Array:
+    """For every column of `sides`, (n, k), a lower bound of its product with every member, (k,)."""
+    point = uncertain.point
+    rows = np.zeros((0, uncertain.n))
+    found: list[float] = []
+    for side in sides.T:
+        bound = -math.inf
+        for _ in range(MOST_ROWS):
+            ends = np.zeros(len(rows))
+            search = ConcaveSearch(Polytope(rows, ends, np.full(len(rows), np.inf)))
+            bound = search.least(side)
+            if bound >= -ROOM:
+                break
+            # Any row that all members keep is a valid one: those that the minimum breaks.
+            w = search.linear(side) / point
+            cuts = uncertain.cuts(w)
+            broken = cuts[cuts @ w < -ROOM]
+            if not len(broken):
+                break
+            rows = np.vstack([rows, (broken + uncertain.row_error) / point])
+        found.append(bound)
+    return np.array(found)
 
 
 def _priced(

@@ -34,7 +34,7 @@ for `costs` and `cells`, which say what the stated cost is a cost of.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -76,11 +76,16 @@ NO_TABLE = "the channel has no table, without which no bound is proven"
 
 
 def cost_bound(
-    channel: Channel, proof: CostProof, demands: Sequence[Demand] | None = None
+    channel: Channel,
+    proof: CostProof,
+    demands: Sequence[Demand] | None = None,
+    least_sides: Sequence[float] | None = None,
 ) -> float:
     """The largest double that the proof shows to be at most the cost of every private channel.
 
-    `demands` are the tables that earlier releases leave, where there are any.
+    `demands` are the tables that earlier releases leave, where there are any. `least_sides` are
+    lower bounds of the sides of the proof, one for each output, over the posteriors that are
+    allowed for all populations of a set.
 
     Raises
     ------
@@ -91,7 +96,11 @@ def cost_bound(
     joint = channel.joint
     if joint is None:
         raise InputError(NO_TABLE)
-    check_provable(channel, has_earlier=demands is not None)
+    check_provable(
+        channel,
+        has_earlier=demands is not None,
+        has_sides=least_sides is not None,
+    )
     objective = channel.record.objective
     notion = channel.record.promise(channel.sensitive)
     if objective is None or notion is None:
@@ -109,7 +118,8 @@ def cost_bound(
     by_stratum = [demands] * (max(strata) + 1)
     if channel.record.promise_kind == RELATIVE:
         by_stratum = stratum_demands(demands, joint, notion, strata)
-    _check_shape(proof, len(joint.useful), sum(len(one.sums) for one in demands))
+    if least_sides is None:
+        _check_shape(proof, len(joint.useful), sum(len(one.sums) for one in demands))
     stay = [Fraction(objective.stay.get(name, "0")) for name in joint.useful.names]
     frequencies = _frequencies(channel, joint)
     released = np.ones(len(stay), dtype=np.bool_)
@@ -122,7 +132,11 @@ def cost_bound(
     forbidden = _forbidden(channel, joint)
     total = 0
     for one, members in zip(by_stratum, members_of(strata), strict=True):
-        stratum = _Stratum(one, joint, proof, np.array(members), costs)
+        sides: Array | None = None
+        if proof.sides is not None and least_sides is not None:
+            # What is left of them is not negative.
+            sides = np.array(proof.sides) - np.array(least_sides)
+        stratum = _Stratum(one, joint, proof, np.array(members), costs, sides)
         least, own = stratum.least(released, forbidden)
         for x, cheapest, unchanged in zip(
             members, least.tolist(), own.tolist(), strict=True
@@ -157,11 +171,11 @@ def check_earlier(channel: Channel, after: Sequence[Channel]) -> None:
     )
 
 
-def check_provable(channel: Channel, *, has_earlier: bool) -> None:
+def check_provable(channel: Channel, *, has_earlier: bool, has_sides: bool) -> None:
     """Raise InputError where the file alone does not have what its promise is about."""
     if not has_earlier:
         check_earlier(channel, ())
-    if channel.record.confidence is not None:
+    if channel.record.confidence is not None and not has_sides:
         raise InputError(
             "a bound for the population (confidence) follows from a set of tables, for which no "
             "proof is kept"
@@ -244,11 +258,14 @@ class _Stratum:
     proof: CostProof
     members: Places
     costs: _Costs
+    sides: Array | None
 
     def least(
         self, released: NDArray[np.bool_], forbidden: dict[int, list[int]]
     ) -> tuple[Array, Array]:
         """min_y E(x, y) and E(x, x) of every member, rounded down."""
+        if self.sides is not None:
+            return self._least_by_sides(self.sides, released, forbidden)
         lifts, low, high = self._lifts()
         left = self._left()
         outputs = self.members[released[self.members]]
@@ -267,15 +284,47 @@ class _Stratum:
         size += (np.abs(at_ends) * most_left).sum(axis=0)
         size += lifts.max(axis=1) @ np.abs(weights)
         error = ERROR * (len(lifts) + self.costs.terms + FURTHER_TERMS)
-        least = np.full(len(self.members), np.inf)
-        own = np.zeros(len(self.members))
-        place = {int(x): k for k, x in enumerate(self.members)}
-        for part in _chunks(len(self.members), len(outputs)):
+
+        def charged(part: slice) -> Array:
             block = self.costs.block(self.members, outputs[part])
             block -= lifts.T @ weights[:, part]
             if left is not None:
                 block += left.T @ at_ends[:, part]
-            block -= constant[part] + error * size[part]
+            return block - (constant[part] + error * size[part])
+
+        return self._cheapest(outputs, forbidden, charged)
+
+    def _least_by_sides(
+        self,
+        sides: Array,
+        released: NDArray[np.bool_],
+        forbidden: dict[int, list[int]],
+    ) -> tuple[Array, Array]:
+        """The same, where every allowed output keeps its column of `sides` above 0."""
+        outputs = self.members[released[self.members]]
+        prices = np.array(self.proof.prices)[outputs]
+        error = ERROR * (self.costs.terms + FURTHER_TERMS)
+        size = self.costs.largest + np.abs(prices)
+
+        def charged(part: slice) -> Array:
+            chosen = sides[np.ix_(self.members, outputs[part])]
+            block = self.costs.block(self.members, outputs[part]) - chosen
+            return block - prices[part] - error * (np.abs(chosen) + size[part])
+
+        return self._cheapest(outputs, forbidden, charged)
+
+    def _cheapest(
+        self,
+        outputs: Places,
+        forbidden: dict[int, list[int]],
+        charged: Callable[[slice], Array],
+    ) -> tuple[Array, Array]:
+        """min_y E(x, y) and E(x, x), from the E of some outputs at once."""
+        least = np.full(len(self.members), np.inf)
+        own = np.zeros(len(self.members))
+        place = {int(x): k for k, x in enumerate(self.members)}
+        for part in _chunks(len(self.members), len(outputs)):
+            block = charged(part)
             for k, y in enumerate(outputs[part].tolist()):
                 own[place[y]] = block[place[y], k]
                 for x in forbidden.get(y, ()):

@@ -52,6 +52,9 @@ class CostProof(Record):
     each output: positive at the lower limit of the lift, negative at the upper one. `ratios` has
     the same of quotients of lifts, and is empty without a limit on them. `costs` is the matrix of
     the objective costs, `cells` has the costs of the cells of rows.
+
+    Of a promise for a set of populations `sides` takes the place of `lifts` and `ratios`. Column y
+    of it, with a row for each symbol, is a linear function of the posteriors that are allowed.
     """
 
     kind: Literal["costs"] = "costs"
@@ -60,6 +63,7 @@ class CostProof(Record):
     ratios: tuple[Numbers, ...] = ()
     costs: tuple[tuple[Ratio, ...], ...] | None = None
     cells: tuple[CellCost, ...] | None = None
+    sides: tuple[Numbers, ...] | None = None
 
 
 class EntropyProof(Record):

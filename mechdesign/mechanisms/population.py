@@ -44,7 +44,8 @@ from mechdesign.auditing import population as auditing
 from mechdesign.auditing.demands import allowed_sides
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
-from mechdesign.core.errors import SolverFailure
+from mechdesign.channel.proof import CostProof
+from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.integers import IntegerRows
 from mechdesign.mechanisms.classes import Classes
 from mechdesign.mechanisms.cut_sets import CutSet, PopulationCuts
@@ -73,6 +74,7 @@ from solvers import (
     convex_envelope,
     robust_envelope,
 )
+from solvers.proving import least_sides
 
 MARGINS = (1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 """Margins tried in turn, as shares of what the inequalities have to spare at P_X; see
@@ -213,6 +215,17 @@ class PopulationRules(Rules):
     def has_prices(self) -> bool:
         """Where all symbols have the same budgets, as the compiled search needs it."""
         return self.uncertain.is_uniform
+
+    def least_sides(self, proof: CostProof | None) -> list[float] | None:
+        """Lower bounds of the sides of a proof over the set; None without them."""
+        if proof is None or proof.sides is None or not self.has_prices:
+            return None
+        n = len(self.joint.useful)
+        if len(proof.sides) != n or any(len(row) != n for row in proof.sides):
+            raise InputError(
+                f"the proof is of another table: its sides are not {n} x {n}"
+            )
+        return least_sides(self.uncertain, np.array(proof.sides)).tolist()
 
     @property
     def has_table(self) -> bool:

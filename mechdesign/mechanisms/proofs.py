@@ -66,6 +66,15 @@ def of_assignment(
     )
 
 
+def of_sides(sides: Array, masses: Array | None) -> CostProof:
+    """The proof of a program over an uncertain set."""
+    n = len(sides)
+    prices = np.zeros(n) if masses is None else masses
+    return CostProof(
+        prices=tuple(np.nan_to_num(prices).tolist()), lifts=(), sides=_plain(sides)
+    )
+
+
 def _signed(polytope: Polytope, one_sided: Array) -> Array:
     """Multipliers of the rows of a polytope: positive at lower ends, negative at upper ones."""
     finite = np.nan_to_num(one_sided, nan=0.0, posinf=0.0, neginf=0.0)

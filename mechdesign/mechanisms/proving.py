@@ -178,7 +178,12 @@ def _proven(
         if beside.after and notion is not None:
             whole = beside.whole or joint
             demands = demands_of(whole, notion, beside.after, joint)
-        return cost_bound(channel, proof, demands)
+        populations = set_behind(channel, joint)
+        least_of_sides: Sequence[float] | None = None
+        if populations is not None and notion is not None:
+            rules = PopulationRules(joint, notion, populations=populations)
+            least_of_sides = rules.least_sides(proof)
+        return cost_bound(channel, proof, demands, least_of_sides)
     if isinstance(proof, CostProof):
         raise InputError(NOT_OF_THIS_KIND)
     again = ProvenAgain(channel, joint, beside, time_limit)

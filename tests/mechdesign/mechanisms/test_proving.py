@@ -225,6 +225,16 @@ PRICED = {
     "gain": {"average": {"gain": GAINS}},
     "two averages": {"notion": md.LIP(0.8), "average": {"mi": 0.01, "tv": 0.05}},
     "confidence": {"notion": md.LIP(0.5), "confidence": 0.9},
+    "cost of populations": {
+        "notion": md.LIP(0.1),
+        "confidence": 0.9,
+        "objective": "truth",
+    },
+    "distance of populations": {
+        "notion": md.LDP(0.2),
+        "confidence": 0.9,
+        "objective": "distance",
+    },
     "confidence of quotients": {"notion": md.LDP(0.5), "confidence": 0.9},
 }
 for measure, most in {
