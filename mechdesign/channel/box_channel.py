@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -121,6 +121,11 @@ class BoxChannel(Described):
     slice_records: int
     provenance: Mapping[str, Any]
     utility: BoxUtility | None = None
+
+    judged_alone: ClassVar[Literal[True]] = True
+    """The proof holds for records that the boxes were not learned on: the channel has their counts,
+    and another table may contain the very records that they were learned on.
+    """
 
     def __post_init__(self) -> None:
         strata = [part.stratum for part in self.parts]

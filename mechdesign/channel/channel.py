@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
@@ -100,6 +100,9 @@ class Channel(Displayed):
     totals: tuple[int, ...] | None = None
     given: tuple[str, ...] = ()
     published: OutputCells | None = None
+
+    judged_alone: ClassVar[Literal[False]] = False
+    """True of a channel that is judged on the counts that it carries, and on no other table."""
 
     def __repr__(self) -> str:
         text = f"Channel({self.useful.brief} to {len(self.outputs):,} outputs"

@@ -4,7 +4,8 @@ The name of a format stands near the beginning of each file. `load` looks for it
 reader of that format, which checks everything; what names no other format goes to the reader of
 channels of one column, whose refusal fits any file.
 
-`load_without_boxes` opens a file in the same way, and then refuses boxes.
+`load_without_boxes` opens a file in the same way, and then refuses boxes. `require_channel` is for
+functions that take a channel of any kind.
 """
 
 from __future__ import annotations
@@ -53,6 +54,16 @@ def load_without_boxes(path: str | os.PathLike[str]) -> Channel:
             "`apply`, `run`, `check`, `estimate`, `show`, `audit` and `report` do"
         )
     return file.read(path)
+
+
+def require_channel(name: str, value: object, hint: str = "") -> Channel | BoxChannel:
+    """Return the argument `value` if it is a channel of any kind; raise `InputError` otherwise.
+
+    `hint` is added to the message as it is.
+    """
+    if isinstance(value, Channel | BoxChannel):
+        return value
+    raise InputError(f"{name} must be a Channel, not {type(value).__name__}{hint}")
 
 
 def _head(path: str | os.PathLike[str]) -> bytes:
