@@ -1,4 +1,4 @@
-"""Open a channel file of any kind: a channel, or one for boxes of rows.
+"""Write and open a channel file of any kind: a channel, or one for boxes of rows.
 
 The name of a format stands near the beginning of each file. `load` looks for it there and calls the
 reader of that format, which checks everything; what names no other format goes to the reader of
@@ -36,6 +36,16 @@ def load(path: str | os.PathLike[str]) -> Channel | BoxChannel:
     if _has_boxes(path):
         return box_file.read(path)
     return file.read(path)
+
+
+def save(
+    channel: Channel | BoxChannel, path: str | os.PathLike[str], *, overwrite: bool
+) -> None:
+    """Write the file of a channel."""
+    if isinstance(channel, BoxChannel):
+        box_file.write(channel, path, overwrite=overwrite)
+    else:
+        file.write(channel, path, overwrite=overwrite)
 
 
 def load_without_boxes(path: str | os.PathLike[str]) -> Channel:

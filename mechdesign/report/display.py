@@ -27,6 +27,7 @@ from typing import Any
 from mechdesign.analysis.checking import ReleaseCheck
 from mechdesign.analysis.frequencies import Frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
+from mechdesign.auditing.boxes import BoxAudit
 from mechdesign.auditing.composition import Composition
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.verdict import Achieved, Audit
@@ -38,6 +39,7 @@ from mechdesign.core.wording import about, percent_of
 from mechdesign.jobs.box_codebook import box_codebook_text
 from mechdesign.judging.figures import Judgement
 from mechdesign.leaks.assessment import Assessment
+from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import (
     boxes,
@@ -90,9 +92,9 @@ def summary(shown: Any) -> str:
     return WORDS[type(shown)](shown)
 
 
-def record(channel: Any) -> dict[str, Any]:
-    """The record of `show --json`."""
-    return RECORDS[type(channel)](channel)
+def record(shown: Any) -> dict[str, Any]:
+    """The record of the command line for `--json`."""
+    return RECORDS[type(shown)](shown)
 
 
 def matrix(channel: Any) -> str:
@@ -189,6 +191,8 @@ WORDS: Mapping[type[Any], Callable[[Any], str]] = {
     Design: lambda shown: terminal.design_text(shown, joint_of(shown)),
     Channel: terminal.channel_text,
     BoxChannel: boxes.box_channel_text,
+    BoxDesign: boxes.box_design_text,
+    BoxAudit: boxes.box_audit_text,
     Audit: terminal.audit_text,
     Comparison: lambda shown: comparing.comparison_text(shown, None),
     Composition: lambda shown: composition_text(shown, _numbered(shown)),
@@ -203,8 +207,10 @@ WORDS: Mapping[type[Any], Callable[[Any], str]] = {
 RECORDS: Mapping[type[Any], Callable[[Any], dict[str, Any]]] = {
     Channel: channel_record,
     BoxChannel: boxes.box_channel_record,
+    BoxDesign: boxes.box_design_record,
+    BoxAudit: boxes.box_audit_record,
 }
-"""The function that makes the record of each kind of channel."""
+"""The function that makes the record of each kind of channel, and of what is about boxes."""
 
 MATRICES: Mapping[type[Any], Callable[[Any], str]] = {
     Channel: terminal.matrix_csv,
