@@ -184,9 +184,12 @@ def _drawn(
             table.records,
             output=hashlib.sha256(content.encode()).hexdigest(),
             dataset=table.sha256,
+            columns_before=drawer.header,
+            columns=drawer.plan.header,
             notices=release.notices,
             earlier=EarlierReleases(),
             channel_digests=(),
+            whole_file=recipe.covers_whole_file(drawer.plan),
         )
         return facts.text("public")
 
