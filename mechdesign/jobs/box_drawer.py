@@ -28,7 +28,7 @@ from mechdesign.release.box_drawing import BoxRelease
 from mechdesign.release.draws import Key
 from mechdesign.release.row_draws import RowDraws
 from mechdesign.tables.columns import RecordFault, encode_for
-from mechdesign.tables.rebuilding import own_type_of, own_values, rebuild
+from mechdesign.tables.rebuilding import kind_of, rebuild
 
 
 class BoxDrawer(Drawer):
@@ -82,14 +82,13 @@ class BoxDrawer(Drawer):
         """The arrow type of the column that is replaced where the released one can have it, else
         None for text.
         """
-        arrow_type = own_type_of(type_of(self.plan.origin(column)))
-        if own_values(self.labels[column.release or (0, 0)], arrow_type) is None:
-            return None
-        return arrow_type
+        return self.own_type_in(column, type_of(self.plan.origin(column)))
 
     def rebuild(self, like: Any, drawn: DrawnColumn, name: str) -> Any:
         """A released column in the kind of container that `like` is."""
-        return rebuild(like, drawn.codes, drawn.labels, name, own=True)
+        column = rebuild(like, drawn.codes, drawn.labels, name, own=True)
+        self.note_type(name, kind_of(like), kind_of(column))
+        return column
 
     def draw(
         self, column: Callable[[int], Any], count: int, *, first_row: int = 0

@@ -39,7 +39,7 @@ from mechdesign.leaks.order import Order
 from mechdesign.release.drawing import Release
 from mechdesign.release.released_values import LABEL
 from mechdesign.tables.columns import RecordFault, encode_for
-from mechdesign.tables.rebuilding import own_type_of, own_values, rebuild
+from mechdesign.tables.rebuilding import kind_of, rebuild
 
 
 class ChannelDrawer(Drawer):
@@ -122,10 +122,7 @@ class ChannelDrawer(Drawer):
         place = column.release or (0, 0)
         if not self._releases_symbols(place):
             return None
-        arrow_type = own_type_of(type_of(self.plan.origin(column)))
-        if own_values(self.labels[place], arrow_type) is None:
-            return None
-        return arrow_type
+        return self.own_type_in(column, type_of(self.plan.origin(column)))
 
     def reads(self, schema: Any) -> tuple[list[str], list[str]]:
         """The columns to read as codes (the useful ones), and those to read as they are stored."""
@@ -137,7 +134,10 @@ class ChannelDrawer(Drawer):
 
     def rebuild(self, like: Any, drawn: DrawnColumn, name: str) -> Any:
         """A released column in the kind of container that `like` is."""
-        return rebuild(like, drawn.codes, drawn.labels, name, own=drawn.own)
+        column = rebuild(like, drawn.codes, drawn.labels, name, own=drawn.own)
+        if drawn.own:
+            self.note_type(name, kind_of(like), kind_of(column))
+        return column
 
     def fix(self, codes: Codes) -> None:
         """Fix the counts of the one channel for the records with these symbols."""
