@@ -377,8 +377,12 @@ def test_a_number_of_records_that_tells_the_secret_is_refused(folder, run):
     refused = run(*DESIGN, *PEOPLE, *PROMISE)
     assert refused.code == 1
     assert "number of records" in refused.err
-    relative = run(*DESIGN, *PEOPLE, *PROMISE, "--promise", "relative", "--json")
+    relative = run(*DESIGN, *PEOPLE, *PROMISE, "--promise", "relative")
     assert relative.code == 0
+    # Nobody is left alone with it without a word.
+    said = " ".join(relative.out.split())
+    assert "By number of records alone a value of ill is at most" in said
+    assert "times as probable, certain for 40 people" in said
 
 
 def test_secrets_that_change_are_refused_or_are_sequences(folder, run):
