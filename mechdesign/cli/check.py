@@ -154,6 +154,7 @@ def _check_channel(
     from mechdesign.channel.loading import load
 
     channel = load(path)
+    release.columns.check_people([channel])
     any_data = compared.any_data
     # The boxes are the symbols of a channel of one column, and what is in them is not compared.
     if isinstance(channel, BoxChannel):

@@ -196,7 +196,7 @@ class InputTable(TextFormat, TableOptions):
         public=PUBLIC_TABLE,
     )
 
-    def header(self) -> tuple[str, ...]:
+    def header(self) -> list[str]:
         """The names of the columns of the table."""
         from mechdesign.tables.reading import column_names_of
 

@@ -22,7 +22,7 @@ from mechdesign.frames.lazy_tables import find_lazy_table, release_lazy_table
 from mechdesign.frames.libraries import adapter_of
 from mechdesign.frames.people_frames import sanitise_people
 from mechdesign.frames.second_draws import warnings_of_draws
-from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
+from mechdesign.jobs.channel_recipe import ChannelRecipe, OffersRecipe, recipe_of
 from mechdesign.jobs.options import ReleaseKeywords, options_of
 from mechdesign.jobs.people_guard import refuse_people
 from mechdesign.jobs.recipe import Drawer, Recipe
@@ -82,7 +82,8 @@ Spark or Dask
     **options : fields of `ReleaseOptions`
         columns, key, ledger, identity, row_numbers, form, into, policy, keep_sensitive,
         correlated, drop, keep, keep_index, shuffle, keep_order, changed, fresh_draw,
-        draws, unit, insecure_seed; explained in ``help(mechdesign.jobs.options.ReleaseOptions)``.
+        draws, unit, nights, insecure_seed; explained in
+        ``help(mechdesign.jobs.options.ReleaseOptions)``.
 
     Raises
     ------
@@ -107,6 +108,8 @@ Spark or Dask
             )
         return release_lazy_table(lazy, recipe, first_row)
     if recipe.people is not None:
+        if not isinstance(recipe, ChannelRecipe):
+            raise TypeError("people are released through a channel")
         released, notices = sanitise_people(frame, recipe, recipe.people, first_row)
     else:
         released, notices = _sanitise_eager(frame, recipe, first_row)

@@ -132,6 +132,20 @@ class FileRun:
         """What the user should know so far."""
         return (*self.plan.notices, *self._notes)
 
+    @property
+    def columns_before(self) -> tuple[str, ...]:
+        """The columns of the input."""
+        return tuple(self.table.header)
+
+    @property
+    def columns_after(self) -> tuple[str, ...]:
+        """The columns of the output that are released or kept."""
+        return self.plan.header
+
+    def records_of(self, drawn: int) -> int:
+        """The number of records of so many draws."""
+        return drawn
+
     def add_notes(self, notes: Sequence[str]) -> None:
         """Add notes for the user, all of which are errors if the user is strict."""
         self._notes += notes

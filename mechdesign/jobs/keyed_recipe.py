@@ -53,6 +53,7 @@ from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE, record_notices
 from mechdesign.jobs.manifest import Manifest
 from mechdesign.jobs.manifest_columns import Released
+from mechdesign.jobs.people_nights import PeopleAtHand
 from mechdesign.jobs.recipe import (
     BadRecord,
     ContentOf,
@@ -107,6 +108,12 @@ class KeyedRecipe(GroupedRecipe):
     def codebook(self) -> str:
         """The codebook of the labels, as it is written."""
 
+    def people_at_hand(self, ledger: Ledger) -> PeopleAtHand | None:
+        """The people with several records of the table at hand, as the ledger knows them; None
+        where each record is one of its own.
+        """
+        return None
+
     def settled(
         self,
         header: Sequence[Any],
@@ -132,9 +139,13 @@ class KeyedRecipe(GroupedRecipe):
         """What the files of a folder report together: fixed counts only if all files have them."""
         first: Applied = results[0]
         draws = {result.draws for result in results}
+        people = None
+        if first.people is not None:
+            people = sum(result.people for result in results)
         return replace(
             first,
             records=sum(result.records for result in results),
+            people=people,
             sha256=sha256,
             already=already,
             notices=notices,
@@ -180,6 +191,7 @@ class KeyedRecipe(GroupedRecipe):
             source=run.guarded.name,
             channels=self.releasables,
             channel_files=run.sides.channel_files,
+            people=self.people_at_hand(ledger),
         )
         ledger_place = os.fspath(ledger.path)
         finished = job.finished(run.target, run.sides.paths)
@@ -320,9 +332,9 @@ class KeyedRecipe(GroupedRecipe):
         public_notes = tuple(note for note in run.notices if note not in changes)
         return Manifest(
             output=sha256,
-            records=records,
-            columns_before=drawer.header,
-            columns=drawer.plan.header,
+            records=run.records_of(records),
+            columns_before=run.columns_before,
+            columns=run.columns_after,
             released=tuple(self.described(drawer, run.sides.channel_digests())),
             dataset=run.guarded.sha256,
             kept_private=drawer.plan.kept_private,
@@ -359,6 +371,7 @@ class KeyedRecipe(GroupedRecipe):
             fresh_draw=self.options.fresh_draw,
             source=FRAME,
             channels=self.releasables,
+            people=self.people_at_hand(ledger),
         )
         # None: another process released these records meanwhile, and the job has its keys now.
         earlier = job.met(table_content)

@@ -237,7 +237,9 @@ def plan_design(request: PlanRequest) -> Design:
             bound = plan.lower_bound
             # With a budget on an average the duals are those of a program with its price, too.
             if not averages:
-                proof = of_plan(plan.proof, request.notion.limits)
+                proof = of_plan(
+                    plan.proof, request.notion.limits, demands, joint.useful_counts
+                )
         channel = replace(_channel(request, plan, groups), record=record)
         verdict = audit(
             channel, request.whole or joint, request.notion, after=request.after
@@ -633,8 +635,14 @@ def _design(
         promise_kind=request.promise,
     )
     recorded = channel.with_record(record)
-    if proof is not None and not request.after:
-        recorded = kept(recorded, _with_costs(request, proof, costs), bound)
+    if proof is not None:
+        proof = _with_costs(request, proof, costs)
+        demands: Sequence[Demand] | None = None
+        if request.after:
+            demands = demands_of(
+                request.whole or joint, request.notion, request.after, joint
+            )
+        recorded = kept(recorded, proof, bound, demands)
     messages: list[str] = []
     if ended_early:
         unit = "row" if joint.useful.people is None else "record"
