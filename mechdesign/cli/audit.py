@@ -140,7 +140,7 @@ def audit(
         )
     else:
         loaded = md.load(channel)
-        if isinstance(loaded, md.BoxChannel):
+        if loaded.judged_alone is True:
             if what.certificate:
                 raise InputError(NO_CERTIFICATE)
             _refuse_breach(levels, "a channel for boxes of rows")
@@ -402,8 +402,6 @@ def _audit_boxes(
     from mechdesign.report.boxes import box_law_text
     from mechdesign.report.command_records import law_record
 
-    # The proof holds for records that the boxes were not learned on; the file has their counts,
-    # and another table may contain the very records that they were learned on.
     if table.table is not None or after.after:
         raise InputError(
             "a channel for boxes of rows is audited on the counts that it carries: leave --table "

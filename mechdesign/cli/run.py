@@ -280,7 +280,6 @@ def _verify(
     """Check that a channel is the one that the section asks for, and keeps its promise
     on the table of today.
     """
-    from mechdesign.channel.box_channel import BoxChannel
     from mechdesign.channel.loading import load
 
     channel = values["output"]
@@ -302,8 +301,8 @@ def _verify(
         )
 
     table: dict[str, Any] = {"channel": channel}
-    if isinstance(loaded, BoxChannel):
-        # Its counts are its own: the records that its boxes were not learned on.
+    # Such a channel takes no table.
+    if loaded.judged_alone:
         return _called(audit, reporter, common, table)
     # The channel has its own bins, and one for people says which columns make them: `audit`
     # refuses to be told of either.

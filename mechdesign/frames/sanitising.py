@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Unpack
 
 from mechdesign.channel.channel import Channel
@@ -112,7 +113,8 @@ Spark or Dask
             raise TypeError("people are released through a channel")
         released, notices = sanitise_people(frame, recipe, recipe.people, first_row)
     else:
-        released, notices = _sanitise_eager(frame, recipe, first_row)
+        done = release_frame(frame, recipe, first_row)
+        released, notices = done.frame, done.notices
     for notice in notices:
         warnings.warn(notice, stacklevel=2)
     return released
@@ -126,10 +128,26 @@ spark_errors = engine_errors
 """The older name of `engine_errors`."""
 
 
-def _sanitise_eager(
-    frame: Any, recipe: Recipe, first_row: int
-) -> tuple[Any, list[str]]:
-    """The released frame of one in memory, and warnings."""
+@dataclass(frozen=True)
+class FrameRelease:
+    """A released frame of one in memory.
+
+    Attributes
+    ----------
+    frame : data frame
+    notices : list of str
+        What the user should know.
+    drawer : Drawer
+        What drew it, with the recipe as it was settled for these records.
+    """
+
+    frame: Any
+    notices: list[str]
+    drawer: Drawer
+
+
+def release_frame(frame: Any, recipe: Recipe, first_row: int = 0) -> FrameRelease:
+    """Release a frame in memory; `sanitise` explains what is refused."""
     options = recipe.options
     header = header_of(frame)
     columns = arrow_columns(frame)
@@ -151,10 +169,14 @@ def _sanitise_eager(
     whole = [(adapter_of(frame).cells, len(frame))]
     recipe = recipe.settled(header, whole, is_whole=not first_row)
 
+    drawers: list[Drawer] = []
+
     def release(drawer: Drawer) -> tuple[Any, list[str]]:
+        drawers.append(drawer)
         released, notices = release_checked(frame, columns, drawer, first_row)
         if is_remembered:
             notices += warnings_of_draws(columns, len(frame), drawer)
         return released, notices
 
-    return released_table(recipe, header, columns, len(frame), release)
+    released, notices = released_table(recipe, header, columns, len(frame), release)
+    return FrameRelease(released, notices, drawers[-1])

@@ -210,19 +210,24 @@ def _loaded(file: str) -> Any:
     return None
 
 
-def local_budget(channel: Channel) -> float:
+def local_budget(channel: Channel | BoxChannel) -> float:
     """The largest log W(y|x) / W(y|x') in nats, rounded up: what one draw tells at most of
     anything.
 
-    A record that is drawn independently k times tells at most k times as much.
+    A record that is drawn independently k times tells at most k times as much. A box without
+    records is released as the marginal, a mixture of the rows W(.|x), which adds nothing. Given
+    columns are released as they are, and tell any amount.
     """
     # Exact logarithms take as long to import as a small job.
     from mechdesign.auditing.extremes import log_upper
 
+    if channel.given_columns:
+        return math.inf
     largest = 0.0
-    for inputs, values in channel.columns:
-        # An output that some symbol never has excludes that symbol.
-        if len(inputs) < len(channel.useful):
-            return math.inf
-        largest = max(largest, log_upper(max(values), min(values)))
+    for single in channel.channels:
+        for inputs, values in single.columns:
+            # An output that some symbol never has excludes that symbol.
+            if len(inputs) < len(single.useful):
+                return math.inf
+            largest = max(largest, log_upper(max(values), min(values)))
     return largest

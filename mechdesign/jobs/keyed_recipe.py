@@ -308,7 +308,18 @@ class KeyedRecipe(GroupedRecipe):
         run.add_notes((*earlier.notices, *record_notices(drawer.releases)))
         sha256 = out.seal()
         if run.sides.manifests:
-            manifest = self._manifest(run, drawer, records, earlier, sha256)
+            manifest = self.manifest(
+                drawer,
+                run.records_of(records),
+                output=sha256,
+                dataset=run.guarded.sha256,
+                columns_before=run.columns_before,
+                columns=run.columns_after,
+                notices=run.notices,
+                earlier=earlier,
+                channel_digests=run.sides.channel_digests(),
+                whole_file=self._covers_whole_file(run, drawer.plan, earlier),
+            )
             for path, audience in run.sides.manifests:
                 text = manifest.text(audience)
                 out.part_of_side(path).write_text(text, encoding="utf-8")
@@ -317,26 +328,37 @@ class KeyedRecipe(GroupedRecipe):
             codebook.write_bytes(self._codebook_of(run).encode())
         return sha256
 
-    def _manifest(
+    def manifest(
         self,
-        run: FileRun,
         drawer: Drawer,
         records: int,
+        *,
+        output: str,
+        dataset: str,
+        columns_before: Sequence[str],
+        columns: Sequence[str],
+        notices: Sequence[str],
         earlier: EarlierReleases,
-        sha256: str,
+        channel_digests: Sequence[str | None],
+        whole_file: bool,
     ) -> Manifest:
-        """The facts for both manifests of an output with this hash."""
+        """The facts for both manifests of an output.
+
+        `output` and `dataset` are the SHA-256 of the released file and of the input,
+        `channel_digests` those of the channel files, as far as there are some, and `whole_file`
+        says if the promise is proven for readers of the whole file.
+        """
         # How many records changed, or have an unknown row, is a count of the original data: for
         # the internal manifest alone.
         changes = record_notices(drawer.releases)
-        public_notes = tuple(note for note in run.notices if note not in changes)
+        public_notes = tuple(note for note in notices if note not in changes)
         return Manifest(
-            output=sha256,
-            records=run.records_of(records),
-            columns_before=run.columns_before,
-            columns=run.columns_after,
-            released=tuple(self.described(drawer, run.sides.channel_digests())),
-            dataset=run.guarded.sha256,
+            output=output,
+            records=records,
+            columns_before=tuple(columns_before),
+            columns=tuple(columns),
+            released=tuple(self.described(drawer, channel_digests)),
+            dataset=dataset,
             kept_private=drawer.plan.kept_private,
             identity=self.options.identifiers,
             draw=earlier.draws,
@@ -344,7 +366,7 @@ class KeyedRecipe(GroupedRecipe):
             other_channels=bool(earlier.beside),
             insecure_seed=self.options.insecure_seed is not None,
             shuffled=self.options.shuffle,
-            whole_file=self._covers_whole_file(run, drawer.plan, earlier),
+            whole_file=whole_file,
             notes=public_notes,
             inner_notes=changes,
         )
