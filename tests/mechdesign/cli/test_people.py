@@ -284,6 +284,18 @@ def test_the_whole_file_of_people_is_not_claimed_after_another_release(table, ru
     assert CLAIM not in written.out
 
 
+def test_the_whole_file_of_people_is_not_claimed_of_a_second_night(table, run):
+    designed(run)
+    table.assign(year=table["year"] + 10).to_csv("later.csv", index=False)
+    apply = ("--shuffle", "--ledger", "ledger.db", "--nights", "2")
+    first = run("apply", "channel.json", "panel.csv", "out.csv", *apply)
+    second = run("apply", "channel.json", "later.csv", "second.csv", *apply)
+    assert CLAIM in first.out
+    assert second.code == 0, second.err
+    assert "Counts are fixed" in second.out
+    assert CLAIM not in second.out
+
+
 def test_people_who_are_identified_keep_their_draw(table, run):
     designed(run)
     apply = ("--identity", "id", "--keep", "id,year", "--force")
