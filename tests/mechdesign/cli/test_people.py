@@ -286,7 +286,8 @@ def test_the_whole_file_of_people_is_not_claimed_after_another_release(table, ru
 
 def test_the_whole_file_of_people_is_not_claimed_of_a_second_night(table, run):
     designed(run)
-    table.assign(year=table["year"] + 10).to_csv("later.csv", index=False)
+    later = table.assign(year=table["year"] + 10).iloc[::-1]
+    later.to_csv("later.csv", index=False)
     apply = ("--shuffle", "--ledger", "ledger.db", "--nights", "2")
     first = run("apply", "channel.json", "panel.csv", "out.csv", *apply)
     second = run("apply", "channel.json", "later.csv", "second.csv", *apply)
