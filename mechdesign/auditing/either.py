@@ -94,15 +94,13 @@ def _table_for(channel: Channel, table: Any) -> Any:
         return table
     if not hasattr(table, "columns") and not hasattr(table, "schema"):
         return table
-    people = channel.useful.people
-    if people is not None:
+    if channel.useful.people is not None:
         rules = channel.record.rules
         joint = people_of_frame(
             table,
-            PeopleRoles.of(people),
+            PeopleRoles.of(channel.useful),
             rules.counted,
             rules.cell_form,
-            longest=people.longest,
         )
         return joint.protecting_each() if channel.sensitive.protects_columns else joint
     bins = bins_by_column([channel.useful])

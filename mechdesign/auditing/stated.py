@@ -60,7 +60,10 @@ LAW = "law"
 LOWER_BOUND = "cost_lower_bound"
 LOWER_BOUND_OF_AVERAGE = "lower_bound"
 
-BOUNDS = (UPPER_BOUND, LOWER_BOUND, "variance_lower_bound", "task_upper_bound")
+VARIANCE_BOUND = "variance_lower_bound"
+TASK_BOUND = "task_upper_bound"
+
+BOUNDS = (UPPER_BOUND, LOWER_BOUND, VARIANCE_BOUND, TASK_BOUND)
 """Figures of a file that bound all other channels; those of averages have the average before."""
 
 

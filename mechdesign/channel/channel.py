@@ -44,7 +44,7 @@ from mechdesign.release.row_frames import frame_of_columns
 from mechdesign.release.whole_tables import fix_where_whole
 from mechdesign.tables.columns import is_frame, values_of
 from mechdesign.tables.joint import Array, Joint
-from mechdesign.tables.people import People
+from mechdesign.tables.people import ABSENT, People
 from mechdesign.tables.rebuilding import rebuild
 from mechdesign.tables.variable import Variable
 
@@ -289,6 +289,11 @@ class Channel(Saved, Displayed):
     def hidden(self) -> tuple[Variable, ...]:
         """The variables whose symbols the channel hides, beside the sensitive one."""
         return (self.useful,)
+
+    @property
+    def people(self) -> People | None:
+        """The people with several records that the channel is for; None where it is for records."""
+        return self.useful.people
 
     @property
     def input_columns(self) -> tuple[tuple[Variable, int], ...]:
@@ -561,7 +566,7 @@ class Channel(Saved, Displayed):
                 cells.append([named[name] for name in people.columns])
             else:
                 cells.append(record)
-        law = self._law_of(people.symbol(cells))
+        law = self._law_of(self._symbol_of(people.symbol(cells)))
         return {people.records(symbol): share for symbol, share in law.items()}
 
     def _law_of(self, symbol: tuple[str, ...]) -> dict[tuple[Any, ...], Fraction]:
@@ -605,8 +610,9 @@ class Channel(Saved, Displayed):
         cells: list[str] = []
         for place, text in enumerate(texts):
             bins = self.useful.bins_of(place)
-            # A label is a cell already; anything else is a number, which belongs to a bin.
-            if bins is not None and text not in bins.labels:
+            # A label is a cell already, and so is that of a record that a person does not have;
+            # anything else is a number, which belongs to a bin.
+            if bins is not None and text not in (*bins.labels, ABSENT):
                 text = bins.marked[bins.bin_of(text)]
             cells.append(text)
         return tuple(cells)

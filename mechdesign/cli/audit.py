@@ -154,7 +154,7 @@ def audit(
             _refuse_measures(measures, "several releases together (--after)")
         verdict = _audit_channel(reporter, loaded, channel, table, budget, after)
         if what.certificate:
-            verdict = _with_certificate(reporter, loaded, verdict)
+            verdict = _with_certificate(reporter, loaded, verdict, after)
         if measures.all_measures:
             # On the table of the verdict, so that both speak of the same records.
             all_of_them = measures.of(loaded, verdict.joint)
@@ -176,23 +176,32 @@ def _check_certificate(
     """Raise InputError where there is no bound of the file itself to prove."""
     if channel is None or is_mechanism(channel):
         raise InputError(NO_CERTIFICATE)
-    if table.table is not None or after.after or budget != options.MaybeBudget():
+    # Earlier releases may have columns that the table of the file lacks.
+    has_other_table = table.table is not None and not after.after
+    if has_other_table or budget != options.MaybeBudget():
         raise InputError(
             "--certificate proves the bounds of a file on its own table and for its own promise: "
-            "leave --table, --after and budgets out"
+            "leave --table (but with --after) and budgets out"
         )
 
 
 def _with_certificate(
-    reporter: Reporter, channel: md.Channel, verdict: Verdict
+    reporter: Reporter,
+    channel: md.Channel,
+    verdict: Verdict,
+    after: options.AfterOptions,
 ) -> Verdict:
     """The verdict with the bounds of the file proven again."""
-    from mechdesign.mechanisms.proving import with_certificate
+    from mechdesign.auditing.stated import statement_of
+    from mechdesign.mechanisms.proving import ALONE, Beside, with_certificate
 
-    statement = verdict.statement
-    assert statement is not None  # the file has its own table
+    statement = verdict.statement or statement_of(channel)
+    beside = ALONE
+    if after.after:
+        beside = Beside(after.channels(), verdict.joint)
     with reporter.work("proving the bounds"):
-        return verdict._replace(statement=with_certificate(statement, channel))
+        proven = with_certificate(statement, channel, beside)
+        return verdict._replace(statement=proven)
 
 
 def _breach_levels(text: str) -> tuple[float, float]:
@@ -358,7 +367,7 @@ def _audit_channel(
         lines = [] if law is None else channel_law_lines(channel, joint)
         # A promise for the population needs counts of records, and one secret for all columns.
         promise: PopulationPromise | None = None
-        if joint.is_counts and not joint.sensitive.protects_columns:
+        if joint.is_sample:
             promise = population_promise(channel, joint, notion, chosen=confidence)
     sentences += lines
     if promise is not None:

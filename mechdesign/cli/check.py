@@ -149,6 +149,7 @@ def _check_channel(
 ) -> ReleaseCheck:
     """Check a release against the channel in the file `path`."""
     channel = md.load(path)
+    release.columns.check_people([channel])
     return md.check(
         channel,
         release.path,

@@ -83,7 +83,7 @@ def joint_budget(
     different = sorted({(draw.use.channel, draw.job, draw.draw) for draw in draws})
     if len(different) == 1 and draws[0].use.form == ROW:
         try:
-            (channel,) = _channels_of(draws, channels).values()
+            (channel,) = channels_of(draws, channels).values()
         except InputError as error:
             return JointBudget(
                 None, f"the joint budget of the one draw is not known: {error}"
@@ -94,7 +94,7 @@ def joint_budget(
         subject = "the one draw"
     unknown = f"the joint budget of {subject} is not known"
     try:
-        by_digest = _channels_of(draws, channels)
+        by_digest = channels_of(draws, channels)
         # A channel that was drawn from twice is here twice.
         drawn: list[Any] = [by_digest[digest] for digest, _, _ in different]
         if any(draw.use.form == ROW for draw in draws):
@@ -177,7 +177,7 @@ def _box_channel_budget(draws: Sequence[Drawn], channel: BoxChannel) -> JointBud
     return JointBudget(budget, sentence + _redrawn(draws))
 
 
-def _channels_of(
+def channels_of(
     draws: Sequence[Drawn], channels: Sequence[Channel | BoxChannel]
 ) -> dict[str, Any]:
     """The channels of some draws by their digests; raises InputError if one is nowhere."""

@@ -74,8 +74,7 @@ def covers(
         scope = scope_of(confidence, records)
     elif internal and channel.joint is not None:
         joint = channel.joint
-        is_one = joint.is_counts and not joint.sensitive.protects_columns
-        if is_one and channel.published is None:
+        if joint.is_sample and channel.published is None:
             population = population_promise(channel, joint)
     text = _template().covers(column, internal, checked, scope, population, whole_file)
     if channel.useful.people is not None:
