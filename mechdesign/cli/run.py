@@ -307,7 +307,7 @@ def _verify(
     # The channel has its own bins, and one for people says which columns make them: `audit`
     # refuses to be told of either.
     known = {"bins"}
-    if loaded.useful.people is not None:
+    if loaded.people is not None:
         known |= {"sensitive", "useful"}
     for group in (table_options.OtherTable, options.AfterOptions):
         for member in fields(group):
