@@ -325,6 +325,11 @@ class BoxChannel(Saved, Described):
         return self.columns
 
     @property
+    def people(self) -> None:
+        """None: boxes are for records."""
+        return None
+
+    @property
     def input_columns(self) -> tuple[tuple[Variable, int], ...]:
         """For each column that a record is drawn by, its variable, and its place there."""
         inputs: list[tuple[Variable, int]] = []

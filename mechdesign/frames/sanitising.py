@@ -31,9 +31,6 @@ from mechdesign.jobs.recipe import Drawer, Recipe
 __all__ = [
     "engine_errors",
     "sanitise",
-    "sanitise_dask",
-    "sanitise_spark",
-    "spark_errors",
 ]
 
 
@@ -118,14 +115,6 @@ Spark or Dask
     for notice in notices:
         warnings.warn(notice, stacklevel=2)
     return released
-
-
-sanitise_spark = sanitise
-sanitise_dask = sanitise
-"""Older names of `sanitise`."""
-
-spark_errors = engine_errors
-"""The older name of `engine_errors`."""
 
 
 @dataclass(frozen=True)

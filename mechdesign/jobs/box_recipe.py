@@ -23,7 +23,7 @@ from mechdesign.jobs.box_codebook import box_codebook_text
 from mechdesign.jobs.box_drawer import BoxDrawer
 from mechdesign.jobs.column_groups import ColumnGroup
 from mechdesign.jobs.entries import ROW, Use
-from mechdesign.jobs.keyed_recipe import KeyedRecipe
+from mechdesign.jobs.keyed_recipe import KeyedRecipe, check_rows
 from mechdesign.jobs.manifest_columns import (
     Released,
     released_boxes,
@@ -34,7 +34,6 @@ from mechdesign.jobs.people_nights import check_nights
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.jobs.side_files import Sides
 from mechdesign.release.box_drawing import box_channel_digest
-from mechdesign.release.released_values import LABEL
 from mechdesign.tables.row_boxes import BOX
 
 
@@ -55,16 +54,7 @@ class BoxRecipe(KeyedRecipe):
         NotPrivate
             If the table of the channel disproves its promise.
         """
-        if options.form != LABEL:
-            raise InputError(
-                "a channel of rows says itself what is released of each column; leave the form "
-                "(--as) out"
-            )
-        if options.into is not None:
-            raise InputError(
-                "the columns of a channel of rows are replaced, not added beside the originals, "
-                "which would void its promise; leave --add (into) out"
-            )
+        check_rows(options)
         check_nights(None, options.nights, is_identified=bool(options.identifiers))
         refuse_broken(channel, f"the channel for {listed(channel.released_columns)}")
         key, keyless = key_in_options(options)

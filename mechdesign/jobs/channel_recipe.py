@@ -38,7 +38,7 @@ from mechdesign.jobs.column_groups import ColumnGroup
 from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.entries import Use
 from mechdesign.jobs.file_recipe import FileRecipe
-from mechdesign.jobs.keyed_recipe import KeyedRecipe
+from mechdesign.jobs.keyed_recipe import KeyedRecipe, check_rows
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.manifest_columns import Released, released_column
 from mechdesign.jobs.option_keys import key_for_columns, key_in_options
@@ -439,25 +439,11 @@ def _check_channel(channel: Any, options: ReleaseOptions) -> None:
             "several of them"
         )
     if channel.published is not None:
-        _check_rows(options)
+        check_rows(options)
     if channel.record.objective is not None and options.form == POSTERIOR_DRAW:
         raise InputError(
             "this channel releases symbols of the column itself: a posterior draw would only move "
             "them once more; leave the form (--as) out"
-        )
-
-
-def _check_rows(options: ReleaseOptions) -> None:
-    """Refuse options of a column of labels for a channel that says itself what it writes."""
-    if options.form != LABEL:
-        raise InputError(
-            "a channel of rows says itself what is released of each column; leave the form "
-            "(--as) out"
-        )
-    if options.into is not None:
-        raise InputError(
-            "the columns of a channel of rows are replaced, not added beside the originals, "
-            "which would void its promise; leave --add (into) out"
         )
 
 
