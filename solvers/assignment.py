@@ -167,7 +167,8 @@ class Multipliers:
 class Assigned:
     """An assignment as `shares` (n, n) q(x, y) / p_x, with rows that sum to 1.
 
-    `bound` is a proven lower bound of the cost of every assignment.
+    `bound` is a proven lower bound of the cost of every assignment. Over an uncertain set `sides`,
+    (n, n), prove it: its column y times that of every assignment is not negative.
     """
 
     shares: Array
@@ -175,6 +176,7 @@ class Assigned:
     bound: float
     multipliers: Multipliers
     method: str
+    sides: Array | None = None
 
 
 def _mass_prices(problem: Assignment, multipliers: Multipliers) -> Array:

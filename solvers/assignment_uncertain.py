@@ -142,6 +142,8 @@ class _Cutting:
         self._progress = progress
         self._bound = -math.inf
         self._best: Assigned | None = None
+        none = Multipliers(np.zeros((0, problem.n)), np.zeros(problem.n))
+        self._proven_by: tuple[Multipliers, Array | None] = (none, None)
         self._rounds = 0
         self._program = _CutProgram(problem, margin)
 
@@ -179,7 +181,9 @@ class _Cutting:
             elif self._problem.is_free:
                 found = pulled
             method = "simplex with rows found by sorting"
-            self._keep(found, bound, multipliers, method)
+            self._keep(
+                found, bound, multipliers, method, self._proof.cost - relaxed.cost
+            )
             if is_inside or self._is_closed():
                 self.is_done = True
                 return
@@ -190,7 +194,13 @@ class _Cutting:
 
     def take(self, planned: Assigned) -> None:
         """Another assignment with its bound."""
-        self._keep(planned.shares, planned.bound, planned.multipliers, planned.method)
+        self._keep(
+            planned.shares,
+            planned.bound,
+            planned.multipliers,
+            planned.method,
+            planned.sides,
+        )
 
     def answer(self) -> Assigned:
         """The best assignment, with the best bound of all.
@@ -202,7 +212,10 @@ class _Cutting:
         """
         if self._best is None:
             raise BackendFailure("no assignment was found in time")
-        return replace(self._best, bound=self._bound)
+        multipliers, sides = self._proven_by
+        return replace(
+            self._best, bound=self._bound, multipliers=multipliers, sides=sides
+        )
 
     def _gap(self) -> float:
         """Between cost and bound; infinite without an assignment."""
@@ -215,11 +228,18 @@ class _Cutting:
         return self._gap() <= self._aim
 
     def _keep(
-        self, shares: Array | None, bound: float, multipliers: Multipliers, method: str
+        self,
+        shares: Array | None,
+        bound: float,
+        multipliers: Multipliers,
+        method: str,
+        sides: Array | None,
     ) -> None:
         """Keep the larger bound, and the shares if they cost less than the best so far."""
         self._rounds += 1
-        self._bound = max(self._bound, bound)
+        if bound > self._bound:
+            self._bound = bound
+            self._proven_by = (multipliers, sides)
         if shares is not None:
             cost = self._problem.cost_of(shares)
             if self._best is None or cost < self._best.cost:

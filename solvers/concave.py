@@ -256,6 +256,12 @@ class ConcaveSearch:
         v[best] = np.frombuffer(raw)
         return v
 
+    def least(self, direction: Array) -> float:
+        """A lower bound of ``direction @ v`` over the outer polytope; -inf where none is proven."""
+        best_prices, _ = self._grouped(-direction)
+        _, bound, _ = self._kernels[0].linear(np.ascontiguousarray(-best_prices))
+        return float(bound)
+
     def run(
         self,
         prices: Array,

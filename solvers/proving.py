@@ -1,4 +1,4 @@
-"""A bound on a lower envelope that is proven again from its prices, by one exact pricing.
+"""Bounds of searches that are proven again from their prices, by one exact pricing.
 
 A search ends with prices y and a bound y.p + m, where m is below H(v) - y.v for all members v of
 the set (`solvers.results.envelope_bound`). Whoever has the prices needs no search: one pricing of
@@ -7,24 +7,48 @@ the kind that the search made in every round finds m again.
 For example, the members (v, 1 - v) with 0.2 <= v <= 0.8 have the vertices (0.2, 0.8) and (0.8,
 0.2) of entropy 0.5004. With prices of (0.5004, 0.5004) both cost nothing and all others more: m is
 0, and the bound at (0.5, 0.5) is 0.5004.
+
+What is priced is the entropy over a polytope (`proven_bound`), over an uncertain set
+(`proven_over_tables`) or with charged leakages (`proven_on_average`), the entropy of a task
+(`proven_task`), or the variance of queries (`proven_variance`).
 """
 
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from solvers.concave import MEMORY_LIMIT, check_limits, check_prices
+from solvers.average_goals import Charge
+from solvers.average_pricing import AveragePricing
+from solvers.average_problem import AverageProblem
+from solvers.concave import MEMORY_LIMIT, ConcaveSearch, check_limits, check_prices
+from solvers.enumeration import vertices
+from solvers.errors import BackendFailure, OutOfTime, TooManyVertices
 from solvers.points import Array
 from solvers.polytope import Polytope
 from solvers.preparation import Preparation, Resources
-from solvers.results import envelope_bound
+from solvers.query_newton import BOUND_ERROR
+from solvers.results import Pricer, envelope_bound
+from solvers.robust_search import RobustSearch
+from solvers.task import MOST_VERTICES
+from solvers.task_pricing import VERTEX_ERROR, Branching, Listing
+from solvers.uncertain import UncertainSet
 
 ROOM = 1e-11
 """Share of the largest term by which the wanted minimum is lowered: a search that ended a rounding
 below it would else go on for nothing."""
+
+MOST_TREES = 200
+"""Trees between which tangents of leakages are added; tables of Adult take up to 20."""
+
+MOST_ROWS = 50
+"""Rounds of rows for one side of a proof; 3 to 8 are usual."""
+
+TREE_SECONDS = 3.0
+"""Time of one of them, before tangents are added where it stands."""
 
 
 def proven_bound(
@@ -65,13 +89,53 @@ def proven_bound(
     preparation.make_pricer(polytope, resources)
     pricer = preparation.pricer
     assert pricer is not None  # `make_pricer` makes one
-    terms = y * point
-    size = float(np.abs(terms).sum()) + abs(least)
-    # What is left for the minimum, if the bound is to be reached.
-    wanted = least - math.fsum(terms) - ROOM * size
+    return _priced(pricer, y, point, least, time_limit)
+
+
+def proven_over_tables(
+    uncertain: UncertainSet,
+    prices: ArrayLike,
+    *,
+    least: float,
+    time_limit: float | None = None,
+) -> float:
+    """As `proven_bound`, over the posteriors that are allowed for every table of a set."""
+    y = check_prices("prices", prices, uncertain.n)
+    search = RobustSearch(uncertain)
+    return _priced(search.run, y, uncertain.point, least, time_limit)
+
+
+def least_sides(uncertain: UncertainSet, sides: Array) -> Array:
+    """For every column of `sides`, (n, k), a lower bound of its product with every member, (k,)."""
+    point = uncertain.point
+    rows = np.zeros((0, uncertain.n))
+    found: list[float] = []
+    for side in sides.T:
+        bound = -math.inf
+        for _ in range(MOST_ROWS):
+            ends = np.zeros(len(rows))
+            search = ConcaveSearch(Polytope(rows, ends, np.full(len(rows), np.inf)))
+            bound = search.least(side)
+            if bound >= -ROOM:
+                break
+            # Any row that all members keep is a valid one: those that the minimum breaks.
+            w = search.linear(side) / point
+            cuts = uncertain.cuts(w)
+            broken = cuts[cuts @ w < -ROOM]
+            if not len(broken):
+                break
+            rows = np.vstack([rows, (broken + uncertain.row_error) / point])
+        found.append(bound)
+    return np.array(found)
+
+
+def _priced(
+    pricer: Pricer, y: Array, point: Array, least: float, time_limit: float | None
+) -> float:
+    """The bound at these prices, as far as `least` and the time ask for it."""
     result = pricer(
         y,
-        cutoff=wanted,
+        cutoff=_wanted(y, point, least),
         tolerance=0.0,
         slack=0.0,
         # No point is wanted: nothing costs so little.
@@ -79,3 +143,105 @@ def proven_bound(
         time_limit=time_limit,
     )
     return envelope_bound(y, point, result.bound)
+
+
+def _wanted(y: Array, point: Array, least: float) -> float:
+    """What is left for the minimum, if the bound is to be reached."""
+    terms = y * point
+    size = float(np.abs(terms).sum()) + abs(least)
+    return least - math.fsum(terms) - ROOM * size
+
+
+def proven_task(
+    polytope: Polytope,
+    point: Array,
+    task: Array,
+    prices: ArrayLike,
+    *,
+    least: float,
+    time_limit: float | None = None,
+) -> float:
+    """As `proven_bound`, of the expected entropy of ``task @ v`` (`solvers.task`)."""
+    y = check_prices("prices", prices, polytope.n)
+    wanted = _wanted(y, point, least)
+    # Posteriors sum to 1: so all costs are lower by what is wanted, and none may be negative.
+    shifted = y + wanted
+    end = _end(time_limit)
+    pricing: Listing | Branching
+    try:
+        listed = vertices(polytope, max_vertices=MOST_VERTICES, time_limit=time_limit)
+        pricing = Listing(polytope, task, listed.points, listed.points)
+    except (TooManyVertices, OutOfTime, BackendFailure):
+        pricing = Branching(polytope, polytope, task)
+    minimum, _ = pricing.least(shifted, 0.0, end, 0)
+    return envelope_bound(y, point, minimum + wanted)
+
+
+def proven_on_average(
+    problem: AverageProblem,
+    prices: ArrayLike,
+    multipliers: Array,
+    *,
+    least: float,
+    time_limit: float | None = None,
+) -> float:
+    """As `proven_bound`, of the entropy with charged leakages: y.p + m, where H(v) + sum_j beta_j
+    L_j(v) >= y.v + m (`solvers.average_goals`).
+    """
+    y = check_prices("prices", prices, len(problem.point))
+    wanted = _wanted(y, problem.point, least)
+    # As in `proven_task`.
+    charge = Charge(y + wanted, multipliers, ROOM * (1.0 + float(np.abs(y).max())))
+    pricing = AveragePricing(problem)
+    end = _end(time_limit)
+    minimum = -math.inf
+    for _ in range(MOST_TREES):
+        seconds = max(min(TREE_SECONDS, end - time.process_time()), 0.0)
+        result = pricing.search_tree(charge, seconds)
+        minimum = max(minimum, result.bound)
+        touched = pricing.touched
+        if minimum >= -charge.aim or not len(result.points):
+            break
+        pricing.touch(result.points, charge)
+        if pricing.touched == touched or time.process_time() >= end:
+            break
+    return envelope_bound(y, problem.point, minimum + wanted)
+
+
+def proven_variance(
+    polytope: Polytope,
+    point: Array,
+    gram: Array,
+    prices: ArrayLike,
+    inverse: Array,
+    *,
+    time_limit: float | None = None,
+) -> float:
+    """The bound on tr(G M^-1) of queries that prices and any matrix prove, rounded down.
+
+    With the symmetric matrix W and S = W G W, no channel has less than tr(G W)^2 / (y.p + m) where
+    y.v + m >= u^T S u for all members v, u = v / p: for tr(G M^-1) >= 2 c tr(G W) - c^2 tr(S M) for
+    every c. The right side is convex in v, so its vertices decide.
+    """
+    y = check_prices("prices", prices, polytope.n)
+    listed = vertices(
+        polytope, max_vertices=MOST_VERTICES, time_limit=time_limit
+    ).points
+    w = 0.5 * (inverse + inverse.T)
+    sandwich = w @ gram @ w
+    u = listed / point
+    slopes = u @ sandwich
+    # A listed vertex may miss the true one by so much in every coordinate.
+    error = float(max(polytope.residual(listed).max(), 0.0)) + VERTEX_ERROR
+    missed = 2.0 * error * (np.abs(slopes) / point).sum(axis=1)
+    missed += error * float(np.abs(y).sum())
+    excess = (slopes * u).sum(axis=1) - listed @ y + missed
+    paid = float(y @ point) + float(excess.max())
+    return float(np.sum(gram * w)) ** 2 / paid * (1.0 - BOUND_ERROR)
+
+
+def _end(time_limit: float | None) -> float:
+    """When the time is over, on the clock of `time.process_time`."""
+    if time_limit is None:
+        return math.inf
+    return time.process_time() + time_limit

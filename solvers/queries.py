@@ -73,6 +73,8 @@ class LeastVariance:
     points : Points, (k, n)
     value, bound : float
         tr(G M^-1): N times the total variance plus p^T G p.
+    prices, inverse : (n,) and (n, n) arrays, or None
+        y and M^-1 that prove the bound; None without a bound.
     """
 
     status: EnvelopeStatus
@@ -81,6 +83,8 @@ class LeastVariance:
     value: float
     bound: float
     steps: int
+    prices: Array | None = None
+    inverse: Array | None = None
 
 
 def least_variance(
@@ -160,6 +164,8 @@ def least_variance(
         value=best.value,
         bound=best.bound,
         steps=best.steps,
+        prices=best.prices,
+        inverse=best.inverse,
     )
 
 
@@ -234,13 +240,19 @@ class _Best:
     value: float = math.inf
     weights: Array | None = None
     bound: float = -math.inf
+    prices: Array | None = None
+    inverse: Array | None = None
     steps: int = 0
     status: EnvelopeStatus = EnvelopeStatus.STALLED
 
     def learn(self, method: InteriorPoint) -> None:
         """Take in the weights of a step that meets the equations."""
         # Bounds of all steps are valid; far from the path they may be worse than before.
-        self.bound = max(self.bound, method.bound())
+        bound = method.bound()
+        if bound > self.bound:
+            self.bound = bound
+            self.prices = method.y
+            self.inverse = method.inverse
         if self.weights is None or method.value <= self.value:
             self.value = method.value
             self.weights = method.t.copy()

@@ -111,9 +111,9 @@ class InteriorPoint:
         factor, scaling = balanced_factor(self._u, self.t)
         # The inverse itself is needed for the Hessian, at all pairs of vertices.
         inverse = solved(factor, np.eye(len(scaling))) * scaling
-        self._inverse = 0.5 * (inverse + inverse.T)
-        self._sandwich = self._inverse @ self._gram @ self._inverse
-        self.value = float(np.sum(self._gram * self._inverse))
+        self.inverse = 0.5 * (inverse + inverse.T)
+        self._sandwich = self.inverse @ self._gram @ self.inverse
+        self.value = float(np.sum(self._gram * self.inverse))
         missing = self._point - self._v.T @ self.t
         self.miss = float(np.max(np.abs(missing) / self._point))
         self._missing = missing
@@ -202,7 +202,7 @@ class InteriorPoint:
     def _hessian(self) -> Array:
         """H_kl = 2 (u_k M^-1 u_l) (u_k M^-1 G M^-1 u_l), (k, k)."""
         return 2.0 * (
-            (self._u @ self._inverse @ self._u.T)
+            (self._u @ self.inverse @ self._u.T)
             * (self._u @ self._sandwich @ self._u.T)
         )
 
@@ -214,7 +214,7 @@ class InteriorPoint:
         a_ki a_kj, weighted by 2 sigma_i if i = j, and by 2 (sigma_i + sigma_j) else.
         """
         # u_k^T M^-1 u_l = (root^T u_k).(root^T u_l), and then one rotation makes G diagonal.
-        values, vectors = np.linalg.eigh(self._inverse)
+        values, vectors = np.linalg.eigh(self.inverse)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         middle = root.T @ self._gram @ root
         sigma, turned = np.linalg.eigh(0.5 * (middle + middle.T))

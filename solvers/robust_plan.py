@@ -88,12 +88,14 @@ def robust_plan(
     solution = highs.getSolution()
     bound = -math.inf
     multipliers = Multipliers(np.zeros((0, problem.n)), np.zeros(problem.n))
+    sides: Array | None = None
     dual = np.array(solution.row_dual)
     # HiGHS calls duals valid that it does not have, where it stops before its first step.
     if solution.dual_valid and len(dual):
         rows, columns, multipliers = _multipliers(program, dual)
         relaxed = priced(proof, uncertain, rows, columns, multipliers)
         bound = assignment.lower_bound(relaxed, multipliers)
+        sides = proof.cost - relaxed.cost
     shares = _shares(program, np.array(solution.col_value)) if is_solved else None
     if shares is not None:
         method = "robust counterpart"
@@ -106,7 +108,8 @@ def robust_plan(
     worst, pulled, _ = separated(problem, uncertain, shares, margin)
     if problem.is_free and worst > VIOLATED:
         shares = pulled
-    return Assigned(shares, problem.cost_of(shares), bound, multipliers, method)
+    cost = problem.cost_of(shares)
+    return Assigned(shares, cost, bound, multipliers, method, sides)
 
 
 def _run(program: RobustCounterpart, end: float) -> tuple[Any, bool]:

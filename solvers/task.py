@@ -76,6 +76,8 @@ class TaskEnvelope:
         Expected entropy of the task given the output, and its proven lower bound.
     nodes : int
         Linear programs of the branch and bound.
+    prices : (n,) array or None
+        Those that prove the bound; None without a bound.
     """
 
     status: EnvelopeStatus
@@ -86,6 +88,7 @@ class TaskEnvelope:
     rounds: int
     columns: int
     nodes: int
+    prices: Array | None = None
 
 
 def task_envelope(
@@ -218,6 +221,7 @@ class _Search:
         self._pricing = pricing
         # The best proven bound so far.
         self._bound = -math.inf
+        self._prices: Array | None = None
 
     def add(self, columns: Array) -> int:
         """Add the columns (k, n) that are new; returns how many."""
@@ -251,7 +255,9 @@ class _Search:
                 solution.dual, tolerance, end, COLUMNS_A_ROUND
             )
             bound = envelope_bound(solution.dual, self._point, minimum)
-            self._bound = max(self._bound, bound)
+            if bound > self._bound:
+                self._bound = bound
+                self._prices = solution.dual
             if progress is not None:
                 progress(self._moment(solution.value, rounds))
             if solution.value - self._bound <= gap:
@@ -277,6 +283,7 @@ class _Search:
             rounds=rounds,
             columns=len(self._columns),
             nodes=self._pricing.nodes,
+            prices=self._prices,
         )
 
     def _solve(self) -> MasterSolution:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,13 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
+from mechdesign.mechanisms.queries import Queries
+from mechdesign.tables.variable import Variable
 from tests.cases.documents import rewrite
 
 PROGRAM = Path(__file__).parents[1] / "examples" / "check_certificate.py"
+
+GAINS = [[1, 0, 0.5], [0, 1, 0], [0.25, 0, 1]]
 
 KINDS = {
     "information": (3, 7, md.LIP(0.1), {}),
@@ -36,6 +41,15 @@ KINDS = {
     "forbid": (2, 5, md.LIP(0.4), {"objective": "truth", "forbid": [("0", "4")]}),
     "many": (2, 160, md.LIP(0.3), {"objective": "truth"}),
     "costs": (2, 4, md.LIP(0.2), {"objective": (1 - np.eye(4)) / 3}),
+    "task": (3, 6, md.LIP(0.2), {"objective": "task", "task": "T"}),
+    "frequencies": (3, 6, md.LDP(0.4), {"objective": "frequencies"}),
+    "prefix": (3, 5, md.LIP(0.2), {"objective": "prefix"}),
+    "ranges": (2, 5, md.LIP(0.2), {"objective": "ranges"}),
+    "own queries": (2, 4, md.LIP(0.2), {"objective": Queries(np.eye(4)[:2])}),
+    "tv": (3, 6, md.LIP(1.0), {"average": {"tv": 0.05}}),
+    "leakage": (3, 5, None, {"average": {"maximal-leakage": None}, "keep": "60%"}),
+    "guess": (3, 5, md.LDP(1.0), {"average": {"guess": 0.55}}),
+    "gain": (3, 5, None, {"average": {"gain": (GAINS, 0.62)}}),
 }
 
 
@@ -68,10 +82,15 @@ def design(kind, path):
         return
     secrets, symbols, notion, options = KINDS[kind]
     counts = np.random.default_rng(4).integers(1, 40, (secrets, symbols))
-    joint = md.Joint.from_counts(
-        counts.tolist(), useful_labels=[str(k * k) for k in range(symbols)]
-    )
-    md.design(joint, notion, **options).channel.save(path)
+    labels = [str(k * k) for k in range(symbols)]
+    joint = md.Joint.from_counts(counts.tolist(), useful_labels=labels)
+    if "task" in options:
+        of_task = np.random.default_rng(8).integers(1, 40, (3, symbols))
+        sensitive = Variable(("T",), (("a",), ("b",), ("c",)))
+        task = md.Joint.from_counts(of_task.tolist(), useful_labels=labels)
+        options = {**options, "task": replace(task, sensitive=sensitive)}
+    promise = () if notion is None else (notion,)
+    md.design(joint, *promise, **options).channel.save(path)
 
 
 def check(*paths):
@@ -100,19 +119,27 @@ def test_every_kind_is_proven(tmp_path):
     run = check(*paths)
     assert run.returncode == 0, run.stdout + run.stderr
     assert run.stderr == ""
-    assert run.stdout.count("is proven") == len(kinds)
+    # The least leakage of a share has two bounds.
+    assert run.stdout.count("is proven") == len(kinds) + 1
 
 
-@pytest.mark.parametrize("kind", ["information", "truth", "groups"])
+@pytest.mark.parametrize(
+    "kind", ["information", "truth", "groups", "task", "prefix", "guess"]
+)
 def test_forged_bounds_and_proofs_are_not(kind, tmp_path):
     good = tmp_path / "good.json"
     design(kind, good)
 
     def better(document):
-        if kind != "information":
-            document["utility"]["cost_lower_bound"] += 1e-3
-        else:
+        utility = document["utility"]
+        if kind == "task":
+            utility["task_upper_bound"] -= 1e-3
+        elif kind == "prefix":
+            utility["variance_lower_bound"] += 1e-2
+        elif kind in ("information", "guess"):
             document["certificate"]["upper_bound_nmi"] -= 1e-3
+        else:
+            utility["cost_lower_bound"] += 1e-3
 
     def other_prices(document):
         proof = document["certificate"]["proof"]

@@ -45,6 +45,7 @@ from mechdesign.app.searching import (
     channel_files,
     factors,
     joint_of,
+    little_information,
     progress_to,
     recipe_files,
 )
@@ -106,6 +107,7 @@ def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
         factors=_worst_factors(report),
         boxes=_box_texts(design.channel),
         together=_together(design.channel),
+        useless=little_information(design.nmi),
         text=text,
         messages=(*joint.notices, *filled, SEVERAL),
         files=(*_box_files(report, text), *recipe_files(repeated, table)),

@@ -16,14 +16,14 @@ side: parts that come to eps_u 0.4 and 0.5 come to 0.5 together.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from mechdesign.auditing.extremes import Achieved, largest_of
 from mechdesign.auditing.population import achieved_on_set, audit
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.box_channel import BoxChannel
-from mechdesign.core.display import BOX_RENDERER, Described
+from mechdesign.core.above import above
+from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError
 from mechdesign.notions import Notion, from_record
 from mechdesign.tables.confidence import set_of_record
@@ -58,11 +58,7 @@ class BoxAudit(Described):
 
     def to_record(self) -> dict[str, Any]:
         """The record of `audit --json`."""
-        return import_module(BOX_RENDERER).box_audit_record(self)
-
-    def summary(self) -> str:
-        """The text of `audit`, without a final newline."""
-        return import_module(BOX_RENDERER).box_audit_text(self)
+        return above("display").record(self)
 
 
 def audit_boxes(channel: BoxChannel, notion: Notion | None = None) -> BoxAudit:

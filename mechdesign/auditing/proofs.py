@@ -19,6 +19,9 @@ where stay_x is the least share that stays and q_y the frequency of y (f = 0 whe
 `cost_bound` computes this one pass over all pairs. E is computed in doubles, less all that rounding
 may have added (`ERROR`), the sums over x and y are exact.
 
+After earlier releases L_s(x) is P(s, x | u) / (P(s) P(x)), and the ends are multiplied by C(x) =
+P(x | u) / P(x), which is 1 without them (`mechanisms.stacked_rows`).
+
 For example, two symbols of mass 1/2, each of which has one of two secrets alone, cost 1 where they
 change, and lifts are at most 3/2. With lam = -1/2 for the secret of y itself, E(y, y) is
 1/2 (2 - 3/2) = 1/4 and E(x, y) = 1 - 1/2 3/2 = 1/4 for the other x: the bound is 1/4.
@@ -31,7 +34,7 @@ for `costs` and `cells`, which say what the stated cost is a cost of.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -42,6 +45,7 @@ from numpy.typing import NDArray
 from mechdesign.auditing.demands import Demand, demands_of
 from mechdesign.auditing.strata import members_of, strata_of, stratum_demands
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.file import digest
 from mechdesign.channel.proof import CellCost, CostProof
 from mechdesign.channel.record import RELATIVE
 from mechdesign.core.balls import FIRST_BITS, lower, precision, quotient_above, upper
@@ -71,8 +75,17 @@ GRID = 1100
 NO_TABLE = "the channel has no table, without which no bound is proven"
 
 
-def cost_bound(channel: Channel, proof: CostProof) -> float:
+def cost_bound(
+    channel: Channel,
+    proof: CostProof,
+    demands: Sequence[Demand] | None = None,
+    least_sides: Sequence[float] | None = None,
+) -> float:
     """The largest double that the proof shows to be at most the cost of every private channel.
+
+    `demands` are the tables that earlier releases leave, where there are any. `least_sides` are
+    lower bounds of the sides of the proof, one for each output, over the posteriors that are
+    allowed for all populations of a set.
 
     Raises
     ------
@@ -83,7 +96,11 @@ def cost_bound(channel: Channel, proof: CostProof) -> float:
     joint = channel.joint
     if joint is None:
         raise InputError(NO_TABLE)
-    check_provable(channel)
+    check_provable(
+        channel,
+        has_earlier=demands is not None,
+        has_sides=least_sides is not None,
+    )
     objective = channel.record.objective
     notion = channel.record.promise(channel.sensitive)
     if objective is None or notion is None:
@@ -94,14 +111,15 @@ def cost_bound(channel: Channel, proof: CostProof) -> float:
         raise InputError(
             "costs of your own are not in the file, so nothing is proven of them"
         )
-    demands = demands_of(joint, notion)
+    demands = demands or demands_of(joint, notion)
     strata = (
         strata_of(channel.given, joint) if channel.given else [0] * len(joint.useful)
     )
     by_stratum = [demands] * (max(strata) + 1)
     if channel.record.promise_kind == RELATIVE:
         by_stratum = stratum_demands(demands, joint, notion, strata)
-    _check_shape(proof, len(joint.useful), sum(len(one.sums) for one in demands))
+    if least_sides is None:
+        _check_shape(proof, len(joint.useful), sum(len(one.sums) for one in demands))
     stay = [Fraction(objective.stay.get(name, "0")) for name in joint.useful.names]
     frequencies = _frequencies(channel, joint)
     released = np.ones(len(stay), dtype=np.bool_)
@@ -114,7 +132,11 @@ def cost_bound(channel: Channel, proof: CostProof) -> float:
     forbidden = _forbidden(channel, joint)
     total = 0
     for one, members in zip(by_stratum, members_of(strata), strict=True):
-        stratum = _Stratum(one, joint, proof, np.array(members), costs)
+        sides: Array | None = None
+        if proof.sides is not None and least_sides is not None:
+            # What is left of them is not negative.
+            sides = np.array(proof.sides) - np.array(least_sides)
+        stratum = _Stratum(one, joint, proof, np.array(members), costs, sides)
         least, own = stratum.least(released, forbidden)
         for x, cheapest, unchanged in zip(
             members, least.tolist(), own.tolist(), strict=True
@@ -134,13 +156,26 @@ def cost_bound(channel: Channel, proof: CostProof) -> float:
     return -quotient_above(-bound.numerator, bound.denominator)
 
 
-def check_provable(channel: Channel) -> None:
-    """Raise InputError where the file alone does not have what its promise is about."""
-    if channel.record.after:
+def check_earlier(channel: Channel, after: Sequence[Channel]) -> None:
+    """Raise InputError unless these are the releases that a channel was designed after."""
+    hashes = tuple(digest(earlier) for earlier in after)
+    if hashes == tuple(channel.record.after):
+        return
+    if after:
         raise InputError(
-            "the channel was designed after other releases, which its file does not have"
+            "the channel was designed after other releases than those that are given (--after)"
         )
-    if channel.record.confidence is not None:
+    raise InputError(
+        "the channel was designed after other releases, which its file does not have: give them "
+        "(--after)"
+    )
+
+
+def check_provable(channel: Channel, *, has_earlier: bool, has_sides: bool) -> None:
+    """Raise InputError where the file alone does not have what its promise is about."""
+    if not has_earlier:
+        check_earlier(channel, ())
+    if channel.record.confidence is not None and not has_sides:
         raise InputError(
             "a bound for the population (confidence) follows from a set of tables, for which no "
             "proof is kept"
@@ -223,12 +258,16 @@ class _Stratum:
     proof: CostProof
     members: Places
     costs: _Costs
+    sides: Array | None
 
     def least(
         self, released: NDArray[np.bool_], forbidden: dict[int, list[int]]
     ) -> tuple[Array, Array]:
         """min_y E(x, y) and E(x, x) of every member, rounded down."""
+        if self.sides is not None:
+            return self._least_by_sides(self.sides, released, forbidden)
         lifts, low, high = self._lifts()
+        left = self._left()
         outputs = self.members[released[self.members]]
         alpha = np.array(self.proof.lifts).reshape(len(lifts), -1)[:, outputs]
         ends = np.where(alpha > 0.0, low[:, None], high[:, None])
@@ -238,17 +277,54 @@ class _Stratum:
             self._check_ratios(rho)
             weights = alpha + rho
         prices = np.array(self.proof.prices)[outputs]
-        constant = prices - (alpha * ends).sum(axis=0)
-        size = self.costs.largest + np.abs(prices) + (np.abs(alpha) * ends).sum(axis=0)
+        at_ends = alpha * ends
+        constant = prices - (at_ends.sum(axis=0) if left is None else 0.0)
+        size = self.costs.largest + np.abs(prices)
+        most_left = 1.0 if left is None else left.max(axis=1, keepdims=True)
+        size += (np.abs(at_ends) * most_left).sum(axis=0)
         size += lifts.max(axis=1) @ np.abs(weights)
         error = ERROR * (len(lifts) + self.costs.terms + FURTHER_TERMS)
+
+        def charged(part: slice) -> Array:
+            block = self.costs.block(self.members, outputs[part])
+            block -= lifts.T @ weights[:, part]
+            if left is not None:
+                block += left.T @ at_ends[:, part]
+            return block - (constant[part] + error * size[part])
+
+        return self._cheapest(outputs, forbidden, charged)
+
+    def _least_by_sides(
+        self,
+        sides: Array,
+        released: NDArray[np.bool_],
+        forbidden: dict[int, list[int]],
+    ) -> tuple[Array, Array]:
+        """The same, where every allowed output keeps its column of `sides` above 0."""
+        outputs = self.members[released[self.members]]
+        prices = np.array(self.proof.prices)[outputs]
+        error = ERROR * (self.costs.terms + FURTHER_TERMS)
+        size = self.costs.largest + np.abs(prices)
+
+        def charged(part: slice) -> Array:
+            chosen = sides[np.ix_(self.members, outputs[part])]
+            block = self.costs.block(self.members, outputs[part]) - chosen
+            return block - prices[part] - error * (np.abs(chosen) + size[part])
+
+        return self._cheapest(outputs, forbidden, charged)
+
+    def _cheapest(
+        self,
+        outputs: Places,
+        forbidden: dict[int, list[int]],
+        charged: Callable[[slice], Array],
+    ) -> tuple[Array, Array]:
+        """min_y E(x, y) and E(x, x), from the E of some outputs at once."""
         least = np.full(len(self.members), np.inf)
         own = np.zeros(len(self.members))
         place = {int(x): k for k, x in enumerate(self.members)}
         for part in _chunks(len(self.members), len(outputs)):
-            block = self.costs.block(self.members, outputs[part])
-            block -= lifts.T @ weights[:, part]
-            block -= constant[part] + error * size[part]
+            block = charged(part)
             for k, y in enumerate(outputs[part].tolist()):
                 own[place[y]] = block[place[y], k]
                 for x in forbidden.get(y, ()):
@@ -276,13 +352,33 @@ class _Stratum:
                 high.append(most)
         return np.array(rows), np.array(low), np.array(high)
 
+    def _left(self) -> Array | None:
+        """C(x) of every row and member, where earlier releases leave other masses; else None."""
+        if not any(demand.before for demand in self.demands):
+            return None
+        rows: list[list[float]] = []
+        for demand in self.demands:
+            sums = [sum(column) for column in zip(*demand.counts, strict=True)]
+            whole = sum(sums)
+            row: list[float] = []
+            for x in map(int, self.members):
+                count = self.joint.useful_counts[x]
+                # Python rounds quotients of integers correctly.
+                row.append(sums[x] * self.joint.total / (whole * count))
+            rows += [row] * len(demand.sums)
+        return np.array(rows)
+
     def _exact(self, demand: Demand, s: int, counts: Sequence[int]) -> list[Fraction]:
         """L_s of every member; 0 for a secret that the stratum does not have."""
         if not demand.sums[s]:
             return [Fraction(0)] * len(self.members)
         row = demand.counts[s]
+        top, bottom = 1, 1
+        if demand.before:
+            # P(s, x | u), of which P(x) is a mean over all u.
+            top, bottom = self.joint.total, sum(map(sum, demand.counts))
         return [
-            Fraction(row[x] * demand.total, counts[x] * demand.sums[s])
+            Fraction(row[x] * demand.total * top, counts[x] * demand.sums[s] * bottom)
             for x in map(int, self.members)
         ]
 
@@ -320,6 +416,12 @@ def _limits(demand: Demand, s: int, lifts: Sequence[Fraction]) -> tuple[float, f
     low = [Fraction(_exp_below(-budget)) for budget in demand.lower]
     # None is no limit: Fractions have no infinity.
     high = [_above(budget) for budget in demand.upper]
+    if demand.before:
+        # These lifts are quotients of two sums, and no means.
+        ceiling = high[s]
+        if ceiling is None:
+            ceiling = demand.total / Fraction(demand.sums[s])
+        return _double_below(low[s]), quotient_above(*ceiling.as_integer_ratio())
     shares = [Fraction(count, demand.total) for count in demand.sums]
     share = shares[s]
     least = max(low[s], min(lifts))

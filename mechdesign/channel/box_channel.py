@@ -20,20 +20,19 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import PUBLIC_PROVENANCE, chosen_entries
-from mechdesign.core.display import BOX_RENDERER, Described
+from mechdesign.channel.saving import Saved
+from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, Integers
 from mechdesign.core.wording import joined_name, listed, percent_of
@@ -94,7 +93,7 @@ class BoxPart:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class BoxChannel(Described):
+class BoxChannel(Saved, Described):
     """Releases rows as boxes, or filled with symbols of these; see the module.
 
     Parameters
@@ -121,6 +120,11 @@ class BoxChannel(Described):
     slice_records: int
     provenance: Mapping[str, Any]
     utility: BoxUtility | None = None
+
+    judged_alone: ClassVar[Literal[True]] = True
+    """The proof holds for records that the boxes were not learned on: the channel has their counts,
+    and another table may contain the very records that they were learned on.
+    """
 
     def __post_init__(self) -> None:
         strata = [part.stratum for part in self.parts]
@@ -321,6 +325,14 @@ class BoxChannel(Described):
         return self.columns
 
     @property
+    def input_columns(self) -> tuple[tuple[Variable, int], ...]:
+        """For each column that a record is drawn by, its variable, and its place there."""
+        inputs: list[tuple[Variable, int]] = []
+        for variable in self.groups:
+            inputs += [(variable, part) for part in range(len(variable.columns))]
+        return tuple(inputs)
+
+    @property
     def given_columns(self) -> tuple[str, ...]:
         """Names of the columns that are released as they are."""
         return column_names(self.given)
@@ -452,10 +464,6 @@ class BoxChannel(Described):
             "parts": parts,
             "provenance": dict(self.provenance),
         }
-
-    def summary(self) -> str:
-        """The text of `show`: the promise, what is kept, and every box in words."""
-        return import_module(BOX_RENDERER).box_channel_text(self)
 
     def stratum_text(self, part: BoxPart) -> str:
         """The given symbols of a part, as 'sex Male: '; empty without given columns."""
@@ -591,33 +599,10 @@ class BoxChannel(Described):
             utility=None,
         )
 
-    def save(
-        self,
-        path: str | os.PathLike[str],
-        overwrite: bool = False,
-        public: bool = False,
-    ) -> None:
-        """Write the file (`channel.box_file`); with `public` without counts.
-
-        Raises
-        ------
-        InputError
-            If a public file is asked of a channel with filling, which needs the rows of the table.
-        """
-        if public and self.fills:
+    def check_public(self) -> None:
+        """Refuse a public file of a channel with filling, which needs the rows of the table."""
+        if self.fills:
             raise InputError(NOT_PUBLIC)
-        # The module of the file imports this one.
-        from mechdesign.channel import box_file
-
-        box_file.write(self.public() if public else self, path, overwrite=overwrite)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> BoxChannel:
-        """Read the file, or refuse it with InputError and say why."""
-        # The module of the file imports this one.
-        from mechdesign.channel import box_file
-
-        return box_file.read(path)
 
 
 def _is_figure(value: float) -> bool:

@@ -5,19 +5,22 @@ mathematics):
 
     costs      for the least cost of channels on own symbols: prices of outputs, and multipliers of
                the limits on lifts, for every output
-    entropy    for the most information that any channel keeps: prices of symbols
+    entropy    for the most information that any channel keeps: prices of symbols, and of average
+               leakages
+    task       for the most that any channel tells of another column: prices, and its table
+    queries    for the least variance of estimates: prices, and a matrix
 
 Nothing is computed here. `auditing.proofs` computes the bound of the first kind,
-`mechanisms.proving` that of the second.
+`mechanisms.proving` those of the others.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from mechdesign.channel.record import Ratio
 from mechdesign.core.errors import InputError
@@ -49,6 +52,9 @@ class CostProof(Record):
     each output: positive at the lower limit of the lift, negative at the upper one. `ratios` has
     the same of quotients of lifts, and is empty without a limit on them. `costs` is the matrix of
     the objective costs, `cells` has the costs of the cells of rows.
+
+    Of a promise for a set of populations `sides` takes the place of `lifts` and `ratios`. Column y
+    of it, with a row for each symbol, is a linear function of the posteriors that are allowed.
     """
 
     kind: Literal["costs"] = "costs"
@@ -57,23 +63,74 @@ class CostProof(Record):
     ratios: tuple[Numbers, ...] = ()
     costs: tuple[tuple[Ratio, ...], ...] | None = None
     cells: tuple[CellCost, ...] | None = None
+    sides: tuple[Numbers, ...] | None = None
 
 
 class EntropyProof(Record):
     """Prices of the useful symbols, in nats: with the least H(v) - prices . v over the posteriors v
     that are allowed they bound H(X|Y) of every channel from below.
+
+    `leakages` are prices of the average budgets of the channel, in their order: the least H(v) +
+    sum_j leakages_j L_j(v) - prices . v counts then. `alone` says that no promise on single lifts
+    was asked for beside them, so that all posteriors are allowed.
     """
 
     kind: Literal["entropy"] = "entropy"
     prices: Numbers
+    leakages: (
+        tuple[Annotated[float, Field(ge=0.0, allow_inf_nan=False)], ...] | None
+    ) = None
+    alone: Literal[True] | None = None
 
 
-Proof: TypeAlias = Annotated[CostProof | EntropyProof, Field(discriminator="kind")]
+class TaskProof(Record):
+    """Prices of the useful symbols, in nats, and the table of the task.
 
-_ADAPTER: TypeAdapter[CostProof | EntropyProof] = TypeAdapter(Proof)
+    `task` has the records of each value of the task, by useful symbol.
+    """
+
+    kind: Literal["task"] = "task"
+    prices: Numbers
+    task: tuple[tuple[Annotated[int, Field(ge=0)], ...], ...]
+
+    @model_validator(mode="after")
+    def _is_for_all_symbols(self) -> TaskProof:
+        _check_rows("task", self.task, self.prices)
+        return self
 
 
-def proof_in(certificate: Mapping[str, Any] | None) -> CostProof | EntropyProof | None:
+class QueryProof(Record):
+    """Prices of the useful symbols, and a matrix: near the inverse of what the optimum tells.
+
+    `queries` are those of the user's own, a row for each; the others follow from their name.
+    """
+
+    kind: Literal["queries"] = "queries"
+    prices: Numbers
+    inverse: tuple[Numbers, ...]
+    queries: tuple[Numbers, ...] | None = None
+
+    @model_validator(mode="after")
+    def _is_for_all_symbols(self) -> QueryProof:
+        _check_rows("inverse", self.inverse, self.prices)
+        _check_rows("queries", self.queries or (), self.prices)
+        return self
+
+
+def _check_rows(name: str, rows: Sequence[Sequence[float]], prices: Numbers) -> None:
+    """Raise InputError unless each row has a number for every price."""
+    if any(len(row) != len(prices) for row in rows):
+        raise InputError(f"{name} must be rows of {len(prices)} numbers, as prices are")
+
+
+AnyProof: TypeAlias = CostProof | EntropyProof | TaskProof | QueryProof
+
+Proof: TypeAlias = Annotated[AnyProof, Field(discriminator="kind")]
+
+_ADAPTER: TypeAdapter[AnyProof] = TypeAdapter(Proof)
+
+
+def proof_in(certificate: Mapping[str, Any] | None) -> AnyProof | None:
     """The proof in the certificate of a channel's record; None where there is none.
 
     Raises

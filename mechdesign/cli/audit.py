@@ -140,7 +140,7 @@ def audit(
         )
     else:
         loaded = md.load(channel)
-        if isinstance(loaded, md.BoxChannel):
+        if loaded.judged_alone is True:
             if what.certificate:
                 raise InputError(NO_CERTIFICATE)
             _refuse_breach(levels, "a channel for boxes of rows")
@@ -153,7 +153,7 @@ def audit(
             _refuse_measures(measures, "several releases together (--after)")
         verdict = _audit_channel(reporter, loaded, channel, table, budget, after)
         if what.certificate:
-            verdict = _with_certificate(reporter, loaded, verdict)
+            verdict = _with_certificate(reporter, loaded, verdict, after)
         if measures.all_measures:
             # On the table of the verdict, so that both speak of the same records.
             all_of_them = measures.of(loaded, verdict.joint)
@@ -175,23 +175,32 @@ def _check_certificate(
     """Raise InputError where there is no bound of the file itself to prove."""
     if channel is None or is_mechanism(channel):
         raise InputError(NO_CERTIFICATE)
-    if table.table is not None or after.after or budget != options.MaybeBudget():
+    # Earlier releases may have columns that the table of the file lacks.
+    has_other_table = table.table is not None and not after.after
+    if has_other_table or budget != options.MaybeBudget():
         raise InputError(
             "--certificate proves the bounds of a file on its own table and for its own promise: "
-            "leave --table, --after and budgets out"
+            "leave --table (but with --after) and budgets out"
         )
 
 
 def _with_certificate(
-    reporter: Reporter, channel: md.Channel, verdict: Verdict
+    reporter: Reporter,
+    channel: md.Channel,
+    verdict: Verdict,
+    after: options.AfterOptions,
 ) -> Verdict:
     """The verdict with the bounds of the file proven again."""
-    from mechdesign.mechanisms.proving import with_certificate
+    from mechdesign.auditing.stated import statement_of
+    from mechdesign.mechanisms.proving import ALONE, Beside, with_certificate
 
-    statement = verdict.statement
-    assert statement is not None  # the file has its own table
+    statement = verdict.statement or statement_of(channel)
+    beside = ALONE
+    if after.after:
+        beside = Beside(after.channels(), verdict.joint)
     with reporter.work("proving the bounds"):
-        return verdict._replace(statement=with_certificate(statement, channel))
+        proven = with_certificate(statement, channel, beside)
+        return verdict._replace(statement=proven)
 
 
 def _breach_levels(text: str) -> tuple[float, float]:
@@ -393,8 +402,6 @@ def _audit_boxes(
     from mechdesign.report.boxes import box_law_text
     from mechdesign.report.command_records import law_record
 
-    # The proof holds for records that the boxes were not learned on; the file has their counts,
-    # and another table may contain the very records that they were learned on.
     if table.table is not None or after.after:
         raise InputError(
             "a channel for boxes of rows is audited on the counts that it carries: leave --table "

@@ -14,7 +14,7 @@ for one column (and for boxes by name), `_estimate_rows` for the columns of rele
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
@@ -113,6 +113,8 @@ def estimate(
     # The kind of the channel decides which options have a meaning; the others are refused, because
     # the user would take an ignored one for obeyed.
     loaded = load(channel)
+    columns.check_people([loaded])
+    columns = replace(columns, person=None, wave=None)
     is_statistic = asked.mean is not None or asked.regress is not None
     if is_statistic or asked.on is not None:
         _check_question(asked, as_csv=as_csv)

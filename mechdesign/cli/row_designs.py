@@ -42,6 +42,7 @@ def design_boxed(
 ) -> int:
     """Design a channel for boxes of rows, write it and its report, print its promise."""
     from mechdesign.channel.box_channel import NOT_PUBLIC
+    from mechdesign.mechanisms import combinations
     from mechdesign.mechanisms.designing import design_requested
     from mechdesign.mechanisms.request import DesignRequest
 
@@ -52,9 +53,8 @@ def design_boxed(
     if rows.fill and arguments.output.public:
         raise InputError(NOT_PUBLIC)
     if rows.person is not None:
-        raise InputError(
-            "a confidence level is not built for people with several records: leave it or "
-            "--person, --wave and --sensitive-of out"
+        combinations.check(
+            combinations.PEOPLE, {"confidence": "a confidence level (--confidence)"}
         )
     rows.check_table(table)
     released = rows.released_columns(table)

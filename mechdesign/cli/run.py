@@ -280,7 +280,6 @@ def _verify(
     """Check that a channel is the one that the section asks for, and keeps its promise
     on the table of today.
     """
-    from mechdesign.channel.box_channel import BoxChannel
     from mechdesign.channel.loading import load
 
     channel = values["output"]
@@ -302,13 +301,17 @@ def _verify(
         )
 
     table: dict[str, Any] = {"channel": channel}
-    if isinstance(loaded, BoxChannel):
-        # Its counts are its own: the records that its boxes were not learned on.
+    # Such a channel takes no table.
+    if loaded.judged_alone:
         return _called(audit, reporter, common, table)
+    # The channel has its own bins, and one for people says which columns make them: `audit`
+    # refuses to be told of either.
+    known = {"bins"}
+    if loaded.useful.people is not None:
+        known |= {"sensitive", "useful"}
     for group in (table_options.OtherTable, options.AfterOptions):
-        # The channel has its own bins, and `audit` refuses others.
         for member in fields(group):
-            if member.name in values and member.name != "bins":
+            if member.name in values and member.name not in known:
                 table[member.name] = values[member.name]
     return _called(audit, reporter, common, table)
 

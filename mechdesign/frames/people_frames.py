@@ -20,8 +20,9 @@ from mechdesign.frames.eager import header_of
 from mechdesign.frames.frame_jobs import released_table
 from mechdesign.frames.libraries import adapter_of
 from mechdesign.frames.second_draws import warnings_of_draws
+from mechdesign.jobs.channel_recipe import ChannelRecipe
 from mechdesign.jobs.people_run import for_people
-from mechdesign.jobs.recipe import Drawer, Recipe
+from mechdesign.jobs.recipe import Drawer
 from mechdesign.jobs.shuffling import random_words
 from mechdesign.release.people_frames import released_frame
 from mechdesign.tables.people import People
@@ -29,7 +30,7 @@ from mechdesign.tables.people_source import fold_frame, refuse_kept
 
 
 def sanitise_people(
-    frame: Any, recipe: Recipe, people: People, first_row: int
+    frame: Any, recipe: ChannelRecipe, people: People, first_row: int
 ) -> tuple[Any, list[str]]:
     """The released frame of one in memory, and warnings."""
     asked = recipe.options
@@ -40,9 +41,10 @@ def sanitise_people(
             "the index numbers records, and people are numbered anew: leave keep_index out"
         )
     refuse_kept(people, asked.kept, header_of(frame))
-    table = fold_frame(people, frame, asked.rules.cell_form, asked.renamed)
+    form = asked.rules.cell_form
+    table = fold_frame(people, frame, form, asked.renamed, keep_waves=True)
     columns = list(table.batch.columns)
-    recipe = replace(recipe, options=for_people(asked))
+    recipe = replace(recipe, options=for_people(asked), table_of_people=table)
     count = len(table.records)
     recipe = recipe.settled(table.header, [(columns.__getitem__, count)])
     # This process warns of a second draw by what it remembers; a ledger knows more.

@@ -30,6 +30,7 @@ from mechdesign.jobs.manifest_columns import (
 )
 from mechdesign.jobs.option_keys import key_for_columns, key_in_options
 from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.jobs.people_nights import check_nights
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.jobs.side_files import Sides
 from mechdesign.release.box_drawing import box_channel_digest
@@ -64,6 +65,7 @@ class BoxRecipe(KeyedRecipe):
                 "the columns of a channel of rows are replaced, not added beside the originals, "
                 "which would void its promise; leave --add (into) out"
             )
+        check_nights(None, options.nights, is_identified=bool(options.identifiers))
         refuse_broken(channel, f"the channel for {listed(channel.released_columns)}")
         key, keyless = key_in_options(options)
         return cls(

@@ -123,9 +123,30 @@ class PeopleRun(FileRun):
             raise TypeError("the table of a run for people is a PeopleSource")
         return table
 
+    @property
+    def keeps_more(self) -> bool:
+        """Whether columns of the records stay, beside the plan of the folded columns."""
+        return bool(self.kept)
+
     def settings(self) -> Settings:
         """What decides, beside data, channels and draws, which bytes are written."""
         return {**super().settings(), "keep": self.kept, "people": True}
+
+    @property
+    def columns_before(self) -> tuple[str, ...]:
+        """The columns of the records."""
+        return tuple(self._source.inner.header)
+
+    @property
+    def columns_after(self) -> tuple[str, ...]:
+        """The columns of the records that are released or kept; people and places are numbered."""
+        source = self._source
+        columns = source.table.people.columns
+        return (*(source.names.get(name, name) for name in columns), *self.kept)
+
+    def records_of(self, drawn: int) -> int:
+        """The records of so many people, who are drawn all together."""
+        return len(self._source.table.records.person_of)
 
     def applied(
         self,
@@ -143,7 +164,7 @@ class PeopleRun(FileRun):
         )
         return replace(
             applied,
-            records=len(self._source.table.records.person_of),
+            records=self.records_of(records),
             people=len(self._source.table.records),
             columns=people.columns,
             kept=self.kept,

@@ -28,7 +28,11 @@ from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.opening import KINDS, Source, open_source, packing_of
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.formats.urls import STANDARD, is_url, local, place_of
-from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
+from mechdesign.jobs.channel_recipe import (
+    ChannelRecipe,
+    OffersRecipe,
+    recipe_of,
+)
 from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.file_run import FileRun
 from mechdesign.jobs.ledger import Ledger, Rehearsed
@@ -106,7 +110,8 @@ def sanitise_file(
         Called with the bytes read; the input is read twice.
     **options : fields of `ReleaseOptions`
         columns, identity, form, into, policy, keep_sensitive, correlated, drop, keep, shuffle,
-        keep_order, changed, fresh_draw, draws, unit, insecure_seed; explained in
+        keep_order, changed, fresh_draw, draws, unit, nights, insecure_seed; explained
+        in
         ``help(mechdesign.jobs.options.ReleaseOptions)``.
 
     Returns
@@ -187,6 +192,8 @@ def release_file(
             with errors_naming(table.name):
                 refuse_people(recipe, table.header, partial(records_of_source, table))
         else:
+            if not isinstance(recipe, ChannelRecipe):
+                raise TypeError("people are released through a channel")
             run = _run_of_people(recipe, recipe.people, table, fields)
             recipe = cast("FileRecipe", run.recipe)
         if ledger is None:
@@ -203,15 +210,21 @@ def release_file(
 
 
 def _run_of_people(
-    recipe: FileRecipe, people: People, table: Source, fields: dict[str, Any]
+    recipe: ChannelRecipe, people: People, table: Source, fields: dict[str, Any]
 ) -> PeopleRun:
     """The run of a file of people with several records."""
     options = recipe.options
     source = PeopleSource(
-        table, people, names=options.renamed, form=options.rules.cell_form
+        table,
+        people,
+        names=options.renamed,
+        form=options.rules.cell_form,
+        keep_waves=True,
     )
     return PeopleRun(
-        recipe=replace(recipe, options=for_people(options)),
+        recipe=replace(
+            recipe, options=for_people(options), table_of_people=source.table
+        ),
         # It has the interface of a file, and whatever goes with one goes with it.
         table=cast("Source", source),
         kept=options.kept,

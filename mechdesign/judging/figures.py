@@ -109,6 +109,8 @@ class Judgement(Displayed):
         Whether the released file has the sensitive columns.
     learner : str
         The model that attackers and analysts use.
+    instruments : str
+        Which instruments measured, in a sentence.
     promise : tuple of str
         What the channel proves; empty without one.
     parts : tuple of Part
@@ -125,6 +127,7 @@ class Judgement(Displayed):
     agreement: float
     secret_released: bool
     learner: str
+    instruments: str
     promise: tuple[str, ...]
     parts: tuple[Part, ...]
     seed: int

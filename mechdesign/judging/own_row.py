@@ -48,11 +48,22 @@ class Halves:
     targets: Integers
 
     @classmethod
-    def of(cls, records: int, seed: int) -> Halves:
-        """Two halves at random, of at most `MOST_LEARNT` records each."""
-        order = np.random.default_rng(seed).permutation(records)
-        half = records // 2
-        return cls(order[:half][:MOST_LEARNT], order[half:][:MOST_LEARNT])
+    def of(cls, files: Files, seed: int) -> Halves:
+        """Two halves at random, of at most `MOST_LEARNT` records each.
+
+        Where it is known whose rows are whose, the people with a released row are halved; the
+        others are known, too.
+        """
+        chance = np.random.default_rng(seed)
+        if not files.is_linked:
+            order = chance.permutation(files.records)
+            others = order[:0]
+        else:
+            order = chance.permutation(files.owner)
+            others = np.setdiff1d(np.arange(files.records), order)
+        half = len(order) // 2
+        known = np.concatenate([order[:half], chance.permutation(others)])
+        return cls(known[:MOST_LEARNT], order[half:][:MOST_LEARNT])
 
 
 class Rows:

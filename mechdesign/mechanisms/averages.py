@@ -35,6 +35,7 @@ from mechdesign.auditing.averages import AverageVerdict, average_verdicts
 from mechdesign.auditing.measures import utility
 from mechdesign.auditing.verdict import achieved_by
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.proof import EntropyProof
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms.average_budgets import (
@@ -42,6 +43,7 @@ from mechdesign.mechanisms.average_budgets import (
     float_gains,
     in_solver_unit,
 )
+from mechdesign.mechanisms.proofs import with_proof
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import (
     Rounded,
@@ -136,7 +138,24 @@ def for_average(
         certificate=certificate,
         messages=tuple(messages),
     )
-    return with_averages(design, achieved_averages(rounded.channel, joint, budgets))
+    design = with_averages(design, achieved_averages(rounded.channel, joint, budgets))
+    return with_average_proof(
+        design, rules, min(optima, key=lambda best: best.bound), alone=alone
+    )
+
+
+def with_average_proof(
+    design: Design, rules: Rules, optimum: AverageOptimum, *, alone: bool
+) -> Design:
+    """The design with the support of its bound as the proof, where that is one of the promise."""
+    if not (alone or rules.cuts is None):
+        return design
+    proof = EntropyProof(
+        prices=tuple(optimum.prices.tolist()),
+        leakages=tuple(optimum.multipliers.tolist()),
+        alone=alone or None,
+    )
+    return replace(design, channel=with_proof(design.channel, proof))
 
 
 def _optimum(
@@ -226,11 +245,16 @@ def _certificate(
 ) -> Certificate:
     """The proven bound on the NMI, from those of the solver, and the gap of a channel to it."""
     # Each of them bounds the whole budgets, so the least bound holds.
-    bound = min(best.bound for best in optima) / utility_entropy(joint)
-    bound += ENTROPY_ERROR * (1.0 + abs(bound))
-    # Nothing keeps more than all, and the channel itself may be above by a rounding.
-    upper = max(nmi, min(1.0, bound))
-    return Certificate(upper_bound_nmi=upper, scope="proven").at(nmi)
+    bound = share_of_bound(min(best.bound for best in optima), joint)
+    # The channel itself may be above by a rounding.
+    return Certificate(upper_bound_nmi=max(nmi, bound), scope="proven").at(nmi)
+
+
+def share_of_bound(information: float, joint: Joint) -> float:
+    """A bound on I(X;Y) as a share of H(X), rounded up."""
+    bound = information / utility_entropy(joint)
+    # Nothing keeps more than all.
+    return float(min(1.0, bound + ENTROPY_ERROR * (1.0 + abs(bound))))
 
 
 def verified_within(

@@ -116,7 +116,8 @@ def planned(
         )
         verdict = rules.verdict(channel)
         if verdict.satisfied and keeps_stays(channel, limits.stay):
-            kept = of_plan(proof, rules.notion.limits)
+            demands = rules.demands or demands_of(joint, rules.notion)
+            kept = of_plan(proof, rules.notion.limits, demands, joint.useful_counts)
             return channel, verdict, bound, kept
     raise SolverFailure("no plan passed the exact audit: give a larger budget")
 

@@ -37,6 +37,7 @@ from mechdesign.mechanisms.heuristic_options import STANDARD
 from mechdesign.mechanisms.least_cost import least_cost
 from mechdesign.mechanisms.least_leakage import for_share
 from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
+from mechdesign.mechanisms.people_request import bins_of_people
 from mechdesign.mechanisms.plan_design import PlanRequest, plan_design
 from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.population_advice import confident, time_left
@@ -329,9 +330,9 @@ def _joint_of_frame(frame: Any, columns: Mapping[str, Any]) -> Joint:
 
 
 def _joint_of_people(
-    frame: Any, columns: dict[str, Any], options: Mapping[str, Any]
+    frame: Any, columns: dict[str, Any], options: dict[str, Any]
 ) -> Joint:
-    """The joint table of the people of a data frame."""
+    """The joint table of the people of a data frame, in the bins of the options."""
     if columns.get("person") is None:
         raise InputError(
             "wave and sensitive_of belong to people with several records: give person, the column "
@@ -344,22 +345,25 @@ def _joint_of_people(
             "release"
         )
     if columns.get("weight") is not None:
-        raise InputError(
-            "weight counts records, and with person people are counted: leave one of them out"
-        )
+        combinations.check(combinations.PEOPLE, {"weight": "weight"})
     form = CellForm(
         normalise=columns.get("normalise", "none"),
         trim=columns.get("trim", False),
         missing_codes=tuple(columns.get("missing_codes", ())),
     )
+    given = names_of_columns(options.get("given", ()))
+    released = names_of_columns(options["release"])
     roles = PeopleRoles(
         person=names_of_columns(columns["person"]),
         wave=columns.get("wave"),
         sensitive=names_of_columns(columns["sensitive"]),
-        released=names_of_columns(options["release"]),
-        given=names_of_columns(options.get("given", ())),
+        released=released,
+        given=given,
         sensitive_of=columns.get("sensitive_of", PERSON),
+        bins=bins_of_people(options.pop("bins", None), (*given, *released)),
     )
+    earlier = [channel.useful for channel in options.get("after") or ()]
+    roles = roles.widened(earlier)
     return people_of_frame(frame, roles, columns.get("missing", REFUSE), form)
 
 

@@ -53,8 +53,9 @@ from mechdesign.mechanisms.least_cost_program import LeastCostProgram
 from mechdesign.mechanisms.least_cost_refusal import refusal
 from mechdesign.mechanisms.least_cost_rounding import deviation_of, square, truth_of
 from mechdesign.mechanisms.least_cost_tolerances import REACHES
+from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.posteriors import check_optimum, check_polytope
-from mechdesign.mechanisms.proofs import kept, texts_of
+from mechdesign.mechanisms.proofs import kept, texts_of, with_proof
 from mechdesign.mechanisms.result import Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.mechanisms.rules import Rules
@@ -166,7 +167,13 @@ def least_cost(
     design = _with_least(design, least)
     if proof is not None and least.objective.name == COSTS:
         proof = proof.model_copy(update={"costs": texts_of(costs.units, costs.unit)})
-    return replace(design, channel=kept(design.channel, proof, lower_bound))
+    if isinstance(rules, PopulationRules):
+        # To prove it again takes a program for each symbol, which is left to the auditor.
+        if proof is not None and rules.has_prices:
+            design = replace(design, channel=with_proof(design.channel, proof))
+        return design
+    recorded = kept(design.channel, proof, lower_bound, rules.demands)
+    return replace(design, channel=recorded)
 
 
 def _planned(

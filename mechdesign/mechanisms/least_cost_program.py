@@ -68,7 +68,7 @@ from mechdesign.mechanisms.least_cost_tolerances import (
 )
 from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.posteriors import has_polytope
-from mechdesign.mechanisms.proofs import of_assignment
+from mechdesign.mechanisms.proofs import of_assignment, of_sides
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from solvers import Array, Polytope, UncertainSet
@@ -192,7 +192,7 @@ class LeastCostProgram:
             if solution.bound > bound or multipliers is None:
                 bound = solution.bound
                 multipliers = solution.multipliers
-                self.proof = self._proof(multipliers)
+                self.proof = self._proof(solution)
             shares = self._of_symbols(solution.shares)
             for channel in candidates(
                 shares, self.joint, self.limits, has_free_pairs=self.allowed is None
@@ -209,10 +209,16 @@ class LeastCostProgram:
             f"{worst}; use a larger budget"
         )
 
-    def _proof(self, multipliers: Multipliers) -> CostProof | None:
-        """What proves the bound that these multipliers have, for the channel file."""
-        if self.convex is not None or self.uncertain is not None:
+    def _proof(self, solution: Assigned) -> CostProof | None:
+        """What proves the bound of a solution, for the channel file."""
+        multipliers = solution.multipliers
+        if self.convex is not None:
             return None
+        if self.uncertain is not None:
+            if solution.sides is None:
+                return None
+            masses = multipliers.masses if self.limits.keep else None
+            return of_sides(solution.sides, masses)
         if self.means is not None:
             # Multipliers of tangents have no form in files.
             return None

@@ -54,6 +54,7 @@ from mechdesign.mechanisms.averages import (
     AVERAGE,
     posterior_sets,
     seconds_of,
+    with_average_proof,
     with_averages,
     with_own_lifts,
 )
@@ -133,7 +134,10 @@ def for_share(
 
     leakage = average_leakage(rounded.channel, joint, measure)
     worth = utility(rounded.channel, joint)
-    least, most = _sharpest_bounds(optima, leakage)
+    # The planes of all optima hold, whatever shares they are for: the sharpest one counts.
+    sharpest = max(optima, key=lambda best: best.least_leakage)
+    least = sharpest.least_leakage
+    most = sharpest.most_kept(leakage)
     # The channel is one of those that both bounds are about.
     if least > leakage or most < worth.nmi:
         raise SolverFailure("the channel contradicts its own bound: report this table")
@@ -160,7 +164,8 @@ def for_share(
         keep=float(share),
         lower_bound=least,
     )
-    return with_averages(design, [average])
+    design = with_averages(design, [average])
+    return with_average_proof(design, rules_by_symbol, sharpest.solved, alone=alone)
 
 
 def _first_that_keeps(problem: _Problem) -> tuple[Rounded, list[_Optimum]]:
@@ -177,17 +182,6 @@ def _first_that_keeps(problem: _Problem) -> tuple[Rounded, list[_Optimum]]:
     raise SolverFailure(
         f"no channel was verified that keeps {about(float(problem.share))} of the information"
     )
-
-
-def _sharpest_bounds(optima: list[_Optimum], leakage: float) -> tuple[float, float]:
-    """The least leakage of every channel that keeps the share, and the largest share that a channel
-    of this leakage keeps.
-
-    The planes of all optima hold, whatever shares they are for, so the sharpest bounds count.
-    """
-    least = max(best.least_leakage for best in optima)
-    most = min(best.most_kept(leakage) for best in optima)
-    return least, most
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,24 +210,15 @@ class _Optimum:
         (Q - (1 - k) H(X)) / beta = B - (r - k) H(X) / beta.
         """
         beta = self.solved.multiplier
-        # A constant is guessed right for the share of the likeliest secret, and leaks nothing else.
-        constant = 0.0
-        if self.measure == "guess":
-            constant = math.nextafter(float(guess_without(self.joint)), 0.0)
         # A plane that does not price leakage says nothing about it.
         if not beta > 0.0:
-            return constant
+            return least_for_share(0.0, self.measure, self.joint)
         # r - k, not too small: the double k may lie above the share itself.
         between = self.raised - self.kept + SHARE_ERROR
         below = between * self.entropy / beta
         bound = self.solved.bound - below
         bound -= OUTWARDS * (abs(self.solved.bound) + below)
-        if bound <= 0.0:
-            return constant
-        # From the solver's unit, e^leakage - 1, to nats.
-        if self.measure == "maximal-leakage":
-            return math.log1p(bound) * (1.0 - OUTWARDS)
-        return (constant + bound) * (1.0 - OUTWARDS)
+        return least_for_share(bound, self.measure, self.joint)
 
     def most_kept(self, leakage: float) -> float:
         """No channel of this leakage E keeps a larger share of H(X): rounded up.
@@ -248,6 +233,20 @@ class _Optimum:
         # Rounding errs by a part of the sizes of the terms, not of their sum: they may cancel.
         size = 1.0 + beta * (leaks + self.solved.bound) / self.entropy
         return self.raised + more + ENTROPY_ERROR * size
+
+
+def least_for_share(bound: float, measure: AverageMeasure, joint: Joint) -> float:
+    """A lower bound of the solver in the unit of the measure, rounded down."""
+    # A constant is guessed right for the share of the likeliest secret, and leaks nothing else.
+    constant = 0.0
+    if measure == "guess":
+        constant = math.nextafter(float(guess_without(joint)), 0.0)
+    if bound <= 0.0:
+        return constant
+    # From the solver's unit, e^leakage - 1, to nats.
+    if measure == "maximal-leakage":
+        return math.log1p(bound) * (1.0 - OUTWARDS)
+    return (constant + bound) * (1.0 - OUTWARDS)
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,6 @@ from mechdesign.channel.proof import EntropyProof
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms.incumbents import beginning_of, with_response
 from mechdesign.mechanisms.proofs import with_proof
-from mechdesign.mechanisms.proving import has_prices
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
 from mechdesign.mechanisms.rules import Rules
@@ -86,6 +85,8 @@ def optimal(rules: Rules, search: Search) -> Design:
     envelope, rounded = _designed(rules, search, started)
     worth = utility(rounded.channel, joint)
     proof = proven(envelope, utility_entropy(joint), worth.nmi)
+    prices = tuple(envelope.dual[rules.reduced.group].tolist())
+    proof = replace(proof, prices=prices)
     certificate = rules.tightened(proof, worth.nmi, search)
     design = finish(
         rounded,
@@ -98,9 +99,9 @@ def optimal(rules: Rules, search: Search) -> Design:
         messages=_search_messages(envelope, certificate, search),
         envelope=envelope,
     )
-    if has_prices(rules):
-        prices = tuple(envelope.dual[rules.reduced.group].tolist())
-        channel = with_proof(design.channel, EntropyProof(prices=prices))
+    if certificate.prices is not None and rules.has_prices:
+        proof_of_it = EntropyProof(prices=certificate.prices)
+        channel = with_proof(design.channel, proof_of_it)
         design = replace(design, channel=channel)
     return design
 

@@ -236,7 +236,9 @@ def plan_design(request: PlanRequest) -> Design:
             bound = plan.lower_bound
             # With a budget on an average the duals are those of a program with its price, too.
             if not averages:
-                proof = of_plan(plan.proof, request.notion.limits)
+                proof = of_plan(
+                    plan.proof, request.notion.limits, demands, joint.useful_counts
+                )
         channel = replace(_channel(request, plan, groups), record=record)
         verdict = audit(
             channel, request.whole or joint, request.notion, after=request.after
@@ -399,9 +401,13 @@ def check_given(
             continue
         symbol = useful.symbols[members[0]]
         cells = [f"{name}={symbol[useful.columns.index(name)]}" for name in given]
+        remedy = "release them (--release), or promise relative to them"
+        if useful.people is not None:
+            # The number of records is always given.
+            remedy = "promise relative to them"
         raise NotPrivate(
-            f"the given columns alone break the promise where {listed(cells)}: release them "
-            "(--release), or promise relative to them (--promise relative)"
+            f"the given columns alone break the promise where {listed(cells)}: {remedy} "
+            "(--promise relative)"
         )
 
 
@@ -437,9 +443,8 @@ def _forbidden(request: PlanRequest) -> tuple[Integers, Integers] | None:
     pairs = forbidden_pairs(request)
     never = never_released(request)
     if never and request.keep_law:
-        name = quoted(useful.names[never[0]])
         raise NotPrivate(
-            f"never: records of the table have the row {name}, and the law of the table is kept; "
+            "never: records of the table have such a row, and the law of the table is kept; "
             "leave it open (--free-frequencies), or leave --never out"
         )
     for y in never:
@@ -629,8 +634,14 @@ def _design(
         promise_kind=request.promise,
     )
     recorded = channel.with_record(record)
-    if proof is not None and not request.after:
-        recorded = kept(recorded, _with_costs(request, proof, costs), bound)
+    if proof is not None:
+        proof = _with_costs(request, proof, costs)
+        demands: Sequence[Demand] | None = None
+        if request.after:
+            demands = demands_of(
+                request.whole or joint, request.notion, request.after, joint
+            )
+        recorded = kept(recorded, proof, bound, demands)
     messages: list[str] = []
     if ended_early:
         messages.append(

@@ -20,7 +20,7 @@ has the lift 2 there.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,6 +107,34 @@ def limits_of_demands(
         groups=np.array(groups, dtype=np.int64),
         ratio=ratio,
     )
+
+
+def rows_of_demands(
+    demands: Sequence[Demand], counts: Sequence[int]
+) -> Iterator[tuple[int, int, float]]:
+    """Each row of `limits_of_demands` on one stratum, with the row of lifts that it bounds and the
+    factor by which a multiplier of it is one of that lift, in the unit of `StackedRows`.
+    """
+    place = 0
+    first = 0
+    for demand in demands:
+        left = _left(demand, counts)
+        scale = float(left.max())
+        # sum_x of P(s, x | u): all of it, where the table is of N records.
+        unit = sum(map(sum, demand.counts)) / sum(counts)
+        is_plain = float(left.min()) >= scale * (1.0 - EQUAL)
+        for s in range(len(demand.sums)):
+            if is_plain:
+                yield place, first + s, 1.0
+                place += 1
+                continue
+            if math.isfinite(demand.lower[s]):
+                yield place, first + s, -unit / scale
+                place += 1
+            if math.isfinite(demand.upper[s]):
+                yield place, first + s, unit / scale
+                place += 1
+        first += len(demand.sums)
 
 
 def _left(demand: Demand, counts: Sequence[int]) -> Array:

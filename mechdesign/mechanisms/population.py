@@ -44,7 +44,8 @@ from mechdesign.auditing import population as auditing
 from mechdesign.auditing.demands import allowed_sides
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
-from mechdesign.core.errors import SolverFailure
+from mechdesign.channel.proof import CostProof
+from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.integers import IntegerRows
 from mechdesign.mechanisms.classes import Classes
 from mechdesign.mechanisms.cut_sets import CutSet, PopulationCuts
@@ -73,6 +74,7 @@ from solvers import (
     convex_envelope,
     robust_envelope,
 )
+from solvers.proving import least_sides
 
 MARGINS = (1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 """Margins tried in turn, as shares of what the inequalities have to spare at P_X; see
@@ -210,6 +212,28 @@ class PopulationRules(Rules):
         return PopulationCuts(self.uncertain)
 
     @property
+    def has_prices(self) -> bool:
+        """Where all symbols have the same budgets, as the compiled search needs it."""
+        return self.uncertain.is_uniform
+
+    def least_sides(self, proof: CostProof | None) -> list[float] | None:
+        """Lower bounds of the sides of a proof over the set; None without them."""
+        if proof is None or proof.sides is None or not self.has_prices:
+            return None
+        n = len(self.joint.useful)
+        if len(proof.sides) != n or any(len(row) != n for row in proof.sides):
+            raise InputError(
+                f"the proof is of another table: its sides are not {n} x {n}"
+            )
+        return least_sides(self.uncertain, np.array(proof.sides)).tolist()
+
+    @property
+    def has_table(self) -> bool:
+        """Whether the table itself is in the set; known shares may differ from those of it."""
+        needs_shares = auditing.lift_limits(self.notion).need_shares
+        return not (needs_shares and self.populations.shares_are_known)
+
+    @property
     def has_faces(self) -> bool:
         """Not where outputs are released for symbols of no record, too (`UncertainSet.face`)."""
         return not self.populations.rest
@@ -262,16 +286,17 @@ class PopulationRules(Rules):
         gap = proof.gap_nmi
         if gap is None or bound is None or gap <= search.gap:
             return proof
-        needs_shares = auditing.lift_limits(self.notion).need_shares
-        if needs_shares and self.populations.shares_are_known:
-            # Known shares may differ from those of the table, which then is not in the set.
+        if not self.has_table:
             return proof
         table = self._table_certificate(search)
         if table is None or table.upper_bound_nmi is None or table.scope != proof.scope:
             return proof
         if table.upper_bound_nmi >= bound:
             return proof
-        return replace(proof, upper_bound_nmi=table.upper_bound_nmi).at(nmi)
+        sharper = replace(
+            proof, upper_bound_nmi=table.upper_bound_nmi, prices=table.prices
+        )
+        return sharper.at(nmi)
 
     def _table_certificate(self, search: Search) -> Certificate | None:
         """The certificate of the table's own optimum, in a share of the time; None without one.

@@ -12,6 +12,7 @@ multiplier -1 together: 2 (l - a) - 3 (l - b) is less than the bound of b alone 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -19,12 +20,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.auditing.demands import Demand
 from mechdesign.auditing.proofs import cost_bound
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.proof import PROOF, CostProof, EntropyProof
+from mechdesign.channel.proof import PROOF, AnyProof, CostProof
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import LiftLimits, MeanLimits
+from mechdesign.mechanisms.plan_limits import rows_of_demands
 from mechdesign.mechanisms.rules import Rules
+from mechdesign.mechanisms.stacked_rows import LOWER, UPPER
 from solvers import Array, Polytope
 from solvers.assignment import Multipliers
 from solvers.plans import PlanProof
@@ -59,6 +63,15 @@ def of_assignment(
         prices = multipliers.masses[reduced.group]
     return _proof(
         prices, lifts[:, reduced.group], ratios[:, reduced.group], limits.ratio
+    )
+
+
+def of_sides(sides: Array, masses: Array | None) -> CostProof:
+    """The proof of a program over an uncertain set."""
+    n = len(sides)
+    prices = np.zeros(n) if masses is None else masses
+    return CostProof(
+        prices=tuple(np.nan_to_num(prices).tolist()), lifts=(), sides=_plain(sides)
     )
 
 
@@ -102,21 +115,49 @@ def _unstacked(
 
 def _stacked(rules: Rules, rows: Array) -> tuple[Array, Array] | None:
     """Multipliers of the symbols of all tables, from the rows of `StackedRows`."""
-    if rules.rows is None or rules.is_homogeneous:
+    stacked = rules.rows
+    if stacked is None:
         return None
-    bounded = np.isfinite(rules.rows.lower) | np.isfinite(rules.rows.upper)
+    bounded = np.isfinite(stacked.lower) | np.isfinite(stacked.upper)
+    plain = bounded & ~stacked.differing[stacked.table_of]
     lifts = np.zeros((len(bounded), rows.shape[1]))
-    lifts[bounded] = rows
-    return lifts, np.zeros_like(lifts)
+    ratios = np.zeros_like(lifts)
+    lifts[plain] = rows[: plain.sum()]
+    # Of the rows positive v <= negative v, those that bind are in the polytope; upper ends only.
+    positive, negative, _ = stacked.opposed(~plain)
+    paid = np.zeros((len(positive), rows.shape[1]))
+    binding = (positive > negative).any(axis=1)
+    if binding.sum() != len(rows) - plain.sum():
+        # A budget beyond the numbers of a program.
+        return None
+    paid[binding] = -rows[plain.sum() :]
+    for (kind, s, t), paid_for in zip(stacked.names(~plain), paid, strict=True):
+        if kind == UPPER:
+            lifts[s] -= paid_for
+        elif kind == LOWER:
+            lifts[s] += paid_for
+        else:
+            ratios[s] -= paid_for
+            ratios[t] += math.exp(stacked.ratio) * paid_for
+    return lifts, ratios
 
 
 def of_plan(
-    proof: PlanProof | None, limits: LiftLimits | MeanLimits
+    proof: PlanProof | None,
+    limits: LiftLimits | MeanLimits,
+    demands: Sequence[Demand],
+    counts: Sequence[int],
 ) -> CostProof | None:
-    """The proof of a plan whose limits are the lifts of `limits_of_demands`."""
+    """The proof of a plan with the limits of `limits_of_demands`, on one stratum or for all."""
     if proof is None or isinstance(limits, MeanLimits):
         return None
-    return _proof(proof.masses, proof.limits, proof.compared, limits.ratio)
+    rows = sum(len(demand.sums) for demand in demands)
+    if not any(demand.before for demand in demands):
+        return _proof(proof.masses, proof.limits, proof.compared, limits.ratio)
+    lifts = np.zeros((rows, proof.limits.shape[1]))
+    for place, s, factor in rows_of_demands(demands, counts):
+        lifts[s] += factor * proof.limits[place]
+    return _proof(proof.masses, lifts, np.zeros_like(lifts), limits.ratio)
 
 
 def _proof(prices: Array, lifts: Array, ratios: Array, ratio: float) -> CostProof:
@@ -141,15 +182,21 @@ def _plain(rows: Array) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(row) for row in (rows + 0.0).tolist())
 
 
-def kept(channel: Channel, proof: CostProof | None, bound: float) -> Channel:
+def kept(
+    channel: Channel,
+    proof: CostProof | None,
+    bound: float,
+    demands: Sequence[Demand] | None = None,
+) -> Channel:
     """The channel with the proof in its certificate, if that proves the bound which is stated.
 
-    The record must have the objective and the promise already.
+    `demands` are those after earlier releases. The record must have the objective and the promise
+    already.
     """
     if proof is None:
         return channel
     try:
-        proven = cost_bound(channel, proof)
+        proven = cost_bound(channel, proof, demands)
     except InputError:
         # Nothing is kept where nothing can be proven from the file alone.
         return channel
@@ -158,7 +205,7 @@ def kept(channel: Channel, proof: CostProof | None, bound: float) -> Channel:
     return with_proof(channel, proof)
 
 
-def with_proof(channel: Channel, proof: CostProof | EntropyProof) -> Channel:
+def with_proof(channel: Channel, proof: AnyProof) -> Channel:
     """The channel with a proof in the certificate of its record."""
     certificate = dict(channel.record.certificate or {})
     certificate[PROOF] = proof.model_dump(mode="json", exclude_none=True)

@@ -1,50 +1,103 @@
 """The bounds that a channel file states, proven again from the proof that it keeps.
 
-    cost_lower_bound    one pass over all pairs of symbols (`auditing.proofs`)
-    upper_bound_nmi     one exact pricing of the posteriors that the promise allows
-                        (`solvers.proving`), at the prices in the file
+    cost_lower_bound       one pass over all pairs of symbols (`auditing.proofs`)
+    upper_bound_nmi        one exact pricing of the posteriors that the promise allows, or of all
+                           within average budgets (`solvers.proving`), at the prices in the file
+    MEASURE lower_bound    the same
+    task_upper_bound       the same, of what posteriors say of the task
+    variance_lower_bound   all vertices of the posteriors
 
 Nothing of the search is needed, and nothing in the file is trusted but its table, its promise and
 its objective: multipliers that were forged prove less, and a bound that was forged is not proven.
 
-`proven_again` does this for every bound that the file states. A bound that nothing can pass, such
-as a share of 1, needs no proof. Bounds without a proof (those of queries, tasks, average budgets,
-confidence sets) are `Unproven`, with the reason.
+`with_certificate` does this for every bound that the file states. A bound that nothing can pass,
+such as a share of 1, needs no proof. Bounds without a proof are `Unproven`, with the reason.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from mechdesign.auditing.proofs import NO_TABLE, check_provable, cost_bound
+from mechdesign.auditing.demands import Demand, demands_of
+from mechdesign.auditing.population import set_behind
+from mechdesign.auditing.proofs import (
+    NO_TABLE,
+    check_earlier,
+    cost_bound,
+)
 from mechdesign.auditing.stated import (
     LOWER_BOUND,
+    LOWER_BOUND_OF_AVERAGE,
+    TASK_BOUND,
     UPPER_BOUND,
+    VARIANCE_BOUND,
     Statement,
     Unproven,
     is_bound,
     stated_figures,
 )
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.proof import CostProof, EntropyProof, proof_in
+from mechdesign.channel.proof import (
+    CostProof,
+    EntropyProof,
+    QueryProof,
+    TaskProof,
+    proof_in,
+)
+from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms.posteriors import has_polytope
+from mechdesign.mechanisms.average_budgets import float_gains, in_solver_unit
+from mechdesign.mechanisms.averages import share_of_bound
+from mechdesign.mechanisms.least_leakage import least_for_share
+from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.proofs import SLACK
+from mechdesign.mechanisms.queries import NAMED_QUERIES, Queries, queries_of
+from mechdesign.mechanisms.query_design import (
+    noise_free_variance,
+    total_variance,
+    variance_of,
+)
 from mechdesign.mechanisms.rules import Rules, table_rules
 from mechdesign.mechanisms.search import share_bound, utility_entropy
+from mechdesign.mechanisms.task_design import task_bound, task_figures_of
 from mechdesign.tables.joint import Joint
-from solvers import SolverError
-from solvers.proving import proven_bound
+from solvers import Array, Polytope, SolverError
+from solvers.average_problem import AverageProblem
+from solvers.proving import (
+    proven_bound,
+    proven_on_average,
+    proven_over_tables,
+    proven_task,
+    proven_variance,
+)
 
 NO_PROOF = "the file keeps no proof of it"
 
 NOT_OF_THIS_KIND = "the proof in the file is of another bound"
 
 
+@dataclass(frozen=True)
+class Beside:
+    """What a bound is about beside the file: earlier releases, and the table of all of them."""
+
+    after: Sequence[Channel] = ()
+    whole: Joint | None = None
+
+
+ALONE = Beside()
+
+
 def with_certificate(
-    statement: Statement, channel: Channel, *, time_limit: float | None = None
+    statement: Statement,
+    channel: Channel,
+    beside: Beside = ALONE,
+    *,
+    time_limit: float | None = None,
 ) -> Statement:
     """The statement of a channel file with its bounds proven again, or not."""
     proven: dict[str, float] = {}
@@ -54,8 +107,8 @@ def with_certificate(
         if not is_bound(name) or name in known_wrong:
             continue
         try:
-            value = _proven(channel, name, stated, time_limit)
-        except InputError as error:
+            value = _proven(channel, name, stated, beside, time_limit)
+        except (InputError, SolverError) as error:
             unproven.append(Unproven(name, stated, None, str(error)))
             continue
         if _reaches(name, stated, value):
@@ -77,13 +130,13 @@ def with_certificate(
 def _reaches(name: str, stated: float, proven: float) -> bool:
     """Whether the bound that was proven is the stated one, up to the rounding of both."""
     slack = SLACK * max(1.0, abs(stated))
-    if name == UPPER_BOUND:
+    if name in (UPPER_BOUND, TASK_BOUND):
         return proven <= stated + slack
     return proven >= stated - slack
 
 
 def _proven(
-    channel: Channel, name: str, stated: float, time_limit: float | None
+    channel: Channel, name: str, stated: float, beside: Beside, time_limit: float | None
 ) -> float:
     """The bound of this name that the file proves.
 
@@ -92,9 +145,10 @@ def _proven(
     InputError
         With the reason, where it proves none.
     """
-    if channel.joint is None:
+    joint = channel.joint
+    if joint is None:
         raise InputError(NO_TABLE)
-    if name == UPPER_BOUND and stated >= 1.0:
+    if name in (UPPER_BOUND, TASK_BOUND) and stated >= 1.0:
         # No channel keeps more than all.
         return 1.0
     if name == LOWER_BOUND and stated <= 0.0:
@@ -102,73 +156,254 @@ def _proven(
         objective = channel.record.objective
         if objective is not None and objective.name != "convex":
             return 0.0
-    if name not in (UPPER_BOUND, LOWER_BOUND):
-        raise InputError(NO_PROOF)
+    for average in channel.record.averages:
+        constant = least_for_share(0.0, average.measure, joint)
+        if name.endswith(LOWER_BOUND_OF_AVERAGE) and stated <= constant:
+            # No channel leaks less than a constant.
+            return constant
     proof = proof_in(channel.record.certificate)
+    if name == VARIANCE_BOUND:
+        queries = _queries(channel, joint, proof)
+        if queries is not None:
+            # No channel tells more than X itself.
+            noise_free = noise_free_variance(queries, joint.p_x)
+            if stated <= noise_free or proof is None:
+                return noise_free
     if proof is None:
         raise InputError(NO_PROOF)
     if name == LOWER_BOUND and isinstance(proof, CostProof):
-        return cost_bound(channel, proof)
-    if name == UPPER_BOUND and isinstance(proof, EntropyProof):
-        return kept_bound(channel, channel.joint, proof, stated, time_limit)
+        check_earlier(channel, beside.after)
+        demands: Sequence[Demand] | None = None
+        notion = channel.record.promise(channel.sensitive)
+        if beside.after and notion is not None:
+            whole = beside.whole or joint
+            demands = demands_of(whole, notion, beside.after, joint)
+        populations = set_behind(channel, joint)
+        least_of_sides: Sequence[float] | None = None
+        if populations is not None and notion is not None:
+            rules = PopulationRules(joint, notion, populations=populations)
+            least_of_sides = rules.least_sides(proof)
+        return cost_bound(channel, proof, demands, least_of_sides)
+    if isinstance(proof, CostProof):
+        raise InputError(NOT_OF_THIS_KIND)
+    again = ProvenAgain(channel, joint, beside, time_limit)
+    again.check(len(proof.prices))
+    if name == TASK_BOUND and isinstance(proof, TaskProof):
+        return again.task_bound(proof, stated)
+    if name == VARIANCE_BOUND and isinstance(proof, QueryProof):
+        return again.variance_bound(proof)
+    if isinstance(proof, EntropyProof):
+        if name == UPPER_BOUND:
+            return again.kept_bound(proof, stated)
+        if name.endswith(LOWER_BOUND_OF_AVERAGE):
+            return again.leakage_bound(proof, stated)
     raise InputError(NOT_OF_THIS_KIND)
 
 
-def has_prices(rules: Rules) -> bool:
-    """Whether the prices of a search are a proof of its bound, from the table and the promise."""
-    # Earlier releases are not in the file, nor is the set of populations.
-    if type(rules) is not Rules or any(one.before for one in rules.demands or ()):
-        return False
-    return rules.notion.limits.mean is None or has_polytope(rules.notion, rules.joint)
+def _queries(channel: Channel, joint: Joint, proof: object) -> Queries | None:
+    """The queries that a channel was designed for; None where the file does not have them."""
+    if isinstance(proof, QueryProof) and proof.queries is not None:
+        return queries_of(Queries(np.array(proof.queries)), joint)[0]
+    name = str(channel.record.provenance.get("mechanism"))
+    if name in NAMED_QUERIES:
+        return queries_of(name, joint)[0]
+    return None
 
 
-def kept_bound(
-    channel: Channel,
-    joint: Joint,
-    proof: EntropyProof,
-    stated: float,
-    time_limit: float | None = None,
-) -> float:
-    """The share of H(X) that no private channel exceeds, by the prices of the proof; rounded up.
-
-    `stated` is what is to be proven: the pricing ends as soon as that is known.
+@dataclass(frozen=True)
+class ProvenAgain:
+    """The bounds of one channel on its own table, by the prices of its file.
 
     Raises
     ------
     InputError
-        If the proof does not fit the channel, or what it was designed for has no such bound.
+        From every method: if the proof does not fit the channel, or what it was designed for has no
+        such bound.
     """
-    check_provable(channel)
-    notion = channel.record.promise(channel.sensitive)
-    if notion is None or channel.record.objective is not None:
-        raise InputError(
-            "the proof is one of kept information, which was not the objective"
+
+    channel: Channel
+    joint: Joint
+    beside: Beside
+    time_limit: float | None
+
+    def check(self, prices: int) -> None:
+        """Refuse what no proof of prices is about."""
+        channel = self.channel
+        check_earlier(channel, self.beside.after)
+        if channel.record.objective is not None:
+            raise InputError(
+                "the proof is one of kept information, which was not the objective"
+            )
+        if channel.given:
+            raise InputError("no proof is kept of bounds with given columns")
+        if prices != len(self.joint.useful):
+            raise InputError(
+                f"the proof is of another table: it has {prices} prices for "
+                f"{len(self.joint.useful)} symbols"
+            )
+
+    @cached_property
+    def rules(self) -> Rules:
+        """The promise on the table, on those that earlier releases leave, or on a set of them."""
+        notion = self.channel.record.promise(self.channel.sensitive)
+        if notion is None:
+            raise InputError("the file has no promise that a bound could be about")
+        populations = set_behind(self.channel, self.joint)
+        if populations is not None:
+            return PopulationRules(self.joint, notion, populations=populations)
+        rules = table_rules(
+            self.joint, notion, whole=self.beside.whole, after=self.beside.after
         )
-    if channel.given:
-        raise InputError("no proof is kept of bounds with given columns")
-    if len(proof.prices) != len(joint.useful):
-        raise InputError(
-            f"the proof is of another table: it has {len(proof.prices)} prices for "
-            f"{len(joint.useful)} symbols"
-        )
-    rules = table_rules(joint, notion)
-    if not has_prices(rules):
-        raise InputError(
-            f"the posteriors that {notion.name} allows are no polytope, and no proof is kept"
-        )
-    # Any prices prove a bound. All of the mass of a class sits on the symbol with its best price,
-    # because H is concave, so the best price of a class is one for all of its symbols.
-    prices = np.full(len(rules.reduced.joint.useful), -np.inf)
-    np.maximum.at(prices, rules.reduced.group, np.array(proof.prices))
-    entropy = utility_entropy(joint)
-    try:
+        if rules.cuts is not None:
+            raise InputError(
+                f"the posteriors that {notion.name} allows are no polytope, and no proof is kept"
+            )
+        return rules
+
+    @property
+    def by_symbol(self) -> Polytope:
+        """The allowed posteriors of all symbols."""
+        return replace(self.rules, by_symbol=True).relaxation
+
+    @property
+    def entropy(self) -> float:
+        """H(X) in nats."""
+        return utility_entropy(self.joint)
+
+    def kept_bound(self, proof: EntropyProof, stated: float) -> float:
+        """The share of H(X) that no private channel exceeds, rounded up.
+
+        `stated` is what is to be proven: the pricing ends as soon as that is known.
+        """
+        least = (1.0 - stated) * self.entropy
+        if self.channel.record.averages:
+            charged = self._charged(proof)
+            support = self._support(proof, least + charged)
+            return share_of_bound(self.entropy - (support - charged), self.joint)
+        rules = self.rules
+        if isinstance(rules, PopulationRules):
+            if not rules.uncertain.is_uniform:
+                raise InputError(
+                    "no proof is kept of a set of populations with budgets of single symbols"
+                )
+            bound = proven_over_tables(
+                rules.uncertain, proof.prices, least=least, time_limit=self.time_limit
+            )
+            proven = share_bound(bound, self.entropy)
+            if _reaches(UPPER_BOUND, stated, proven) or not rules.has_table:
+                return proven
+            # What is private for the whole set is private for the table.
+            rules = Rules(self.joint, rules.notion)
+        # Any prices prove a bound. All of the mass of a class sits on the symbol with its best
+        # price, because H is concave, so the best price of a class is one for all of its symbols.
+        prices = np.full(len(rules.reduced.joint.useful), -np.inf)
+        np.maximum.at(prices, rules.reduced.group, np.array(proof.prices))
         bound = proven_bound(
             rules.relaxation,
             rules.reduced.joint.p_x,
             prices,
-            least=(1.0 - stated) * entropy,
-            time_limit=time_limit,
+            least=least,
+            time_limit=self.time_limit,
         )
-    except SolverError as error:
-        raise InputError(f"the pricing failed: {error}") from None
-    return share_bound(bound, entropy)
+        return share_bound(bound, self.entropy)
+
+    def leakage_bound(self, proof: EntropyProof, stated: float) -> float:
+        """What every channel that keeps the share leaks on average, rounded down."""
+        (average,) = self._averages(proof)
+        (multiplier,) = proof.leakages or (0.0,)
+        if average.keep is None or not multiplier > 0.0:
+            raise InputError(NOT_OF_THIS_KIND)
+        lost = (1.0 - average.keep) * self.entropy
+        wanted = in_solver_unit(average.measure, stated, self.joint)
+        support = self._support(proof, multiplier * wanted + lost)
+        bound = float((support - lost) / multiplier)
+        return least_for_share(bound, average.measure, self.joint)
+
+    def _averages(self, proof: EntropyProof) -> tuple[AverageBudget, ...]:
+        """The averages that the proof has prices of."""
+        averages = self.channel.record.averages
+        prices = proof.leakages or ()
+        if len(prices) != len(averages) or not averages:
+            raise InputError(
+                f"the proof is of another file: it has {len(prices)} prices for "
+                f"{len(averages)} averages"
+            )
+        return averages
+
+    def _charged(self, proof: EntropyProof) -> float:
+        """What all budgets cost at the prices of the proof."""
+        charged: list[float] = []
+        for average, price in zip(
+            self._averages(proof), proof.leakages or (), strict=True
+        ):
+            most = in_solver_unit(
+                average.measure, average.budget, self.joint, average.exact_gains
+            )
+            charged.append(price * most)
+        return math.fsum(charged)
+
+    def _support(self, proof: EntropyProof, least: float) -> float:
+        """y.p + m of the proof: no channel has less H(X|Y), with its leakages charged."""
+        averages = self._averages(proof)
+        gains: Array | None = None
+        for average in averages:
+            if average.exact_gains:
+                gains = float_gains(average.exact_gains)
+        outer = None if proof.alone else self.by_symbol
+        measures = [average.measure for average in averages]
+        problem = AverageProblem.of(self.joint.p, measures, outer, outer, gains)
+        return proven_on_average(
+            problem,
+            proof.prices,
+            np.array(proof.leakages or ()),
+            least=least,
+            time_limit=self.time_limit,
+        )
+
+    def task_bound(self, proof: TaskProof, stated: float) -> float:
+        """The share of I(T;X) that no private channel exceeds, rounded up."""
+        counts = np.array(proof.task, dtype=np.float64)
+        if not len(counts) or not (counts.sum(axis=0) > 0.0).all():
+            raise InputError("the proof has a task without records of a symbol")
+        given_x = counts / counts.sum(axis=0)
+        figures = task_figures_of(self.channel, self.joint, given_x)
+        self._check_own("task_kept", figures.kept)
+        least = figures.prior - stated * figures.largest
+        bound = proven_task(
+            self.by_symbol,
+            self.joint.p_x,
+            given_x,
+            proof.prices,
+            least=least,
+            time_limit=self.time_limit,
+        )
+        return task_bound(figures, bound)
+
+    def variance_bound(self, proof: QueryProof) -> float:
+        """N times the variance that no private channel is below."""
+        queries = _queries(self.channel, self.joint, proof)
+        if queries is None:
+            raise InputError("the proof lacks the queries")
+        inverse = np.array(proof.inverse)
+        if inverse.shape != (len(self.joint.useful),) * 2:
+            raise InputError(
+                "the proof is of another table: its matrix has another size"
+            )
+        self._check_own("variance", total_variance(self.channel, queries, self.joint))
+        bound = proven_variance(
+            self.by_symbol,
+            self.joint.p_x,
+            queries.gram,
+            proof.prices,
+            inverse,
+            time_limit=self.time_limit,
+        )
+        return variance_of(bound, queries, self.joint.p_x)
+
+    def _check_own(self, name: str, computed: float) -> None:
+        """Refuse a proof of another objective, by which the channel itself has another figure."""
+        stated = float((self.channel.record.utility or {}).get(name, math.nan))
+        if not abs(stated - computed) <= SLACK * max(1.0, abs(stated)):
+            raise InputError(
+                f"the proof is of another objective, by which {name} is {computed:.12g}"
+            )

@@ -27,10 +27,12 @@ from dataclasses import replace
 import numpy as np
 
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.proof import QueryProof
 from mechdesign.channel.record import AverageBudget
+from mechdesign.mechanisms.proofs import with_proof
 from mechdesign.mechanisms.purposes import first_verified, with_purpose
 from mechdesign.mechanisms.purposes_within import purpose_within, with_budget
-from mechdesign.mechanisms.queries import Queries, queries_of
+from mechdesign.mechanisms.queries import NAMED_QUERIES, Queries, queries_of
 from mechdesign.mechanisms.result import Design, QueryAccuracy, finish
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search, utility_entropy
@@ -96,6 +98,7 @@ def for_queries(
     single = replace(rules, by_symbol=True)
     program = _QueryProgram(single, queries, search, started)
     end = search.end(started)
+    proof = _own_queries(queries)
     if averages:
         rounded, within = purpose_within(
             single,
@@ -109,11 +112,16 @@ def for_queries(
     else:
         rounded, solution = first_verified(single, program, end)
         least = solution.bound
+        if solution.prices is not None and solution.inverse is not None:
+            proof = QueryProof(
+                prices=tuple(solution.prices.tolist()),
+                inverse=tuple(map(tuple, solution.inverse.tolist())),
+                queries=None if proof is None else proof.queries,
+            )
 
     variance = total_variance(rounded.channel, queries, joint)
-    # No channel tells more than X itself, so its variance is a bound, too.
     noise_free = noise_free_variance(queries, joint.p_x)
-    bound = max(noise_free, least - _offset(queries, joint.p_x))
+    bound = variance_of(least, queries, joint.p_x)
     accuracy = QueryAccuracy(
         name=queries.name,
         variance=variance,
@@ -137,7 +145,18 @@ def for_queries(
         started,
         messages=tuple(messages),
     )
-    return with_purpose(with_budget(design, averages), accuracy)
+    design = with_purpose(with_budget(design, averages), accuracy)
+    if proof is None or rules.cuts is not None:
+        return design
+    return replace(design, channel=with_proof(design.channel, proof))
+
+
+def _own_queries(queries: Queries) -> QueryProof | None:
+    """The user's own queries, which the file has nowhere else, with prices that prove nothing."""
+    if queries.name in NAMED_QUERIES:
+        return None
+    matrix = tuple(map(tuple, queries.matrix.tolist()))
+    return QueryProof(prices=(0.0,) * len(matrix[0]), inverse=(), queries=matrix)
 
 
 def total_variance(channel: Channel, queries: Queries, joint: Joint) -> float:
@@ -168,6 +187,12 @@ def total_variance(channel: Channel, queries: Queries, joint: Joint) -> float:
 def _offset(queries: Queries, p_x: Array) -> float:
     """p^T G p, which the covariance of shares has less than the inverse of the information."""
     return float(np.square(queries.matrix @ p_x).sum())
+
+
+def variance_of(least: float, queries: Queries, p_x: Array) -> float:
+    """N times the variance that no channel is below, from such a bound of tr(G M^-1)."""
+    # No channel tells more than X itself, so its variance is a bound, too.
+    return max(noise_free_variance(queries, p_x), least - _offset(queries, p_x))
 
 
 def noise_free_variance(queries: Queries, p_x: Array) -> float:
@@ -214,7 +239,7 @@ class _QueryProgram:
             solution = self._least_variance(candidates, relaxed, start)
         if relaxed is None:
             # Without all vertices there is no certificate but that of no noise at all.
-            return replace(solution, bound=-math.inf)
+            return replace(solution, bound=-math.inf, prices=None)
         return solution
 
     def _least_variance(

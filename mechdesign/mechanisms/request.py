@@ -277,6 +277,8 @@ class DesignRequest:
                 f"mechanism ({self.mechanism!r}) must be one of {', '.join(MECHANISMS)}"
             )
         # From here on options are compared with each other.
+        if self.joint.useful.people is not None:
+            combinations.check(combinations.PEOPLE, self.named)
         self._check_rows()
         self._check_objective()
         self._check_population()
@@ -329,9 +331,9 @@ class DesignRequest:
             raise InputError(
                 "useful releases columns as one label, release as rows: give one of them"
             )
-        people = self.joint.useful.people
-        if people is not None:
-            for name, value in of_people(people, self).items():
+        useful = self.joint.useful
+        if useful.people is not None:
+            for name, value in of_people(useful, useful.people, self).items():
                 object.__setattr__(self, name, value)
 
     def _set_objective(self) -> None:
@@ -621,6 +623,10 @@ class DesignRequest:
             named["mechanism"] = f"mechanism {self.mechanism}"
         if self.unknown != REFUSE:
             named["unknown"] = f"unknown={self.unknown}"
+        if self.has_free_outputs:
+            named["free outputs"] = f"objective {self.least_cost.name}"
+        if any(channel.useful.people is None for channel in self.after):
+            named["after releases of records"] = "after a release of single records"
         if own_rows and isinstance(self.average, Mapping):
             named |= _named_of_averages(tuple(self.average))
         if self.promise == RELATIVE and self.after:

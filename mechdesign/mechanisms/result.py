@@ -46,7 +46,8 @@ class Certificate:
     that bound minus the NMI of the emitted integers. Both are None where no optimum was computed.
     `scope` is 'proven' (branch and bound, re-evaluated in outward-rounded arithmetic), 'stated' (a
     channel file says so, and nothing has proven it again), or 'none'.
-    `details` are figures of the search and how it ended.
+    `details` are figures of the search and how it ended, `prices` those of the useful symbols, in
+    nats, that prove the bound.
     """
 
     upper_bound_nmi: float | None = None
@@ -55,6 +56,7 @@ class Certificate:
     details: dict[str, int | float | str] = field(
         default_factory=dict[str, int | float | str]
     )
+    prices: tuple[float, ...] | None = field(default=None, repr=False, compare=False)
 
     def at(self, nmi: float) -> Certificate:
         """The same bound, with the gap of a channel of this NMI."""

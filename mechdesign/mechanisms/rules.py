@@ -119,6 +119,11 @@ class Rules:
         return limits.mean is None or has_polytope(self.notion, self.joint)
 
     @property
+    def has_prices(self) -> bool:
+        """Whether the prices of a search prove its bound by one pricing."""
+        return self.cuts is None
+
+    @property
     def has_faces(self) -> bool:
         """Whether the promise can be restricted to outputs of a set of symbols."""
         return True

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,8 @@ from mechdesign.auditing.demands import Demand
 from mechdesign.mechanisms.posteriors import OUTWARDS, high_bound, low_bound
 from mechdesign.tables.joint import Joint
 from solvers import Array, Polytope
+
+UPPER, LOWER, QUOTIENT = "upper", "lower", "quotient"
 
 
 class StackedRows:
@@ -158,6 +160,22 @@ class StackedRows:
                 negative.append(factor * self.lift[first + t])
                 far.append(np.full(len(s), self.ratio > reach))
         return np.vstack(positive), np.vstack(negative), np.concatenate(far)
+
+    def names(self, chosen: NDArray[np.bool_]) -> list[tuple[str, int, int]]:
+        """What the rows of `opposed` bound: the upper or the lower end of a row s of L, or its
+        quotient by a row t.
+        """
+        found = [
+            (UPPER, int(s), -1)
+            for s in np.flatnonzero(chosen & np.isfinite(self.upper))
+        ]
+        for s in np.flatnonzero(chosen & np.isfinite(self.lower)):
+            found.append((LOWER, int(s), -1))
+        if math.isfinite(self.ratio):
+            for first, end in pairwise(self.starts.tolist()):
+                for s, t in permutations(range(first, end), 2):
+                    found.append((QUOTIENT, s, t))
+        return found
 
     def needed(self, w: Array, unit: float) -> Array:
         """The weight on all entries that brings each column of `w` (n, k) inside, (k,).

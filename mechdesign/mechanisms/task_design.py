@@ -25,9 +25,11 @@ from typing import Any
 import numpy as np
 
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.proof import TaskProof
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
+from mechdesign.mechanisms.proofs import with_proof
 from mechdesign.mechanisms.purposes import TASK, first_verified, with_purpose
 from mechdesign.mechanisms.purposes_within import purpose_within, with_budget
 from mechdesign.mechanisms.result import Design, TaskUtility, finish
@@ -85,6 +87,7 @@ def for_task(
     # Branch and bound has nodes; listed vertices need none.
     method = "vertices"
     status = "some posteriors are not listed"
+    prices: Array | None = None
     if averages:
         rounded, within = purpose_within(
             single,
@@ -101,23 +104,26 @@ def for_task(
         )
         least = solution.bound
         status = solution.status
+        prices = solution.prices
         if solution.nodes:
             method = "columns"
 
     figures = task_figures(rounded.channel, joint, table)
     kept = figures.kept
-    # The solver bounds H(T|Y) from below, hence I(T;Y) = H(T) - H(T|Y) from above.
-    bound = (figures.prior - least) / figures.largest
     utility_of_task = TaskUtility(
         column=column,
         task_kept=kept,
-        task_upper_bound=float(max(kept, min(1.0, bound + INFORMATION_ERROR))),
+        task_upper_bound=max(kept, task_bound(figures, least)),
     )
     messages: tuple[str, ...] = ()
     if utility_of_task.task_upper_bound - kept > search.gap:
         messages = (f"the search ended early ({status})",)
     design = finish(rounded, joint, TASK, method, started, messages=messages)
-    return with_purpose(with_budget(design, averages), utility_of_task)
+    design = with_purpose(with_budget(design, averages), utility_of_task)
+    if prices is None or rules.cuts is not None:
+        return design
+    proof = TaskProof(prices=tuple(prices.tolist()), task=_counts(table, joint))
+    return replace(design, channel=with_proof(design.channel, proof))
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +174,18 @@ def information_of(table: Joint, joint: Joint) -> float:
 def task_figures(channel: Channel, joint: Joint, table: Joint) -> TaskFigures:
     """What the channel of `joint` tells of the task of a checked table (`task_joint`)."""
     masses = _masses(table, joint)
-    given_x = masses / masses.sum(axis=0)
+    return task_figures_of(channel, joint, masses / masses.sum(axis=0))
+
+
+def task_bound(figures: TaskFigures, least: float) -> float:
+    """The share of I(T;X) that no channel exceeds if none has an H(T|Y) below `least`."""
+    # I(T;Y) = H(T) - H(T|Y).
+    bound = (figures.prior - least) / figures.largest
+    return float(min(1.0, bound + INFORMATION_ERROR))
+
+
+def task_figures_of(channel: Channel, joint: Joint, given_x: Array) -> TaskFigures:
+    """The same for P(T | X), (|T|, n)."""
     # H(T) depends on P(T | X) and P_X of the table; both tables count the same records.
     prior = _entropy(given_x @ joint.p_x)
     largest = prior - float(joint.p_x @ _column_entropies(given_x))
@@ -217,6 +234,12 @@ def task_joint(task: Any, joint: Joint) -> Joint:
             f"the task {name} has a single value: there is nothing to tell"
         )
     return task
+
+
+def _counts(table: Joint, joint: Joint) -> tuple[tuple[int, ...], ...]:
+    """The records of the task's table, with the symbols in the order of `joint`."""
+    order = [table.useful.names.index(name) for name in joint.useful.names]
+    return tuple(tuple(row[x] for x in order) for row in table.counts)
 
 
 def _masses(table: Joint, joint: Joint) -> Array:

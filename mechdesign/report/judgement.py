@@ -106,6 +106,7 @@ def opening_texts(judgement: Judgement) -> list[str]:
             f"{listed([label(name) for name in judgement.unjudged])}."
         )
     texts.append(f"Attackers and analysts learn by {judgement.learner}.")
+    texts.append(judgement.instruments)
     return texts
 
 

@@ -208,6 +208,8 @@ class Joint(Displayed):
         if not useful.bins:
             # No bins at all are an empty tuple, not one of Nones.
             variable = replace(variable, bins=())
+        if useful.people is not None:
+            variable = replace(variable, people=useful.people.releasing(names))
         return replace(self, useful=variable, counts=counts)
 
     def _with_symbols(

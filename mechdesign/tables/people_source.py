@@ -43,19 +43,33 @@ class FoldedTable:
         Those of the channel.
     records : FoldedRecords
         The person and the place of each record.
+    person : tuple of (people,) columns
+        What names each person.
+    wave : (records,) column, optional
+        What orders the records of a person.
     columns : mapping of name to (people,) column
         The folded columns, the sensitive ones if the table has them, and what names a person.
     """
 
     people: People
     records: FoldedRecords
+    person: tuple[Encoded, ...]
+    wave: Encoded | None
     columns: Mapping[str, Encoded]
 
     @classmethod
     def of(
-        cls, people: People, cells: Mapping[str, Encoded], form: CellForm | None = None
+        cls,
+        people: People,
+        cells: Mapping[str, Encoded],
+        form: CellForm | None = None,
+        *,
+        keep_waves: bool = False,
     ) -> FoldedTable:
         """Fold the columns of a long table, by the channel's names for them.
+
+        With `keep_waves` the folded table has the waves of the records, too: they tell equal
+        sequences of different records apart.
 
         Raises
         ------
@@ -70,13 +84,18 @@ class FoldedTable:
         person = _person_in(people, cells)
         records = fold_by(cells, person, people.wave)
         named: dict[str, Encoded] = {}
+        waves = None if people.wave is None else cells[people.wave]
+        if waves is not None and keep_waves:
+            named[str(people.wave)] = waves
         for name in (*people.columns, *people.sensitive):
             if name in cells:
                 named[name] = cells[name]
         columns = records.folded(people, named)
+        names: list[Encoded] = []
         for name in person:
             columns[name] = cells[name].recoded(cells[name].codes[records.first])
-        return cls(people, records, columns)
+            names.append(columns[name])
+        return cls(people, records, tuple(names), waves, columns)
 
     @property
     def header(self) -> list[str]:
@@ -152,6 +171,7 @@ class PeopleSource(AbstractContextManager["PeopleSource"]):
         *,
         names: Mapping[str, str] | None = None,
         form: CellForm | None = None,
+        keep_waves: bool = False,
     ) -> None:
         self.inner = inner
         self.names = dict(names or {})
@@ -167,7 +187,7 @@ class PeopleSource(AbstractContextManager["PeopleSource"]):
         }
         try:
             with errors_naming(inner.name):
-                self.table = FoldedTable.of(people, cells, form)
+                self.table = FoldedTable.of(people, cells, form, keep_waves=keep_waves)
         except RecordFault as error:
             where = inner.where(error.position)
             raise FileError(inner.name, f"{where}: {error.what}") from None
@@ -216,6 +236,8 @@ def fold_frame(
     frame: Any,
     form: CellForm | None = None,
     names: Mapping[str, str] | None = None,
+    *,
+    keep_waves: bool = False,
 ) -> FoldedTable:
     """The people of a pandas, polars or pyarrow table; a record at fault is named by its place.
 
@@ -229,14 +251,14 @@ def fold_frame(
         header = nw.from_native(frame, eager_only=True).columns
     except (TypeError, nw.exceptions.DuplicateError):
         # The reader of columns says what is wrong with it.
-        header = [
-            in_frame.get(name, name) for name in (*people.person, *people.columns)
-        ]
+        waves = () if people.wave is None else (people.wave,)
+        needed = (*people.person, *waves, *people.columns)
+        header = [in_frame.get(name, name) for name in needed]
     own = [channel_name.get(name, name) for name in header]
     needed = columns_of_people(people, own)
     columns = encoded_columns(frame, [in_frame.get(name, name) for name in needed])
     cells = dict(zip(needed, columns, strict=True))
-    return FoldedTable.of(people, cells, form)
+    return FoldedTable.of(people, cells, form, keep_waves=keep_waves)
 
 
 def refuse_kept(people: People, kept: Sequence[str], header: Sequence[str]) -> None:

@@ -14,10 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
+from mechdesign.auditing.demands import demands_of
 from mechdesign.auditing.proofs import _frequencies, cost_bound, numbers_in
 from mechdesign.channel.output_cells import own_rows
 from mechdesign.channel.proof import CellCost, CostProof, EntropyProof, proof_in
 from mechdesign.core.errors import InputError
+from mechdesign.mechanisms import column_plan
 from mechdesign.tables.joint import Joint
 from solvers.plans import search
 from tests.oracles import proofs as oracle
@@ -190,9 +192,11 @@ def test_the_frequencies_of_rows_are_those_of_the_channel():
 
 def test_no_proof_is_kept_for_what_the_file_does_not_have():
     joint = table(2, 5)
-    for options in ({"confidence": 0.9}, {"mechanism": "subset-merging"}):
-        objective = {} if "mechanism" in options else {"objective": "truth"}
-        design = md.design(joint, md.LIP(2.0), **objective, **options)
+    for options in (
+        {"objective": "truth", "average": {"mi": 0.05}},
+        {"mechanism": "subset-merging"},
+    ):
+        design = md.design(joint, md.LIP(2.0), **options)
         assert proof_in(design.channel.record.certificate) is None
 
 
@@ -337,3 +341,75 @@ def test_symbols_without_a_number_have_no_distance():
     assert numbers_in(joint)[1] == 3
     with pytest.raises(InputError, match="is not a number"):
         numbers_in(Joint.from_counts([[1, 2], [2, 1]]))
+
+
+AFTER = {
+    "truth": (md.LIP(0.6), {"objective": "truth"}),
+    "free": (md.MaxLift(0.5), {"objective": "truth", "keep_frequencies": False}),
+    "quotients": (md.LDP(1.3), {"objective": "distance"}),
+    "stay": (md.MinLift(0.6), {"objective": "truth", "stay": "0.2"}),
+}
+
+
+def with_earlier(symbols, notion, options):
+    """A design after another one of a column that it does not release, with what it rests on."""
+    rng = np.random.default_rng(11)
+    s = rng.integers(0, 2, 1500)
+    town = (s + rng.integers(0, 2, 1500)) % 3
+    code = (2 * s + town + rng.integers(0, symbols - 1, 1500)) % symbols
+    records = pd.DataFrame({"s": s, "town": town, "code": code}).astype(str)
+    first = md.design(records, md.LIP(0.3), sensitive="s", useful="town").channel
+    design = md.design(
+        records, notion, sensitive="s", useful="code", after=[first], **options
+    )
+    whole = Joint.from_table(records, sensitive="s", useful=["town", "code"])
+    demands = demands_of(whole, notion, [first], design.channel.joint)
+    return design, demands
+
+
+@pytest.mark.parametrize("kind", AFTER)
+def test_costs_after_earlier_releases_have_their_proof(kind):
+    notion, options = AFTER[kind]
+    design, demands = with_earlier(5, notion, options)
+    stated = design.least.cost_lower_bound
+    assert stated > 0.0
+    proven = cost_bound(design.channel, proof_of(design), demands)
+    assert stated - 1e-9 <= proven <= design.least.cost
+    with pytest.raises(InputError, match="designed after other releases"):
+        cost_bound(design.channel, proof_of(design))
+
+
+def test_plans_after_earlier_releases_have_their_proof(monkeypatch):
+    monkeypatch.setattr(column_plan, "MANY_SYMBOLS", 40)
+    design, demands = with_earlier(40, md.LIP(0.4), {"objective": "truth"})
+    assert design.method == "plan"
+    stated = design.least.cost_lower_bound
+    assert cost_bound(design.channel, proof_of(design), demands) >= stated - 1e-9
+    first = md.design(frame(), md.LIP(0.2), sensitive="s", useful="region").channel
+    rows = md.design(
+        frame(),
+        md.LIP(0.3),
+        sensitive="s",
+        release=["region", "job"],
+        smallest_group=1,
+        after=[first],
+    )
+    demands = demands_of(rows.channel.joint, md.LIP(0.3), [first])
+    stated = rows.least.cost_lower_bound
+    assert stated > 0.0
+    assert cost_bound(rows.channel, proof_of(rows), demands) >= stated - 1e-9
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_no_multipliers_prove_more_after_earlier_releases(data):
+    design, demands = with_earlier(3, md.LIP(0.5), {"objective": "truth"})
+    rows = sum(len(demand.sums) for demand in demands)
+    lifts = np.zeros((rows, 3))
+    # A few at random: all at once prove nothing.
+    for _ in range(data.draw(st.integers(1, 6))):
+        place = data.draw(st.integers(0, rows - 1)), data.draw(st.integers(0, 2))
+        lifts[place] = data.draw(numbers)
+    prices = data.draw(st.tuples(numbers, numbers, numbers))
+    proof = CostProof(prices=prices, lifts=tuple(map(tuple, lifts.tolist())))
+    assert cost_bound(design.channel, proof, demands) <= design.least.cost + 1e-12

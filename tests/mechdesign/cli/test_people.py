@@ -245,21 +245,43 @@ def test_options_of_single_records_are_refused(table, run, options, words):
     assert words in refused.err
 
 
-@pytest.mark.parametrize("kept", [(), ("--keep", "note")])
-def test_nothing_is_claimed_for_readers_of_the_whole_file(table, run, kept):
-    """It was, with a column of the records beside the release."""
+CLAIM = "holds for readers of the whole file"
+
+
+@pytest.mark.parametrize(
+    ("options", "claimed"),
+    [
+        (("--shuffle",), True),
+        ((), False),
+        (("--shuffle", "--keep", "note"), False),
+        (("--shuffle", "--keep", "year"), False),
+        (("--shuffle", "--draws", "independent"), False),
+        (("--shuffle", "--insecure-seed", "1"), False),
+        (("--identity", "id", "--shuffle"), False),
+    ],
+)
+def test_the_whole_file_is_claimed_where_it_is_proven(table, run, options, claimed):
+    """docs/explanation/whole-file.md, proposition 6: of shuffled records with renewed numbers and
+    nothing beside them."""
     designed(run)
-    frame = pd.read_csv("panel.csv", dtype=str)
-    frame.assign(note=[f"n{k % 7}" for k in range(len(frame))]).to_csv(
-        "noted.csv", index=False
-    )
-    written = run("apply", "channel.json", "noted.csv", "out.csv", "--shuffle", *kept)
+    noted = table.assign(note=[f"n{k % 7}" for k in range(len(table))])
+    noted.to_csv("noted.csv", index=False)
+    written = run("apply", "channel.json", "noted.csv", "out.csv", *options)
     assert written.code == 0, written.err
     manifest = Path("out.csv.manifest.json").read_text(encoding="utf-8")
-    assert "fixed" in manifest
-    for said in (written.out, manifest):
-        assert "holds for readers of the whole file" not in said
-        assert "With them the promise holds" not in said
+    assert (CLAIM in written.out) is claimed
+    assert ("With them the promise holds" in manifest) is claimed
+    assert ("note" in pd.read_csv("out.csv").columns) is ("note" in options)
+
+
+def test_the_whole_file_of_people_is_not_claimed_after_another_release(table, run):
+    asked = ("design", "panel.csv", "--sensitive", "ill", *PEOPLE, "--notion", "lip")
+    run(*asked, "--release", "job", "--epsilon", "0.5", "--output", "channel.json")
+    after = ("--epsilon", "0.8", "--after", "channel.json", "--output", "second.json")
+    run(*asked, "--release", "health", *after)
+    written = run("apply", "second.json", "panel.csv", "out.csv", "--shuffle")
+    assert written.code == 0, written.err
+    assert CLAIM not in written.out
 
 
 def test_people_who_are_identified_keep_their_draw(table, run):
@@ -396,12 +418,13 @@ def test_secrets_that_change_are_refused_or_are_sequences(folder, run):
         (("--person", "nobody"), "nobody"),
         (
             ("--person", "id", "--confidence", "0.95"),
-            "a confidence level is not built for people",
+            "a confidence level (--confidence) is not built for people",
         ),
         (("--person", "id", "--objective", "information"), "is not built for people"),
-        (("--person", "id", "--never", "job=j1"), "never is not built for people"),
-        (("--person", "id", "--forbid", "j1:j2"), "forbid is not built for people"),
-        (("--person", "id", "--bin", "year=2"), "--bin is not built for people"),
+        (("--person", "id", "--never", "job=j9"), "no record has 'job=j9'"),
+        (("--person", "id", "--forbid", "j1:j9"), "no record has 'j9'"),
+        (("--person", "id", "--bin", "year=2"), "--bin names the column 'year'"),
+        (("--person", "id", "--bin", "job=auto"), "is searched for one column"),
         (("--person", "id", "--sensitive-of", "wave"), "must be one of"),
         (("--person", "job"), "'job' has two roles"),
     ],
@@ -432,6 +455,28 @@ def test_weights_of_columns_and_smallest_groups_count_for_people(table, run):
     assert light["truth"]["health"] > heavy["truth"]["health"]
     grouped = designed(run, "--smallest-group", "2", "--force")
     assert grouped["smallest_group"] == 2
+
+
+def test_a_release_after_another_one_of_the_same_people(table, run):
+    """The second one is of another column, in bins, and both together keep the promise."""
+    frame = table.assign(age=np.arange(len(table)) % 40 + 20)
+    frame.to_csv("panel.csv", index=False)
+    asked = ("design", "panel.csv", "--sensitive", "ill", *PEOPLE, "--notion", "lip")
+    first = ("--release", "age", "--bin", "age=20", "--epsilon", "0.5")
+    run(*asked, *first, "--output", "first.json")
+    after = ("--after", "first.json", "--epsilon", "0.8")
+    full = run(*asked, "--release", "health", *after, "--full")
+    assert "together they come to" in " ".join(full.out.split())
+    run(*asked, "--release", "health", *after, "--output", "second.json")
+    table_of = ("--table", "panel.csv", "--json")
+    both = run("audit", "second.json", "--after", "first.json", *table_of).record
+    assert both["satisfied"] is True
+    together = run("compose", "first.json", "second.json", *table_of).record
+    assert 0.5 < together["eps_l"] <= 0.8
+    assert together["eps_u"] <= 0.8
+    by_record(run)
+    refused = run("compose", "first.json", "records.json", *table_of)
+    assert "are not judged together" in refused.err
 
 
 def test_exports_refuse_people(table, run):

@@ -112,8 +112,8 @@ def test_a_pipeline_step_has_its_options_as_parameters():
 
     step = ReleaseTransformer(md.LIP(1.0), identity="id")
     # A step keeps its rows, and the names of its columns.
-    # Fixed counts are for files of the records of the design.
-    of_files = {"columns", "into", "correlated", "shuffle", "draws"}
+    # Fixed counts are for files of the records of the design, and nights for people.
+    of_files = {"columns", "into", "correlated", "shuffle", "draws", "nights"}
     assert set(ALL) - of_files < set(step.get_params())
     for name in set(ALL) - of_files:
         assert step.get_params()[name] in ("id", getattr(ReleaseOptions, name))

@@ -18,6 +18,7 @@ from mechdesign.judging.judge import untouched_files
 from mechdesign.judging.known_cells import guess_scores, inferences
 from mechdesign.judging.nearest import DistinctRows, distances, nearest, votes
 from mechdesign.judging.observers import drawn_by
+from mechdesign.judging.own_row import Halves
 from mechdesign.judging.together import read_files
 from mechdesign.leaks import learners
 from tests.oracles import judged_files as oracle
@@ -407,3 +408,95 @@ def test_a_judgement_is_shown_as_words_and_as_a_table():
     assert "What analysts read" in judgement.summary()
     with pytest.raises(KeyError):
         judgement.figure("own_row", "nothing")
+
+
+def test_one_number_in_two_spellings_is_one_number():
+    """A column of integers with a gap is one of floats to pandas, and its text is 40.0."""
+    table = people(300)
+    released = table.drop(columns="ill").assign(age=table["age"].astype(float))
+    judgement = md.judge(released, original=table, sensitive="ill")
+    assert judgement.agreement == 1.0
+    assert judgement.figure("groups", "own").released == 1.0
+    assert judgement.figure("analysts", "impossible").released == 0.0
+
+
+def test_noise_on_numbers_is_no_code_of_them():
+    """Every noisy number occurs once; read beside its record it would name the true number."""
+    table = people(2_000)
+    chance = np.random.default_rng(1)
+    noisy = table["age"].astype(float) + chance.normal(0, 20, len(table))
+    released = table.drop(columns="ill").assign(age=noisy)
+    files = files_of(released, table)
+    assert files.linked == "position"
+    column = files.columns[files.places(["age"])[0]]
+    assert not any(len(cover) for cover in column.covers)
+    # Classes of numbers: values that nobody has would all count as changed.
+    assert 0 < column_variation(files, column) < 0.4
+    judgement = md.judge(released, original=table, sensitive="ill")
+    inference = judgement.figure("inference", "right_age")
+    assert inference.released < inference.untouched
+
+
+def test_files_that_are_sorted_alike_are_not_linked():
+    """Sorted by one column, two unrelated files agree in it at every place."""
+    table = people(2_000).sort_values("job", kind="stable")
+    other = people(2_000, seed=9).sort_values("job", kind="stable")
+    assert files_of(other.drop(columns="ill"), table).linked == "no"
+    assert files_of(table.drop(columns="ill"), table).linked == "position"
+
+
+def test_a_person_with_two_released_rows_is_refused():
+    table = people(100).assign(id=lambda t: [f"p{k}" for k in range(100)])
+    twice = pd.concat([table, table.head(3)]).drop(columns="ill")
+    with pytest.raises(InputError, match="repeats in the released file"):
+        md.judge(twice, original=table, sensitive="ill", identity="id")
+
+
+def test_few_released_people_of_many_are_halved_themselves():
+    table = people(3_000).assign(id=lambda t: [f"p{k}" for k in range(len(t))])
+    released = table.drop(columns="ill").sample(45, random_state=1)
+    files = files_of(released, table, identity="id")
+    halves = Halves.of(files, 0)
+    assert len(halves.targets) == 23
+    assert set(halves.targets) <= set(files.owner)
+    assert len(halves.known) == 3_000 - 23
+    assert not set(halves.known) & set(halves.targets)
+    judgement = md.judge(released, original=table, sensitive="ill", identity="id")
+    assert judgement.figure("own_row", "half_area").released is not None
+
+
+def test_a_table_with_the_same_secrets_and_other_rows_has_no_bounds():
+    table = people(400)[["job", "ill"]]
+    design = md.design(table, md.LIP(0.5), sensitive="ill", release="job")
+    other = table.assign(job=blind(table)["job"])
+    released = design.channel.apply(other[["job"]]).assign(id=range(400))
+    judgement = md.judge(
+        released,
+        original=other.assign(id=range(400)),
+        sensitive="ill",
+        channel=design.channel,
+        identity="id",
+    )
+    assert "The original is another one" in judgement.promise[1]
+    assert judgement.figure("own_row", "other_data_surest_5_yes").promised is None
+
+
+def test_a_regression_says_which_coefficients_are_lost():
+    table = people(500).assign(income=lambda t: t["age"].astype(int) * 3 % 101)
+    table["income"] = table["income"].astype(str)
+    released = table.drop(columns="ill").assign(sex="f")
+    found = regression(files_of(released, table))
+    assert found.lost == 1
+    judgement = md.judge(released, original=table, sensitive="ill")
+    notes = judgement.part("analysts").notes
+    assert any("1 more coefficients of this regression cannot" in n for n in notes)
+    exact = table.assign(income=(2 * table["age"].astype(int)).astype(str))
+    assert regression(files_of(exact.drop(columns="ill"), exact)) is None
+
+
+def test_models_of_unlinked_rows_have_no_more_rows_than_those_beside_them():
+    table = people(400)
+    released = table.drop(columns="ill").sample(frac=1, random_state=1)
+    judgement = md.judge(released, original=table, sensitive="ill")
+    assert judgement.linked == "no"
+    assert "may be among them" in judgement.part("models").notes[0]

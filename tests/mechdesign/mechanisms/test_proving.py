@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.auditing.stated import statement_of
+from mechdesign.auditing.stated import (
+    BOUNDS,
+    is_bound,
+    stated_figures,
+    statement_of,
+)
 from mechdesign.channel.proof import PROOF, EntropyProof, proof_in
-from mechdesign.mechanisms.proving import NO_PROOF, kept_bound, with_certificate
+from mechdesign.mechanisms.proving import (
+    ALONE,
+    NO_PROOF,
+    Beside,
+    ProvenAgain,
+    with_certificate,
+)
+from mechdesign.mechanisms.queries import Queries
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import Variable
 from solvers import Polytope
 from solvers.proving import proven_bound
 from tests.cases.documents import rewrite
@@ -72,7 +86,7 @@ def test_the_bound_is_that_of_all_vertices(seed):
     least = least_entropy(joint.counts, prices, low, high)
     entropy = float(-(joint.p_x * np.log(joint.p_x)).sum())
     expected = 1.0 - (float(prices @ joint.p_x) + least) / entropy
-    found = kept_bound(design.channel, joint, proof, 0.0)
+    found = ProvenAgain(design.channel, joint, ALONE, None).kept_bound(proof, 0.0)
     assert found == pytest.approx(min(1.0, expected), abs=1e-9)
     assert found >= design.nmi
 
@@ -184,14 +198,6 @@ def test_the_cost_of_a_file_is_proven(tmp_path):
     assert statement.proven["cost_lower_bound"] == pytest.approx(stated, abs=1e-9)
 
 
-@pytest.mark.parametrize("options", [{"average": {"mi": 0.01}}, {"confidence": 0.9}])
-def test_bounds_without_a_proof_say_so(options):
-    design = md.design(table(2, 5), md.LIP(0.5), time_limit=10, **options)
-    statement = proven(design.channel)
-    assert not statement.proven
-    assert {one.reason for one in statement.unproven} == {NO_PROOF}
-
-
 def test_a_pricing_without_time_proves_less():
     rng = np.random.default_rng(0)
     lift = rng.dirichlet(np.ones(6), 40).T
@@ -203,3 +209,165 @@ def test_a_pricing_without_time_proves_less():
     assert whole <= math.log(40)
     reached = proven_bound(polytope, point, prices, least=whole - 0.5)
     assert reached >= whole - 0.5 - 1e-9
+
+
+QUERIES = Queries(np.array([[1.0, 2.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 3.0, 1.0]]))
+
+GAINS = ([[1, 0, 0.5], [0, 1, 0], [0.25, 0, 1]], 0.53)
+
+PRICED = {
+    "frequencies": {"notion": md.LIP(0.1), "objective": "frequencies"},
+    "prefix": {"notion": md.LDP(0.3), "objective": "prefix"},
+    "ranges": {"notion": md.MaxLift(0.2), "objective": "ranges"},
+    "queries": {"notion": md.LIP(0.1), "objective": QUERIES},
+    "task": {"notion": md.LIP(0.1), "objective": "task", "task": "t"},
+    "task of quotients": {"notion": md.LDP(0.3), "objective": "task", "task": "t"},
+    "gain": {"average": {"gain": GAINS}},
+    "two averages": {"notion": md.LIP(0.8), "average": {"mi": 0.01, "tv": 0.05}},
+    "confidence": {"notion": md.LIP(0.5), "confidence": 0.9},
+    "cost of populations": {
+        "notion": md.LIP(0.1),
+        "confidence": 0.9,
+        "objective": "truth",
+    },
+    "distance of populations": {
+        "notion": md.LDP(0.2),
+        "confidence": 0.9,
+        "objective": "distance",
+    },
+    "confidence of quotients": {"notion": md.LDP(0.5), "confidence": 0.9},
+}
+for measure, most in {
+    "mi": "40%",
+    "tv": "40%",
+    "chi2": "40%",
+    "maximal-leakage": "40%",
+    "guess": 0.45,
+}.items():
+    PRICED[measure] = {"average": {measure: most}}
+    PRICED[f"{measure} beside a promise"] = {
+        "average": {measure: most},
+        "notion": md.LIP(0.8),
+    }
+    PRICED[f"least {measure}"] = {"average": {measure: None}, "keep": "70%"}
+
+
+def priced(name, after=()):
+    options = dict(PRICED[name])
+    joint = table(3, 5, 1)
+    if "confidence" in options:
+        counts = [[300 * count for count in row] for row in joint.counts]
+        joint = replace(joint, counts=tuple(map(tuple, counts)))
+    if "task" in options:
+        sensitive = Variable(("t",), (("a",), ("b",), ("c",)))
+        options["task"] = replace(table(3, 5, 7), sensitive=sensitive)
+    if after:
+        options["after"] = after
+    return md.design(joint, **options)
+
+
+@pytest.mark.parametrize("name", PRICED)
+def test_prices_of_every_objective_prove_its_bound(name):
+    channel = priced(name).channel
+    stated = stated_figures(channel)
+    statement = proven(channel)
+    assert statement.unproven == ()
+    bounds = [figure for figure in stated if is_bound(figure)]
+    assert set(statement.proven) == set(bounds)
+    for figure in bounds:
+        assert statement.proven[figure] == pytest.approx(stated[figure], abs=1e-8)
+
+
+@pytest.mark.parametrize("name", PRICED)
+def test_forged_bounds_and_prices_of_every_objective_prove_less(name, tmp_path):
+    path = tmp_path / "channel.json"
+    priced(name).channel.save(path)
+
+    def bounds_of(document):
+        places = [document["utility"], document["certificate"]]
+        places += document.get("averages", [])
+        for place in places:
+            for figure in {*BOUNDS, "lower_bound"} & place.keys():
+                if place[figure] is not None:
+                    yield place, figure
+
+    def better(document):
+        for place, figure in bounds_of(document):
+            sign = -1.0 if figure in ("upper_bound_nmi", "task_upper_bound") else 1.0
+            place[figure] *= 1.0 + sign * 1e-3
+
+    def other_prices(document):
+        proof = document["certificate"][PROOF]
+        proof["prices"] = proof["prices"][1:] + proof["prices"][:1]
+
+    for change in (better, other_prices):
+        rewrite(path, change, tmp_path / "forged.json")
+        channel = md.load(tmp_path / "forged.json")
+        statement = proven(channel)
+        assert statement.disproved, change
+        for one in statement.unproven:
+            assert one.proven is None or math.isfinite(one.proven)
+
+
+def forged(name, tmp_path, change):
+    """The reason why a bound of a forged file is not proven."""
+    path = tmp_path / "channel.json"
+    priced(name).channel.save(path)
+    rewrite(path, lambda document: change(document["certificate"][PROOF]))
+    return proven(md.load(path)).unproven[0].reason
+
+
+def test_proofs_of_other_objectives_are_refused(tmp_path):
+    for name, change, reason in (
+        (
+            "task",
+            lambda proof: proof["task"].reverse() or proof["task"][0].reverse(),
+            "of another objective, by which task_kept is",
+        ),
+        (
+            "task",
+            lambda proof: proof.update(task=[[0, 1, 1, 1, 1]] * 2),
+            "a task without records of a symbol",
+        ),
+        (
+            "queries",
+            lambda proof: proof["queries"].pop(),
+            "of another objective, by which variance is",
+        ),
+        (
+            "queries",
+            lambda proof: proof["inverse"].pop(),
+            "its matrix has another size",
+        ),
+        (
+            "mi",
+            lambda proof: proof.update(leakages=[]),
+            "it has 0 prices for 1 averages",
+        ),
+    ):
+        folder = tmp_path / reason[-5:]
+        folder.mkdir(exist_ok=True)
+        for old in folder.iterdir():
+            old.unlink()
+        assert reason in forged(name, folder, change)
+
+
+@pytest.mark.parametrize("objective", ["information", "frequencies", "task"])
+def test_after_earlier_releases_they_are_needed(objective):
+    first = md.design(table(3, 5, 1), md.LIP(0.1)).channel
+    name = {"information": "guess"}.get(objective, objective)
+    options = {**PRICED[name], "notion": md.LIP(0.4)}
+    options.pop("average", None)
+    PRICED["after"] = options
+    channel = priced("after", after=[first]).channel
+    del PRICED["after"]
+    (reason,) = {one.reason for one in proven(channel).unproven}
+    assert "which its file does not have: give them (after=)" in reason
+    beside = Beside([first])
+    statement = with_certificate(statement_of(channel), channel, beside)
+    assert statement.unproven == ()
+    assert statement.proven
+    other = md.design(table(3, 5, 1), md.LIP(0.05)).channel
+    statement = with_certificate(statement_of(channel), channel, Beside([other]))
+    (reason,) = {one.reason for one in statement.unproven}
+    assert "than those that are given (after=)" in reason
