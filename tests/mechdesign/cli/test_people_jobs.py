@@ -398,28 +398,13 @@ def test_inspect_and_jobs_name_the_people_of_records(folder, run):
     assert run("run", "job.toml").code == 0
 
 
-def test_the_page_designs_for_no_people(folder):
-    from mechdesign.app.choice import Choice
-    from mechdesign.app.designing import design_channel
-    from mechdesign.app.memory_table import read_path
-
-    panel().to_csv("panel.csv", index=False)
-    roles = {"id": "leave out", "wave": "leave out", "ill": "protect"}
-    choice = Choice(roles={**roles, "health": "release"}, time_limit="2")
-    table = read_path("panel.csv")
-    with pytest.raises(md.InputError, match="mechdesign design --person id"):
-        design_channel(table, choice, lambda *_: None)
-    without = table.with_columns(("wave", "ill", "health"))
-    assert design_channel(without, choice, lambda *_: None).messages is not None
-
-
 def test_lazy_tables_pipelines_and_judge_say_why_not(nights, run):
     polars = pytest.importorskip("polars", reason="polars is not installed")
     channel = md.load("channel.json")
     lazy = polars.from_pandas(visits(1)).lazy()
     with pytest.raises(md.InputError, match="folded in memory"):
         md.sanitise(lazy, channel, key=md.Key.fresh())
-    with pytest.raises(md.InputError, match="frame"):
+    with pytest.raises(md.InputError, match="must be a pandas, polars or pyarrow table"):
         channel.apply(lazy, key=md.Key.fresh())
     apply(run, 1)
     refused = run(
