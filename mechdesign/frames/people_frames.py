@@ -21,7 +21,7 @@ from mechdesign.frames.frame_jobs import released_table
 from mechdesign.frames.libraries import adapter_of
 from mechdesign.frames.second_draws import warnings_of_draws
 from mechdesign.jobs.channel_recipe import ChannelRecipe
-from mechdesign.jobs.people_run import for_people
+from mechdesign.jobs.people_run import for_people, watch_order
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.jobs.shuffling import random_words
 from mechdesign.release.people_frames import released_frame
@@ -53,6 +53,7 @@ def sanitise_people(
     def release(drawer: Drawer) -> tuple[Any, list[str]]:
         drawn = drawer.draw(columns.__getitem__, count)
         drawer.checks.add(count, lambda step: table.batch.column)
+        watch_order(drawer, table)
         drawer.checks.refuse_copies()
         notices: list[str] = []
         warning = drawer.checks.order_warning()

@@ -41,8 +41,9 @@ from mechdesign.jobs.recipe import BadRecord, Drawer
 from mechdesign.jobs.results import Applied
 from mechdesign.jobs.shuffling import random_words
 from mechdesign.jobs.writing import FileFormat, write_columns
+from mechdesign.leaks.order import Order
 from mechdesign.release.policies import NEAREST, REFUSE
-from mechdesign.tables.people import People
+from mechdesign.tables.people import PERSON, People, at_place
 from mechdesign.tables.people_source import FoldedTable, PeopleSource, refuse_kept
 from mechdesign.tables.rebuilding import own_type_of, own_values
 
@@ -96,6 +97,30 @@ def _identity(options: ReleaseOptions) -> tuple[str, ...]:
     """The identifiers by the names that the channel has for them."""
     channel_name = {name: own for own, name in options.renamed.items()}
     return tuple(channel_name.get(name, name) for name in options.identifiers)
+
+
+def watch_order(drawer: Drawer, table: FoldedTable) -> None:
+    """Have the drawer's checks test the order of the people, too.
+
+    Nearly every sequence is another one, so that their order shows little: people who were sorted
+    by a column are found by its cells in their first records, or by their secret.
+    """
+    options = drawer.recipe.options
+    if options.keep_order or options.shuffle:
+        return
+    people = table.people
+    tested = {name: at_place(name, 0) for name in people.released}
+    for name in people.sensitive:
+        is_one = people.sensitive_of == PERSON
+        tested[name] = name if is_one else at_place(name, 0)
+    for name, folded in tested.items():
+        if folded not in table.columns:
+            continue
+        column = table.columns[folded]
+        # A missing cell is a symbol of its own.
+        order = Order(len(column.texts) + 1)
+        order.add(np.where(column.codes < 0, len(column.texts), column.codes))
+        drawer.checks.orders[name] = order
 
 
 @dataclass
@@ -190,6 +215,7 @@ class PeopleRun(FileRun):
         except InputError as error:
             raise InputError(f"{source.name}: {error}") from None
         drawer.checks.add(batch.num_rows, lambda step: batch.some(step).column)
+        watch_order(drawer, source.table)
         if inspect is not None:
             inspect(batch)
         released: dict[str, Encoded] = {}

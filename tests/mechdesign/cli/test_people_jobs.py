@@ -416,3 +416,19 @@ def test_lazy_tables_pipelines_and_judge_say_why_not(nights, run):
     for form in ("sql", "csv", "r"):
         refused = run("export", "channel.json", "--to", form, "--output", f"x.{form}")
         assert refused.code == 2
+
+
+@pytest.mark.parametrize("column", ["ill", "ward"])
+def test_an_order_of_people_that_tells_is_refused(nights, run, column):
+    """Sorted by the secret, or by the first record; every sequence may be another one."""
+    frame = visits(1)
+    first = frame.groupby("patient")[column].transform("first")
+    order = first.sort_values(kind="stable").index
+    frame.loc[order].to_csv("v1.csv", index=False)
+    refused = apply(run, 1)
+    assert refused.code == 2
+    assert f"an order that tells of '{column}' by their place" in refused.err
+    assert apply(run, 1, "--shuffle").code == 0
+    assert apply(run, 1, "--keep-order", "--force", "--insecure-seed", "1").code == 0
+    with pytest.warns(UserWarning, match=f"an order that tells of '{column}'"):
+        md.sanitise(frame.loc[order], md.load("channel.json"), insecure_seed=1)
