@@ -126,29 +126,16 @@ def released_frame(
     """
     import narwhals as nw
 
-    people = table.people
-    records = table.unfolded(released)
-    in_frame = names or {}
-    channel_name = {name: own for own, name in in_frame.items()}
-    person = [in_frame.get(name, name) for name in people.person]
-    # New numbers stand where the first column was that is not kept.
-    numbered = [name for name in person if name not in kept][:1]
     native = nw.from_native(frame, eager_only=True)
     columns: dict[str, Any] = {}
-
-    def add(name: str, source: str, column: Encoded) -> None:
-        like = native[source].to_native()
-        codes = np.asarray(column.codes)
-        columns[name] = rebuild(like, codes, column.texts, name, own=True)
-
-    for title in native.columns:
-        name = channel_name.get(title, title)
-        if name in records:
-            add(title, title, records[name])
-        elif title in kept:
-            columns[title] = native[title].to_native()
-        elif title in numbered:
-            add(",".join(person), title, table.records.people_anew(order))
-        elif name == people.wave:
-            add(title, title, table.records.places_anew())
+    for column in table.long_form(
+        native.columns, released, kept=kept, names=names, order=order
+    ):
+        like = native[column.source].to_native()
+        if column.cells is None:
+            columns[column.title] = like
+            continue
+        codes = np.asarray(column.cells.codes)
+        texts = column.cells.texts
+        columns[column.title] = rebuild(like, codes, texts, column.title, own=True)
     return frame_of(native, columns)
