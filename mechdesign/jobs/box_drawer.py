@@ -22,7 +22,6 @@ from mechdesign.jobs.release_drawer import ReleaseDrawer, naming_faults
 from mechdesign.leaks.order import Order
 from mechdesign.release.box_drawing import BoxRelease
 from mechdesign.release.row_draws import RowDraws
-from mechdesign.tables.rebuilding import own_type_of, own_values
 
 
 class BoxDrawer(ReleaseDrawer):
@@ -63,10 +62,7 @@ class BoxDrawer(ReleaseDrawer):
         """The arrow type of the column that is replaced where the released one can have it, else
         None for text.
         """
-        arrow_type = own_type_of(type_of(self.plan.origin(column)))
-        if own_values(self.labels[column.release or (0, 0)], arrow_type) is None:
-            return None
-        return arrow_type
+        return self.own_type_in(column, type_of(self.plan.origin(column)))
 
     def draw(
         self, column: Callable[[int], Any], count: int, *, first_row: int = 0

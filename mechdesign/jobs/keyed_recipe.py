@@ -240,7 +240,9 @@ class KeyedRecipe(GroupedRecipe):
         """Whether the promise is proven for a reader of the whole file, too, which it is for the
         only release of these records.
         """
-        if earlier.draws or earlier.beside or run.keeps_more:
+        # Another night has shown other records of the same people.
+        is_second = earlier.draws or earlier.beside or earlier.nights.entries
+        if is_second or run.keeps_more:
             return False
         return self.covers_whole_file(plan)
 

@@ -248,8 +248,8 @@ def nights_sentence(
     secret = quoted(",".join(people.sensitive))
     person = listed(people.person)
     return (
-        f"each person ({person}) is released at most {most} times, each time with new records "
-        f"(--nights): the promise is about each release, and all {most} together make a value of "
+        f"each person ({person}) is released at most {most} times, each time with new "
+        f"records: the promise is about each release, and all {most} together make a value of "
         f"{secret} {at_least(lowest)} to {at_most(highest)} times as probable, where records of "
         f"different releases are independent given {secret} and follow the table of the channel; "
         "otherwise nothing is promised of them together"

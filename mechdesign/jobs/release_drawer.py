@@ -27,7 +27,7 @@ from mechdesign.release.drawing import Release
 from mechdesign.release.draws import Records
 from mechdesign.release.row_draws import RowDraws
 from mechdesign.tables.columns import RecordFault, encode_for
-from mechdesign.tables.rebuilding import rebuild
+from mechdesign.tables.rebuilding import kind_of, rebuild
 
 
 class ReleaseDrawer(Drawer):
@@ -68,7 +68,10 @@ class ReleaseDrawer(Drawer):
 
     def rebuild(self, like: Any, drawn: DrawnColumn, name: str) -> Any:
         """A released column in the kind of container that `like` is."""
-        return rebuild(like, drawn.codes, drawn.labels, name, own=drawn.own)
+        column = rebuild(like, drawn.codes, drawn.labels, name, own=drawn.own)
+        if drawn.own:
+            self.note_type(name, kind_of(like), kind_of(column))
+        return column
 
     def count(self, column: Callable[[int], Any], times: Integers) -> None:
         """Add to `counts` what a part holds, each record so many times, without drawing for it."""

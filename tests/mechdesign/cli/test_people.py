@@ -284,6 +284,19 @@ def test_the_whole_file_of_people_is_not_claimed_after_another_release(table, ru
     assert CLAIM not in written.out
 
 
+def test_the_whole_file_of_people_is_not_claimed_of_a_second_night(table, run):
+    designed(run)
+    later = table.assign(year=table["year"] + 10).iloc[::-1]
+    later.to_csv("later.csv", index=False)
+    apply = ("--shuffle", "--ledger", "ledger.db", "--nights", "2")
+    first = run("apply", "channel.json", "panel.csv", "out.csv", *apply)
+    second = run("apply", "channel.json", "later.csv", "second.csv", *apply)
+    assert CLAIM in first.out
+    assert second.code == 0, second.err
+    assert "Counts are fixed" in second.out
+    assert CLAIM not in second.out
+
+
 def test_people_who_are_identified_keep_their_draw(table, run):
     designed(run)
     apply = ("--identity", "id", "--keep", "id,year", "--force")
@@ -377,8 +390,12 @@ def test_a_number_of_records_that_tells_the_secret_is_refused(folder, run):
     refused = run(*DESIGN, *PEOPLE, *PROMISE)
     assert refused.code == 1
     assert "number of records" in refused.err
-    relative = run(*DESIGN, *PEOPLE, *PROMISE, "--promise", "relative", "--json")
+    relative = run(*DESIGN, *PEOPLE, *PROMISE, "--promise", "relative")
     assert relative.code == 0
+    # Nobody is left alone with it without a word.
+    said = " ".join(relative.out.split())
+    assert "By number of records alone a value of ill is at most" in said
+    assert "times as probable, certain for 40 people" in said
 
 
 def test_secrets_that_change_are_refused_or_are_sequences(folder, run):
