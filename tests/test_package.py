@@ -220,3 +220,9 @@ def test_every_package_folder_is_shipped():
 def test_every_package_is_marked_as_typed():
     assert (ROOT / "mechdesign" / "py.typed").is_file()
     assert (ROOT / "solvers" / "py.typed").is_file()
+
+
+def test_the_reference_names_everything_public():
+    page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"\w+", page))
+    assert [name for name in md.__all__ if name not in {*named, "__version__"}] == []

@@ -54,7 +54,7 @@ DENOMINATOR = 2**53
 
 @dataclass(frozen=True, repr=False)
 class Channel(Saved, Displayed):
-    """W(y|x) = rows[x][y] / denominator, exactly; rows are inputs x, columns outputs y.
+    """W(y|x) = ``rows[x][y] / denominator``, exactly; rows are inputs x, columns outputs y.
 
     A `Channel` has rows of probabilities. Its privacy is a matter of `auditing.audit`.
 
@@ -71,7 +71,7 @@ class Channel(Saved, Displayed):
         size, whatever is given.
     totals : |X| integers, optional
         The sum of each row where rows have sums of their own, in [1, 2**62]: then W(y|x) is
-        rows[x][y] / totals[x]. A plan that keeps the law of the table has the row sums c_x M
+        ``rows[x][y] / totals[x]``. A plan that keeps the law of the table has the row sums c_x M
         (docs/explanation/rows-theory.md, proposition 5).
     joint : Joint, optional
         The table that the channel was designed for; None in a public channel.
