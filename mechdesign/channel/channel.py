@@ -291,6 +291,11 @@ class Channel(Saved, Displayed):
         return (self.useful,)
 
     @property
+    def people(self) -> People | None:
+        """The people with several records that the channel is for; None where it is for records."""
+        return self.useful.people
+
+    @property
     def input_columns(self) -> tuple[tuple[Variable, int], ...]:
         """For each column that a record is drawn by, its variable, and its place there."""
         return tuple((self.useful, part) for part in range(len(self.useful.columns)))
