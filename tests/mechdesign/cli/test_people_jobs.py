@@ -432,3 +432,21 @@ def test_an_order_of_people_that_tells_is_refused(nights, run, column):
     assert apply(run, 1, "--keep-order", "--force", "--insecure-seed", "1").code == 0
     with pytest.warns(UserWarning, match=f"an order that tells of '{column}'"):
         md.sanitise(frame.loc[order], md.load("channel.json"), insecure_seed=1)
+
+
+@pytest.mark.parametrize("split", ["id", "wave"])
+def test_a_folder_of_records_names_its_people(folder, run, split):
+    """Whether the records of a person lie in one file or in several."""
+    frame = panel()
+    Path("in").mkdir()
+    first = frame["wave"] < 2
+    if split == "id":
+        first = frame["id"].str[1:].astype(int) < 75
+    frame[first].to_csv("in/a.csv", index=False)
+    frame[~first].to_csv("in/b.csv", index=False)
+    asked = ("design", "in", "--sensitive", "ill", "--useful", "health", *BUDGET)
+    refused = run(*asked, "--output", "channel.json")
+    assert refused.code == 2
+    assert "names 150 people with up to 4 records each" in refused.err
+    assert "each drawn by itself, reach" in refused.err
+    assert run(*asked, "--output", "channel.json", "--unit", "record").code == 0
