@@ -19,7 +19,7 @@ from mechdesign.frames.eager import header_of
 from mechdesign.frames.frame_jobs import released_table
 from mechdesign.frames.libraries import adapter_of
 from mechdesign.frames.second_draws import warnings_of_draws
-from mechdesign.jobs.channel_recipe import ChannelRecipe
+from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.people_run import for_people, released_sequences, watch_order
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.jobs.shuffling import random_words
@@ -29,7 +29,7 @@ from mechdesign.tables.people_source import fold_frame, refuse_kept
 
 
 def sanitise_people(
-    frame: Any, recipe: ChannelRecipe, people: People, first_row: int
+    frame: Any, recipe: KeyedRecipe, people: People, first_row: int
 ) -> tuple[Any, list[str]]:
     """The released frame of one in memory, and warnings."""
     asked = recipe.options

@@ -18,6 +18,7 @@ import numpy as np
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.formats.cells import Encoded
+from mechdesign.release.box_drawing import BoxRelease, ReleasableBoxes
 from mechdesign.release.drawing import Release
 from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
 from mechdesign.release.policies import NEAREST, REFUSE, Policy
@@ -47,7 +48,31 @@ def apply_to_people(
             "records"
         )
     table = fold_frame(people, frame, policy.cell_form)
+    release = Release(channel, key, policy=policy)
+    records = _people_drawn(table, identity)
     cells = [table.columns[name] for name in channel.useful.columns]
+    if draws != "independent":
+        fix_where_whole(release, cells, records, is_asked=draws is not None)
+    return _drawn_frame(release, table, frame, cells, records)
+
+
+def apply_boxes_to_people(
+    channel: ReleasableBoxes,
+    people: People,
+    frame: Any,
+    *,
+    key: Key,
+    identity: Sequence[str] | None,
+) -> Any:
+    """The same through a channel of boxes that are filled with sequences."""
+    table = fold_frame(people, frame)
+    cells = [table.columns[name] for name in channel.released_columns]
+    records = _people_drawn(table, identity)
+    return _drawn_frame(BoxRelease(channel, key), table, frame, cells, records)
+
+
+def _people_drawn(table: FoldedTable, identity: Sequence[str] | None) -> Records:
+    """What tells the people apart whose sequences are drawn."""
     records: Records = RowNumbers(0, len(table.records))
     if identity is not None:
         texts = list(identity)
@@ -58,9 +83,17 @@ def apply_to_people(
             )
         first: list[int] = table.records.first.tolist()
         records = Identifiers([[texts[place] for place in first]])
-    release = Release(channel, key, policy=policy)
-    if draws != "independent":
-        fix_where_whole(release, cells, records, is_asked=draws is not None)
+    return records
+
+
+def _drawn_frame(
+    release: Release | BoxRelease,
+    table: FoldedTable,
+    frame: Any,
+    cells: Sequence[Encoded],
+    records: Records,
+) -> Any:
+    """The frame with what the people drew."""
     drawn = release.draw(cells, records)
     released: dict[str, Encoded] = {}
     for name, codes, texts in zip(release.names, drawn, release.texts, strict=True):
