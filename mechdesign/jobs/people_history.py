@@ -28,7 +28,7 @@ from mechdesign.jobs.joint_budget import TableOf, channels_of
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.people_nights import hashes_of_people, reached_by_releases
 from mechdesign.leaks.people_composed import composed_for_people, together_sentence
-from mechdesign.tables.people_tables import fold_by, read_records
+from mechdesign.tables.people_tables import read_records
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _nights(
 ) -> tuple[int, int, list[Entry]] | None:
     """How many of these people were released as people, at most how often, and where."""
     records = read_records(data, person, text)
-    folded = fold_by(records.columns, person, None)
+    folded = records.by_person(person)
     named = [
         records.columns[name].recoded(records.columns[name].codes[folded.first])
         for name in person

@@ -487,3 +487,24 @@ def test_nights_after_a_second_draw_are_not_independent(nights, run):
     assert refused.code == 2
     assert "what all of them tell together is not known" in refused.err
     assert not Path("o2.csv").exists()
+
+
+def test_a_record_of_nobody_is_named_by_every_verb(nights, run):
+    asked = ("design", "v1.csv", *ROLES[:4], *BUDGET, "--unit", "record")
+    run(*asked, "--output", "records.json")
+    apply(run, 1, "--ledger", "l.db")
+    frame = visits(1)
+    frame.loc[3, "patient"] = " "
+    frame.to_csv("blank.csv", index=False)
+    for line in (
+        ("compose", "records.json", "--table", "blank.csv", "--person", "patient"),
+        ("releases", "total", "blank.csv", "--ledger", "l.db", "--person", "patient"),
+        ("check", "blank.csv", "--channel", "channel.json"),
+        ("design", "blank.csv", *ROLES, *PEOPLE, *BUDGET),
+    ):
+        refused = run(*line)
+        assert refused.code == 2
+        assert "blank.csv" in refused.err
+        assert "the column 'patient' is empty" in refused.err
+    refused = run("apply", "channel.json", "blank.csv", "blank_out.csv")
+    assert "blank.csv, line 5: the column 'patient' is empty" in refused.err
