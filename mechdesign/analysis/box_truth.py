@@ -65,7 +65,7 @@ def _filled(part: BoxPart, channel: Channel) -> NDArray[np.float64]:
     Of a record of box b, box c is filled with probability L_bc, and symbol x is drawn in c with
     probability F_cx. So the n_bx records of b with x give sum_bcx n_bx L_bc F_cx.
     """
-    law = _law_of_boxes(part, channel)
+    law = law_of_boxes(part, channel)
     unchanged: list[float] = []
     for k in range(len(part.inside[0])):
         counts = np.array([box[k] for box in part.inside], float)
@@ -78,7 +78,7 @@ def _filled(part: BoxPart, channel: Channel) -> NDArray[np.float64]:
     return np.array(unchanged)
 
 
-def _law_of_boxes(part: BoxPart, channel: Channel) -> NDArray[np.float64]:
+def law_of_boxes(part: BoxPart, channel: Channel) -> NDArray[np.float64]:
     """(boxes, boxes) array: for every true box, the probability of each that is filled."""
     count = len(part.boxes)
     filled = np.zeros((len(channel.outputs), count))

@@ -26,10 +26,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from mechdesign.analysis.box_truth import law_of_boxes
 from mechdesign.analysis.column_frequencies import (
     Array,
     ColumnFrequencies,
@@ -39,15 +42,17 @@ from mechdesign.analysis.counting import count_release
 from mechdesign.analysis.people_estimates import groups_of_people, shares_of_people
 from mechdesign.analysis.released_table import Advance, released_file
 from mechdesign.analysis.score_intervals import check_level
+from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.output_cells import own_rows
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.integers import Integers
-from mechdesign.core.wording import listed
+from mechdesign.core.integers import IntegerRows, Integers
+from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.tables.columns import positions_of, values_of
 from mechdesign.tables.people_source import fold_frame
-from mechdesign.tables.variable import Variable
+from mechdesign.tables.variable import Variable, column_names
 
 POPULATION = "population"
 RECORDS = "records"
@@ -59,7 +64,7 @@ NOT_KEPT = (
 
 
 def estimate_shares(
-    channel: Channel,
+    channel: Channel | BoxChannel,
     released: Any,
     columns: Sequence[str] | None = None,
     *,
@@ -73,8 +78,9 @@ def estimate_shares(
 
     Parameters
     ----------
-    channel : Channel
-        One that releases rows or symbols as such; with its table unless it keeps the law.
+    channel : Channel or BoxChannel
+        One that releases rows or symbols as such, also in filled boxes; with its table unless it
+        keeps the law.
     released : path, data frame or sequence of tuples
         A CSV or Parquet file is read batch by batch.
     columns : sequence of str, optional
@@ -98,8 +104,9 @@ def estimate_shares(
     """
     check_kept(channel)
     confidence = check_interval(level, target)
-    names = channel.useful.columns
-    people = channel.useful.people
+    people = None if isinstance(channel, BoxChannel) else channel.useful.people
+    law = row_law(channel)
+    names = law.columns
     groups = [(name,) for name in names]
     if people is not None:
         groups = groups_of_people(people, columns)
@@ -114,7 +121,7 @@ def estimate_shares(
     counts = counts_of_release(channel, released, text, advance)
     estimates: list[ColumnFrequencies] = []
     for group in groups:
-        if people is not None:
+        if people is not None and isinstance(channel, Channel):
             of_population = target == POPULATION
             shares = shares_of_people(
                 channel,
@@ -127,17 +134,133 @@ def estimate_shares(
             estimates.append(shares)
             continue
         estimates.append(
-            _shares_of(channel, counts, group, confidence, target, fixed=fixed)
+            _shares_of(law, counts, group, confidence, target, fixed=fixed)
         )
     return estimates
 
 
-def can_correct(channel: Channel) -> bool:
+@dataclass(frozen=True, eq=False)
+class RowLaw:
+    """How a release of rows draws them: rows of a class have one law over the outputs.
+
+    Attributes
+    ----------
+    columns : tuple of str
+    outputs, rows : sequences of tuples of str
+        Rows that may be released, and those of the table.
+    row_masses : (rows,) array
+        P(x) of the table.
+    masses : (classes,) array
+        Those of the classes, which are single rows, or boxes that are filled.
+    class_of, indices, shares : (entries,) arrays
+        The positive entries W(y | class): class, output, probability.
+    is_kept : bool
+        Whether every row is released exactly as often as the table has it, in expectation.
+    """
+
+    columns: tuple[str, ...]
+    outputs: Sequence[tuple[str, ...]]
+    rows: Sequence[tuple[str, ...]]
+    row_masses: Array
+    masses: Array
+    class_of: Integers
+    indices: Integers
+    shares: Array
+    is_kept: bool
+
+    @cached_property
+    def expected(self) -> Array:
+        """The probability of every output."""
+        flows = self.masses[self.class_of] * self.shares
+        return np.bincount(self.indices, flows, len(self.outputs)).astype(np.float64)
+
+
+def row_law(channel: Channel | BoxChannel) -> RowLaw:
+    """How a channel of rows, or of filled boxes, draws rows."""
+    if isinstance(channel, BoxChannel):
+        return _law_of_filled(channel)
+    masses = masses_of_rows(channel)
+    integers = channel.integers
+    return RowLaw(
+        channel.useful.columns,
+        channel.output_cells,
+        channel.useful.symbols,
+        masses,
+        masses,
+        integers.row_of,
+        integers.indices,
+        channel.shares,
+        channel.keeps_law,
+    )
+
+
+def _law_of_filled(channel: BoxChannel) -> RowLaw:
+    """Of boxes: a box is drawn by that of a record, and in it a row of the table."""
+    rows: list[tuple[str, ...]] = []
+    row_masses: list[float] = []
+    masses: list[float] = []
+    classes: list[Integers] = []
+    indices: list[Integers] = []
+    shares: list[Array] = []
+    for part in channel.parts:
+        given = [
+            text
+            for variable, code in zip(channel.given, part.stratum, strict=True)
+            for text in variable.symbols[code]
+        ]
+        if part.channel is None:
+            raise InputError(
+                f"the stratum {quoted(', '.join(given))} of this channel releases nothing, so "
+                "nothing can be estimated of its rows"
+            )
+        first = len(rows)
+        box_of: list[int] = []
+        records: list[int] = []
+        for box, filling in enumerate(part.fill):
+            for *codes, count in filling:
+                cells = [
+                    text
+                    for variable, code in zip(channel.columns, codes, strict=True)
+                    for text in variable.symbols[code]
+                ]
+                rows.append((*given, *cells))
+                box_of.append(box)
+                records.append(count)
+        sizes = np.bincount(box_of, records, len(part.boxes))
+        law = law_of_boxes(part, part.channel)
+        # A box without a record of the proof is drawn like all records together.
+        seen = law.any(axis=1)
+        law[~seen] = sizes[seen] @ law[seen] / sizes[seen].sum()
+        within = np.array(records) / sizes[box_of]
+        drawn = law[:, box_of] * within
+        boxes, places = np.nonzero(drawn)
+        classes.append(boxes + len(masses))
+        indices.append(places + first)
+        shares.append(drawn[boxes, places])
+        masses += sizes.tolist()
+        row_masses += records
+    total = sum(row_masses)
+    return RowLaw(
+        tuple(column_names([*channel.given, *channel.columns])),
+        rows,
+        rows,
+        np.array(row_masses) / total,
+        np.array(masses) / total,
+        np.concatenate(classes),
+        np.concatenate(indices),
+        np.concatenate(shares),
+        channel.keeps_law,
+    )
+
+
+def can_correct(channel: Channel | BoxChannel) -> bool:
     """Whether a channel releases rows or symbols as such, and its table says how often."""
+    if isinstance(channel, BoxChannel):
+        return channel.fills
     return channel.releases_symbols and channel.joint is not None
 
 
-def check_kept(channel: Channel) -> None:
+def check_kept(channel: Channel | BoxChannel) -> None:
     """Refuse a channel of which nobody knows how far it moves the shares of rows."""
     if not channel.keeps_law and not can_correct(channel):
         raise InputError(NOT_KEPT)
@@ -151,12 +274,20 @@ def check_interval(level: float, target: str) -> float:
 
 
 def counts_of_release(
-    channel: Channel,
+    channel: Channel | BoxChannel,
     released: Any,
     text: TextOptions | None = None,
     advance: Advance | None = None,
 ) -> Integers:
     """How often a file, a frame or a sequence of tuples has each output."""
+    if isinstance(channel, BoxChannel):
+        # Its rows, released as they are: the file is read like one of these.
+        law = row_law(channel)
+        variable = Variable(law.columns, tuple(law.outputs))
+        places = range(len(variable))
+        own = IntegerRows.of_pairs([[k, 1] for k in places], len(variable))
+        published = own_rows(variable, places)
+        channel = Channel(variable, variable.names, own, 1, published=published)
     if isinstance(released, str | os.PathLike):
         return _counts_of_file(channel, released, text, advance)
     return _counts_of_frame(channel, released)
@@ -210,7 +341,7 @@ def _counts_of_frame(channel: Channel, released: Any) -> Integers:
 
 
 def _shares_of(
-    channel: Channel,
+    law: RowLaw,
     counts: Integers,
     group: tuple[str, ...],
     level: float,
@@ -219,57 +350,48 @@ def _shares_of(
     fixed: bool,
 ) -> ColumnFrequencies:
     """The shares of the crossed values of some columns."""
-    places = [channel.useful.columns.index(name) for name in group]
+    places = [law.columns.index(name) for name in group]
     values: dict[tuple[str, ...], int] = {}
     of_output = np.array(
         [
             values.setdefault(tuple(cells[place] for place in places), len(values))
-            for cells in channel.output_cells
+            for cells in law.outputs
         ]
     )
     records = int(counts.sum())
     of_input = np.array([], dtype=np.int64)
-    if not channel.keeps_law:
+    if not law.is_kept:
         # Values that are never released have a share in the table, too.
         of_input = np.array(
             [
                 values.setdefault(tuple(cells[place] for place in places), len(values))
-                for cells in channel.useful.symbols
+                for cells in law.rows
             ]
         )
     shares = np.bincount(of_output, counts, len(values)) / max(records, 1)
     if len(of_input):
-        shares = shares - _moved(channel, of_input, of_output, len(values))
+        shares = shares - _moved(law, of_input, of_output, len(values))
     variance = np.zeros(len(values))
     if not fixed:
-        variance += _drawn(channel, of_output, len(values)) / max(records, 1)
+        variance += _drawn(law, of_output, len(values)) / max(records, 1)
     if target == POPULATION:
         inside = np.clip(shares, 0.0, 1.0)
         variance += inside * (1.0 - inside) / max(records, 1)
     return of_shares(group, tuple(values), shares, variance, records, level)
 
 
-def _moved(
-    channel: Channel, of_input: Integers, of_output: Integers, values: int
-) -> Array:
+def _moved(law: RowLaw, of_input: Integers, of_output: Integers, values: int) -> Array:
     """The expected share of every value among released records, less that of the table."""
-    joint = channel.joint
-    if joint is None:
-        raise InputError(NOT_KEPT)
-    integers = channel.integers
-    masses = joint.p_x[integers.row_of] * channel.shares
-    after = np.bincount(of_output[integers.indices], masses, values)
-    before = np.bincount(of_input, joint.p_x, values)
+    after = np.bincount(of_output, law.expected, values)
+    before = np.bincount(of_input, law.row_masses, values)
     return (after - before).astype(np.float64)
 
 
-def _drawn(channel: Channel, of_output: Integers, values: int) -> Array:
+def _drawn(law: RowLaw, of_output: Integers, values: int) -> Array:
     """sum over x of P(x) q(x) (1 - q(x)) of every value, for independent draws."""
-    p_x = masses_of_rows(channel)
-    integers = channel.integers
-    # q(x) of the pairs of a row and a value that occur, added up over outputs of the same value.
-    numbers = integers.row_of * values + of_output[integers.indices]
+    # q(x) of the pairs of a class and a value that occur, added up over outputs of the same value.
+    numbers = law.class_of * values + of_output[law.indices]
     pairs, which = np.unique(numbers, return_inverse=True)
-    q = np.minimum(np.bincount(which.ravel(), channel.shares), 1.0)
-    masses = p_x[pairs // values] * q * (1.0 - q)
+    q = np.minimum(np.bincount(which.ravel(), law.shares), 1.0)
+    masses = law.masses[pairs // values] * q * (1.0 - q)
     return np.bincount(pairs % values, masses, values).astype(np.float64)

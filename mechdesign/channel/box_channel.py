@@ -168,8 +168,9 @@ class BoxChannel(Saved, Described):
         channels = [part.channel for part in self.parts]
         joints = [channel.joint for channel in channels if channel is not None]
         proven = sum(joint.total for joint in joints if joint is not None)
-        # Parts that release nothing have records, too, and no counts of them.
-        is_all = None not in channels and None not in joints
+        # Parts that release nothing have records, too, and no counts of them; and strata that the
+        # slice does not have are no parts.
+        is_all = not self.given and None not in channels and None not in joints
         counted = proven + self.slice_records
         if kept.records < counted or (is_all and kept.records != counted):
             raise InputError("utility: its records are not those of the counts")

@@ -118,11 +118,9 @@ def estimate(
     is_statistic = asked.mean is not None or asked.regress is not None
     if is_statistic or asked.on is not None:
         _check_question(asked, as_csv=as_csv)
-        if isinstance(loaded, md.BoxChannel) or not (
-            loaded.keeps_law or can_correct(loaded)
-        ):
+        if not (loaded.keeps_law or can_correct(loaded)):
             raise InputError(NOT_OF_LABELS)
-        if loaded.useful.people is not None:
+        if not isinstance(loaded, md.BoxChannel) and loaded.useful.people is not None:
             raise InputError(NOT_OF_PEOPLE)
         policy = others.arguments()["policy"]
         statistics = other_records(released, loaded, policy, others.manifest)
@@ -131,7 +129,8 @@ def estimate(
         file = _ReleasedFile(released, columns, published, others, reading, text)
         _estimate_statistics(reporter, file, loaded, statistics.policy, asked, common)
         return
-    if isinstance(loaded, md.BoxChannel) and asked.of is not None:
+    is_filled = isinstance(loaded, md.BoxChannel) and loaded.fills
+    if isinstance(loaded, md.BoxChannel) and not is_filled and asked.of is not None:
         policy = others.arguments()["policy"]
         boxed = other_records(released, loaded, policy, others.manifest)
         if boxed.are_there:
@@ -143,6 +142,19 @@ def estimate(
         raise InputError(
             "--any-data is for the columns of released boxes (--of COL): leave it out"
         )
+    if isinstance(loaded, md.BoxChannel) and is_filled:
+        if asked.by is not None or as_csv:
+            raise InputError(
+                "--by and --csv are not for rows: name columns (--of COL,..), or take --json"
+            )
+        filled = other_records(
+            released, loaded, others.arguments()["policy"], others.manifest
+        )
+        if filled.are_there:
+            raise InputError(NOT_CORRECTED.format("columns"))
+        file = _ReleasedFile(released, columns, published, others, reading, text)
+        _estimate_shares(reporter, file, loaded, filled, asked, common)
+        return
     # Of boxes their own frequencies; `show` says which rows each of them has.
     loaded = loaded.single()
     if loaded.useful.people is not None and (asked.by is not None or as_csv):
@@ -298,7 +310,7 @@ def _estimate_boxes(
 def _estimate_shares(
     reporter: Reporter,
     file: _ReleasedFile,
-    channel: md.Channel,
+    channel: md.Channel | md.BoxChannel,
     without: OtherRecords,
     asked: EstimateOptions,
     common: options.CommonOptions,
@@ -363,7 +375,7 @@ def _check_question(asked: EstimateOptions, *, as_csv: bool) -> None:
 def _estimate_statistics(
     reporter: Reporter,
     file: _ReleasedFile,
-    channel: md.Channel,
+    channel: md.Channel | md.BoxChannel,
     policy: md.Policy,
     asked: EstimateOptions,
     common: options.CommonOptions,
