@@ -23,7 +23,6 @@ from mechdesign.analysis.frequencies import Frequencies, estimate_frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
 from mechdesign.analysis.law_estimates import (
     POPULATION,
-    can_correct,
     estimate_shares,
 )
 from mechdesign.analysis.law_statistics import (
@@ -129,15 +128,18 @@ def estimate(
             )
         (name,) = names_of_columns(of)
         return [estimate_box_column(channel, released, name, level=level, **options)]
-    is_boxes = isinstance(channel, BoxChannel)
-    if is_statistic and not is_boxes and channel.useful.people is not None:
+    if is_statistic and channel.people is not None:
         raise InputError(NOT_OF_PEOPLE)
     has_others = False
     if is_path:
         policy, manifest = options.get("policy"), options.get("manifest")
         has_others = other_records(released, channel, policy, manifest).are_there
-    has_shares = channel.keeps_law or can_correct(channel)
-    if has_shares and has_others and (is_boxes or len(channel.useful.columns) > 1):
+    has_shares = channel.keeps_law or channel.tells_shares
+    if (
+        has_shares
+        and has_others
+        and (channel.fills or len(channel.single().useful.columns) > 1)
+    ):
         raise InputError(NOT_CORRECTED.format("columns"))
     # The shares of a file with other records are not those of its column, so they are estimated
     # like those of any channel, and corrected.
@@ -174,8 +176,7 @@ def estimate(
             "of and fixed are for a release of rows, and this channel releases labels: leave them "
             "out; estimates are of its useful column"
         )
-    if isinstance(channel, BoxChannel):
-        raise TypeError("boxes without rows were estimated above")
+    channel = channel.single()
     if is_path:
         return estimate_file(released, channel, level=level, target=target, **options)
     return estimate_frequencies(

@@ -26,13 +26,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from mechdesign.analysis.box_truth import law_of_boxes
 from mechdesign.analysis.column_frequencies import (
     Array,
     ColumnFrequencies,
@@ -45,22 +42,18 @@ from mechdesign.analysis.score_intervals import check_level
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.output_cells import own_rows
+from mechdesign.channel.row_law import NOT_KEPT, RowLaw
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.integers import IntegerRows, Integers
-from mechdesign.core.wording import listed, quoted
+from mechdesign.core.wording import listed
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.tables.columns import positions_of, values_of
 from mechdesign.tables.people_source import fold_frame
-from mechdesign.tables.variable import Variable, column_names
+from mechdesign.tables.variable import Variable
 
 POPULATION = "population"
 RECORDS = "records"
-
-NOT_KEPT = (
-    "this channel does not keep the law of its table, and comes without that table or releases "
-    "labels, so how far shares moved is not known: give the channel file as `design` wrote it"
-)
 
 
 def estimate_shares(
@@ -104,8 +97,8 @@ def estimate_shares(
     """
     check_kept(channel)
     confidence = check_interval(level, target)
-    people = None if isinstance(channel, BoxChannel) else channel.useful.people
-    law = row_law(channel)
+    people = channel.people
+    law = channel.row_law
     names = law.columns
     groups = [(name,) for name in names]
     if people is not None:
@@ -121,10 +114,10 @@ def estimate_shares(
     counts = counts_of_release(channel, released, text, advance)
     estimates: list[ColumnFrequencies] = []
     for group in groups:
-        if people is not None and isinstance(channel, Channel):
+        if people is not None:
             of_population = target == POPULATION
             shares = shares_of_people(
-                channel,
+                channel.single(),
                 counts,
                 group,
                 confidence,
@@ -139,130 +132,9 @@ def estimate_shares(
     return estimates
 
 
-@dataclass(frozen=True, eq=False)
-class RowLaw:
-    """How a release of rows draws them: rows of a class have one law over the outputs.
-
-    Attributes
-    ----------
-    columns : tuple of str
-    outputs, rows : sequences of tuples of str
-        Rows that may be released, and those of the table.
-    row_masses : (rows,) array
-        P(x) of the table.
-    masses : (classes,) array
-        Those of the classes, which are single rows, or boxes that are filled.
-    class_of, indices, shares : (entries,) arrays
-        The positive entries W(y | class): class, output, probability.
-    is_kept : bool
-        Whether every row is released exactly as often as the table has it, in expectation.
-    """
-
-    columns: tuple[str, ...]
-    outputs: Sequence[tuple[str, ...]]
-    rows: Sequence[tuple[str, ...]]
-    row_masses: Array
-    masses: Array
-    class_of: Integers
-    indices: Integers
-    shares: Array
-    is_kept: bool
-
-    @cached_property
-    def expected(self) -> Array:
-        """The probability of every output."""
-        flows = self.masses[self.class_of] * self.shares
-        return np.bincount(self.indices, flows, len(self.outputs)).astype(np.float64)
-
-
-def row_law(channel: Channel | BoxChannel) -> RowLaw:
-    """How a channel of rows, or of filled boxes, draws rows."""
-    if isinstance(channel, BoxChannel):
-        return _law_of_filled(channel)
-    masses = masses_of_rows(channel)
-    integers = channel.integers
-    return RowLaw(
-        channel.useful.columns,
-        channel.output_cells,
-        channel.useful.symbols,
-        masses,
-        masses,
-        integers.row_of,
-        integers.indices,
-        channel.shares,
-        channel.keeps_law,
-    )
-
-
-def _law_of_filled(channel: BoxChannel) -> RowLaw:
-    """Of boxes: a box is drawn by that of a record, and in it a row of the table."""
-    rows: list[tuple[str, ...]] = []
-    row_masses: list[float] = []
-    masses: list[float] = []
-    classes: list[Integers] = []
-    indices: list[Integers] = []
-    shares: list[Array] = []
-    for part in channel.parts:
-        given = [
-            text
-            for variable, code in zip(channel.given, part.stratum, strict=True)
-            for text in variable.symbols[code]
-        ]
-        if part.channel is None:
-            raise InputError(
-                f"the stratum {quoted(', '.join(given))} of this channel releases nothing, so "
-                "nothing can be estimated of its rows"
-            )
-        first = len(rows)
-        box_of: list[int] = []
-        records: list[int] = []
-        for box, filling in enumerate(part.fill):
-            for *codes, count in filling:
-                cells = [
-                    text
-                    for variable, code in zip(channel.columns, codes, strict=True)
-                    for text in variable.symbols[code]
-                ]
-                rows.append((*given, *cells))
-                box_of.append(box)
-                records.append(count)
-        sizes = np.bincount(box_of, records, len(part.boxes))
-        law = law_of_boxes(part, part.channel)
-        # A box without a record of the proof is drawn like all records together.
-        seen = law.any(axis=1)
-        law[~seen] = sizes[seen] @ law[seen] / sizes[seen].sum()
-        within = np.array(records) / sizes[box_of]
-        drawn = law[:, box_of] * within
-        boxes, places = np.nonzero(drawn)
-        classes.append(boxes + len(masses))
-        indices.append(places + first)
-        shares.append(drawn[boxes, places])
-        masses += sizes.tolist()
-        row_masses += records
-    total = sum(row_masses)
-    return RowLaw(
-        tuple(column_names([*channel.given, *channel.columns])),
-        rows,
-        rows,
-        np.array(row_masses) / total,
-        np.array(masses) / total,
-        np.concatenate(classes),
-        np.concatenate(indices),
-        np.concatenate(shares),
-        channel.keeps_law,
-    )
-
-
-def can_correct(channel: Channel | BoxChannel) -> bool:
-    """Whether a channel releases rows or symbols as such, and its table says how often."""
-    if isinstance(channel, BoxChannel):
-        return channel.fills
-    return channel.releases_symbols and channel.joint is not None
-
-
 def check_kept(channel: Channel | BoxChannel) -> None:
     """Refuse a channel of which nobody knows how far it moves the shares of rows."""
-    if not channel.keeps_law and not can_correct(channel):
+    if not channel.keeps_law and not channel.tells_shares:
         raise InputError(NOT_KEPT)
 
 
@@ -280,28 +152,19 @@ def counts_of_release(
     advance: Advance | None = None,
 ) -> Integers:
     """How often a file, a frame or a sequence of tuples has each output."""
-    if isinstance(channel, BoxChannel):
-        # Its rows, released as they are: the file is read like one of these.
-        law = row_law(channel)
-        variable = Variable(law.columns, tuple(law.outputs))
-        places = range(len(variable))
-        own = IntegerRows.of_pairs([[k, 1] for k in places], len(variable))
-        published = own_rows(variable, places)
-        channel = Channel(variable, variable.names, own, 1, published=published)
+    reader = channel.single() if not channel.fills else _reader(channel.row_law)
     if isinstance(released, str | os.PathLike):
-        return _counts_of_file(channel, released, text, advance)
-    return _counts_of_frame(channel, released)
+        return _counts_of_file(reader, released, text, advance)
+    return _counts_of_frame(reader, released)
 
 
-def masses_of_rows(channel: Channel) -> Array:
-    """The share of every row of the table; without the table, of a channel that keeps its law."""
-    if channel.joint is not None:
-        return channel.joint.p_x
-    if not channel.keeps_law:
-        raise InputError(NOT_KEPT)
-    # Where the law is kept, totals are in proportion to the records of their rows.
-    totals = np.array([float(total) for total in channel.row_totals])
-    return totals / totals.sum()
+def _reader(law: RowLaw) -> Channel:
+    """A channel that releases the rows of a law as they are, to read a file of them."""
+    variable = Variable(law.columns, tuple(law.outputs))
+    places = range(len(variable))
+    own = IntegerRows.of_pairs([[k, 1] for k in places], len(variable))
+    published = own_rows(variable, places)
+    return Channel(variable, variable.names, own, 1, published=published)
 
 
 def _counts_of_file(

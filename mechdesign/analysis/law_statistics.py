@@ -38,15 +38,14 @@ import numpy as np
 from mechdesign.analysis.column_frequencies import Array
 from mechdesign.analysis.law_estimates import (
     POPULATION,
-    RowLaw,
     check_interval,
     check_kept,
     counts_of_release,
-    row_law,
 )
 from mechdesign.analysis.released_table import Advance
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.row_law import RowLaw
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
@@ -315,7 +314,7 @@ class _ReleasedLaw:
                 f"estimates need at least two released records, not {records}"
             )
         shares = counts / records
-        law = row_law(channel)
+        law = channel.row_law
         if law.is_kept:
             return cls(law, tuple(law.outputs), shares, counts)
         weights = np.concatenate([shares - law.expected, law.row_masses])

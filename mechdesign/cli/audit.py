@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mechdesign.auditing.measures import ChannelMeasures
     from mechdesign.auditing.population_promise import PopulationPromise
     from mechdesign.auditing.stated import Statement
+    from mechdesign.channel.box_channel import BoxChannel
 
 EXAMPLE = (
     "Example:  mechdesign audit channel.json        Or any matrix:  mechdesign audit --matrix "
@@ -390,7 +391,7 @@ def _law_of(channel: md.Channel, joint: md.Joint) -> Mapping[str, Any] | None:
 
 def _audit_boxes(
     reporter: Reporter,
-    channel: md.BoxChannel,
+    channel: BoxChannel,
     path: str,
     table: table_options.OtherTable,
     budget: options.MaybeBudget,

@@ -41,6 +41,12 @@ from mechdesign.tables.people_source import FoldedTable
 
 BoolMask: TypeAlias = NDArray[np.bool_]
 
+BOXES_OF_NIGHTS = (
+    "what several releases of a person tell together is computed on the table of a channel, and "
+    "this one promises for a population (--confidence): release each person once"
+)
+"""The refusal of a second release of people through boxes."""
+
 
 @dataclass(frozen=True, eq=False)
 class PeopleAtHand:
@@ -240,7 +246,7 @@ def nights_sentence(
     if most == 1:
         return None
     if not isinstance(channel, Channel):
-        raise TypeError("boxes have no people")
+        raise InputError(BOXES_OF_NIGHTS)
     before = [old for entry in earlier.entries for old in entry.drawn]
     by_digest = channels_of([*drawn, *before], [channel])
     others = [other for digest, other in by_digest.items() if digest != channel.digest]
@@ -248,8 +254,8 @@ def nights_sentence(
     secret = quoted(",".join(people.sensitive))
     person = listed(people.person)
     return (
-        f"each person ({person}) is released at most {most} times, each time with new records "
-        f"(--nights): the promise is about each release, and all {most} together make a value of "
+        f"each person ({person}) is released at most {most} times, each time with new "
+        f"records: the promise is about each release, and all {most} together make a value of "
         f"{secret} {at_least(lowest)} to {at_most(highest)} times as probable, where records of "
         f"different releases are independent given {secret} and follow the table of the channel; "
         "otherwise nothing is promised of them together"

@@ -79,6 +79,7 @@ from mechdesign.mechanisms.smallest_groups import (
 from mechdesign.notions import Notion
 from mechdesign.release.mean_counts import mean_counts
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.people import RECORDS
 from solvers import Array, SolverError
 from solvers.plans import (
     CellCosts,
@@ -633,11 +634,13 @@ def _design(
         recorded = kept(recorded, proof, bound, demands)
     messages: list[str] = []
     if ended_early:
+        unit = "row" if joint.useful.people is None else "record"
+        whole = _largest_change(joint)
         messages.append(
-            f"the search ended early: a row changes by {at_most(least.cost, SPOKEN_DIGITS)} on "
-            "average (1 where all of it changes), and by at least "
-            f"{at_least(least.cost_lower_bound, SPOKEN_DIGITS)} in any such release; "
-            "--time-limit (time_limit) allows more time"
+            f"the search ended early: a {unit} changes by "
+            f"{at_most(least.cost / whole, SPOKEN_DIGITS)} on average (1 where all of it changes), "
+            f"and by at least {at_least(least.cost_lower_bound / whole, SPOKEN_DIGITS)} in any "
+            "such release; --time-limit (time_limit) allows more time"
         )
     return replace(
         design,
@@ -649,6 +652,18 @@ def _design(
         single_rows=_single_rows(channel, joint, groups),
         messages=tuple(messages),
     )
+
+
+def _largest_change(joint: Joint) -> float:
+    """The mean cost of a release that changes all: of people with several records the share of the
+    folded cells that are cells of a record.
+    """
+    people = joint.useful.people
+    if people is None:
+        return 1.0
+    place = joint.useful.columns.index(RECORDS)
+    lengths = np.array([int(symbol[place]) for symbol in joint.useful.symbols])
+    return float(joint.p_x @ lengths) / people.longest
 
 
 def _with_costs(
