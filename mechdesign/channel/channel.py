@@ -23,6 +23,7 @@ import numpy as np
 
 from mechdesign.channel.output_cells import OutputCells
 from mechdesign.channel.record import ChannelRecord, check_symbol_budgets
+from mechdesign.channel.row_law import NOT_KEPT, RowLaw
 from mechdesign.channel.saving import Saved
 from mechdesign.core.arguments import repeated, valid_text
 from mechdesign.core.display import Displayed
@@ -100,6 +101,9 @@ class Channel(Saved, Displayed):
     totals: tuple[int, ...] | None = None
     given: tuple[str, ...] = ()
     published: OutputCells | None = None
+
+    fills: ClassVar[Literal[False]] = False
+    """No rows are drawn within boxes."""
 
     judged_alone: ClassVar[Literal[False]] = False
     """True of a channel that is judged on the counts that it carries, and on no other table."""
@@ -460,6 +464,41 @@ class Channel(Saved, Displayed):
         """True if outputs are written as symbols of the columns, and not as labels."""
         return (
             self.published is not None and self.published.columns == self.useful.columns
+        )
+
+    @property
+    def tells_shares(self) -> bool:
+        """Whether rows or symbols are released as such, and the table is there to say how often."""
+        return self.releases_symbols and self.joint is not None
+
+    @cached_property
+    def row_law(self) -> RowLaw:
+        """How rows are drawn; for rows or symbols that are released as such.
+
+        Raises
+        ------
+        InputError
+            If neither a table nor a kept law says how often there are which rows.
+        """
+        if self.joint is not None:
+            masses = self.joint.p_x
+        elif self.keeps_law:
+            # Then totals are in proportion to the records of their rows.
+            totals = np.array([float(total) for total in self.row_totals])
+            masses = totals / totals.sum()
+        else:
+            raise InputError(NOT_KEPT)
+        integers = self.integers
+        return RowLaw(
+            self.useful.columns,
+            self.output_cells,
+            self.useful.symbols,
+            masses,
+            masses,
+            integers.row_of,
+            integers.indices,
+            self.shares,
+            self.keeps_law,
         )
 
     @cached_property

@@ -107,7 +107,6 @@ def estimate(
     """
     common.refuse_beside(as_csv)
     from mechdesign.analysis.estimating import NOT_OF_LABELS, NOT_OF_PEOPLE
-    from mechdesign.analysis.law_estimates import can_correct
     from mechdesign.analysis.release_facts import NOT_CORRECTED, other_records
     from mechdesign.channel.loading import load
 
@@ -119,9 +118,9 @@ def estimate(
     is_statistic = asked.mean is not None or asked.regress is not None
     if is_statistic or asked.on is not None:
         _check_question(asked, as_csv=as_csv)
-        if loaded.judged_alone is True or not (loaded.keeps_law or can_correct(loaded)):
+        if not (loaded.keeps_law or loaded.tells_shares):
             raise InputError(NOT_OF_LABELS)
-        if loaded.useful.people is not None:
+        if loaded.people is not None:
             raise InputError(NOT_OF_PEOPLE)
         policy = others.arguments()["policy"]
         statistics = other_records(released, loaded, policy, others.manifest)
@@ -130,7 +129,7 @@ def estimate(
         file = _ReleasedFile(released, columns, published, others, reading, text)
         _estimate_statistics(reporter, file, loaded, statistics.policy, asked, common)
         return
-    if loaded.judged_alone is True and asked.of is not None:
+    if loaded.judged_alone is True and asked.of is not None and not loaded.fills:
         policy = others.arguments()["policy"]
         boxed = other_records(released, loaded, policy, others.manifest)
         if boxed.are_there:
@@ -142,6 +141,19 @@ def estimate(
         raise InputError(
             "--any-data is for the columns of released boxes (--of COL): leave it out"
         )
+    if loaded.fills:
+        if asked.by is not None or as_csv:
+            raise InputError(
+                "--by and --csv are not for rows: name columns (--of COL,..), or take --json"
+            )
+        filled = other_records(
+            released, loaded, others.arguments()["policy"], others.manifest
+        )
+        if filled.are_there:
+            raise InputError(NOT_CORRECTED.format("columns"))
+        file = _ReleasedFile(released, columns, published, others, reading, text)
+        _estimate_shares(reporter, file, loaded, filled, asked, common)
+        return
     # Of boxes their own frequencies; `show` says which rows each of them has.
     loaded = loaded.single()
     if loaded.useful.people is not None and (asked.by is not None or as_csv):
@@ -149,7 +161,7 @@ def estimate(
             "--by and --csv are not built for people with several records: name columns of a "
             "record (--of COL,..), or take --json"
         )
-    has_shares = loaded.keeps_law or can_correct(loaded)
+    has_shares = loaded.keeps_law or loaded.tells_shares
     if has_shares and asked.by is None and not as_csv:
         policy = others.arguments()["policy"]
         without = other_records(released, loaded, policy, others.manifest)
@@ -170,11 +182,11 @@ def estimate(
 
 def _of_refusal(channel: md.Channel, asked: EstimateOptions) -> str:
     """Why columns of released rows (--of) cannot be estimated here, and what to do."""
-    from mechdesign.analysis.law_estimates import NOT_KEPT, can_correct
+    from mechdesign.analysis.law_estimates import NOT_KEPT
 
     if len(channel.useful.columns) == 1:
         return "--of names columns of released rows; a channel of one column estimates its own"
-    if channel.keeps_law or can_correct(channel):
+    if channel.keeps_law or channel.tells_shares:
         beside = "--by" if asked.by is not None else "--csv"
         return f"--of is not for {beside}: leave one of them out"
     if channel.releases_symbols:
@@ -297,7 +309,7 @@ def _estimate_boxes(
 def _estimate_shares(
     reporter: Reporter,
     file: _ReleasedFile,
-    channel: md.Channel,
+    channel: md.Channel | BoxChannel,
     without: OtherRecords,
     asked: EstimateOptions,
     common: options.CommonOptions,
@@ -362,7 +374,7 @@ def _check_question(asked: EstimateOptions, *, as_csv: bool) -> None:
 def _estimate_statistics(
     reporter: Reporter,
     file: _ReleasedFile,
-    channel: md.Channel,
+    channel: md.Channel | BoxChannel,
     policy: md.Policy,
     asked: EstimateOptions,
     common: options.CommonOptions,
