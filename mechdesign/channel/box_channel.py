@@ -39,6 +39,7 @@ from mechdesign.core.wording import joined_name, listed, percent_of
 from mechdesign.formats.cells import encode
 from mechdesign.notions import Notion
 from mechdesign.tables.columns import positions_of
+from mechdesign.tables.people import People
 from mechdesign.tables.row_boxes import BOX, NOTHING, Boxes, box_name
 from mechdesign.tables.variable import Variable, column_names
 
@@ -110,6 +111,9 @@ class BoxChannel(Saved, Described):
     provenance : mapping
     utility : BoxUtility, optional
         What is kept, computed when the channel was designed; None in a public channel.
+    people : People, optional
+        How a row is the sequence of a person's records, where it is one; boxes are then filled with
+        sequences of the table.
     """
 
     sensitive: Variable
@@ -120,6 +124,7 @@ class BoxChannel(Saved, Described):
     slice_records: int
     provenance: Mapping[str, Any]
     utility: BoxUtility | None = None
+    people: People | None = None
 
     judged_alone: ClassVar[Literal[True]] = True
     """The proof holds for records that the boxes were not learned on: the channel has their counts,
@@ -127,6 +132,16 @@ class BoxChannel(Saved, Described):
     """
 
     def __post_init__(self) -> None:
+        if self.people is not None:
+            if self.released_columns != self.people.folded_columns:
+                raise InputError(
+                    "people: the columns are not those of the sequences of their records"
+                )
+            if not self.fills:
+                raise InputError(
+                    "people: boxes must be filled with sequences, as a label of a box has no "
+                    "records"
+                )
         strata = [part.stratum for part in self.parts]
         if not strata or len(set(strata)) < len(strata):
             raise InputError("the parts must be of different strata")
@@ -323,11 +338,6 @@ class BoxChannel(Saved, Described):
     def hidden(self) -> tuple[Variable, ...]:
         """The variables whose symbols the channel hides, beside the sensitive one."""
         return self.columns
-
-    @property
-    def people(self) -> None:
-        """None: boxes are for records."""
-        return None
 
     @property
     def input_columns(self) -> tuple[tuple[Variable, int], ...]:
@@ -583,8 +593,17 @@ class BoxChannel(Saved, Described):
         # Only a draw needs keys, samplers and data frames.
         from mechdesign.release.box_drawing import BoxRelease
         from mechdesign.release.drawing import key_of
+        from mechdesign.release.people_frames import apply_boxes_to_people
         from mechdesign.release.row_frames import apply_to_frame
 
+        if self.people is not None:
+            return apply_boxes_to_people(
+                self,
+                self.people,
+                frame,
+                key=key_of(key, insecure_seed),
+                identity=identity,
+            )
         release = BoxRelease(self, key_of(key, insecure_seed))
         return apply_to_frame(release, frame, identity=identity, first_row=first_row)
 

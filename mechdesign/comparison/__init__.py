@@ -1,6 +1,7 @@
 """Comparisons of mechanisms over budgets: runs, curves of reports, and recommendations."""
 
 # Names are listed once, in __init__.pyi: pyright reads it, and lazy_loader imports on first use.
+# pyright: basic
 from __future__ import annotations
 
 import lazy_loader

@@ -23,7 +23,8 @@ from mechdesign.frames.lazy_tables import find_lazy_table, release_lazy_table
 from mechdesign.frames.libraries import adapter_of
 from mechdesign.frames.people_frames import sanitise_people
 from mechdesign.frames.second_draws import warnings_of_draws
-from mechdesign.jobs.channel_recipe import ChannelRecipe, OffersRecipe, recipe_of
+from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
+from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.options import ReleaseKeywords, options_of
 from mechdesign.jobs.people_guard import refuse_people
 from mechdesign.jobs.recipe import Drawer, Recipe
@@ -106,7 +107,7 @@ Spark or Dask
             )
         return release_lazy_table(lazy, recipe, first_row)
     if recipe.people is not None:
-        if not isinstance(recipe, ChannelRecipe):
+        if not isinstance(recipe, KeyedRecipe):
             raise TypeError("people are released through a channel")
         released, notices = sanitise_people(frame, recipe, recipe.people, first_row)
     else:

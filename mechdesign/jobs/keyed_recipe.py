@@ -30,7 +30,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from mechdesign.channel.box_channel import BoxChannel
@@ -71,6 +71,7 @@ from mechdesign.leaks.evidence import LEVEL, decisive, log_evidence
 from mechdesign.release.drawing import INDEPENDENT
 from mechdesign.release.draws import Key
 from mechdesign.release.released_values import LABEL
+from mechdesign.tables.people_source import FoldedTable
 
 MOST_DRAWINGS = 5
 """Times that a file is drawn while other processes release its records: twice as a rule."""
@@ -81,11 +82,13 @@ class KeyedRecipe(GroupedRecipe):
     """A recipe that draws from keys, one for each releasable.
 
     `keyless` says that nothing fixes the keys: they are new ones that nobody keeps.
+    `table_of_people` is the table at hand where it is one of people with several records.
     """
 
     draws: ClassVar[bool] = True
 
     keyless: bool = False
+    table_of_people: FoldedTable | None = field(default=None, repr=False, compare=False)
 
     @property
     @abstractmethod
@@ -114,7 +117,9 @@ class KeyedRecipe(GroupedRecipe):
         """The people with several records of the table at hand, as the ledger knows them; None
         where each record is one of its own.
         """
-        return None
+        if self.table_of_people is None:
+            return None
+        return PeopleAtHand.of(ledger, self.table_of_people, self.options.nights)
 
     def settled(
         self,

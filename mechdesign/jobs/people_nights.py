@@ -41,6 +41,12 @@ from mechdesign.tables.people_source import FoldedTable
 
 BoolMask: TypeAlias = NDArray[np.bool_]
 
+BOXES_OF_NIGHTS = (
+    "what several releases of a person tell together is computed on the table of a channel, and "
+    "this one promises for a population (--confidence): release each person once"
+)
+"""The refusal of a second release of people through boxes."""
+
 
 @dataclass(frozen=True, eq=False)
 class PeopleAtHand:
@@ -240,7 +246,7 @@ def nights_sentence(
     if most == 1:
         return None
     if not isinstance(channel, Channel):
-        raise TypeError("boxes have no people")
+        raise InputError(BOXES_OF_NIGHTS)
     before = [old for entry in earlier.entries for old in entry.drawn]
     by_digest = channels_of([*drawn, *before], [channel])
     others = [other for digest, other in by_digest.items() if digest != channel.digest]

@@ -42,7 +42,6 @@ from mechdesign.release.draws import Key
 from mechdesign.release.first_symbols import FirstSymbols
 from mechdesign.release.spellings import Spellings
 from mechdesign.tables.people import People
-from mechdesign.tables.rebuilding import arrow_type, own_type_of, own_values, type_note
 
 Frame = TypeVar("Frame")
 
@@ -298,22 +297,6 @@ class Drawer(ABC):
     @abstractmethod
     def count(self, column: Callable[[int], Any], times: Integers) -> None:
         """Add to `counts` what a part holds, each record so many times, without drawing for it."""
-
-    def own_type_in(self, column: OutputColumn, kind: Any) -> Any:
-        """The arrow type of a released column of symbols in the place of one of the type `kind`;
-        None where only text holds them, with a note.
-        """
-        own_type = own_type_of(kind)
-        if own_values(self.labels[column.release or (0, 0)], own_type) is None:
-            own_type = None
-        self.note_type(column.name, kind, own_type or arrow_type(kind))
-        return own_type
-
-    def note_type(self, name: str, before: Any, after: Any) -> None:
-        """Note it for the user if a released column has another type than its source."""
-        note = type_note(name, before, after)
-        if note is not None:
-            self.type_notes[note] = None
 
     @abstractmethod
     def own_type(self, column: OutputColumn, type_of: Callable[[int], Any]) -> Any:

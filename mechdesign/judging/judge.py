@@ -7,7 +7,6 @@ nothing (`untouched_files`).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,6 @@ from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.loading import load, require_channel
 from mechdesign.core.errors import InputError
-from mechdesign.core.wording import quoted
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.judging.analysts import analysts_part
 from mechdesign.judging.figures import Judgement, Part
@@ -152,6 +150,7 @@ def judge(
         learner=learner_name(len(files.secret.symbols)),
         instruments=instruments_note(),
         promise=promise,
+        bounds=bounds,
         parts=tuple(parts),
         seed=seed,
     )
@@ -250,7 +249,7 @@ def _agreement(files: Files) -> float:
 def _promised(
     channel: Any, files: Files, original: Any, text: TextOptions | None
 ) -> tuple[Channel | None, tuple[str, ...], Bounds]:
-    """The channel, what it promises in words, and its bounds on beliefs in each secret."""
+    """The channel, what is known of its promise, and its bounds on beliefs in each secret."""
     if channel is None:
         return None, (), {}
     opened = load(channel) if isinstance(channel, (str, Path)) else channel
@@ -265,38 +264,24 @@ def _promised(
     notion = opened.record.promise(opened.sensitive)
     if notion is None:
         return opened, ("The channel states no promise.",), {}
-    sentences = [f"The channel promises {notion.text}."]
-    bounds = belief_bounds(opened) if proven else {}
+    bounds: Bounds = {}
     if not proven:
-        sentences.append(
-            "It has no table, so the promise was not verified here: audit it with the table."
+        how = (
+            "The channel has no table, so its promise was not verified here: audit it with the "
+            "table."
         )
     elif not _is_its_table(opened, original, text):
-        bounds = {}
-        sentences.append(
-            "It keeps that, verified in exact arithmetic, for the table that it was designed for. "
-            "The original is another one, so no figure here is bounded by it."
+        how = (
+            "The channel keeps its promise, verified in exact arithmetic, for the table that it "
+            "was designed for. The original is another one, so no figure here is bounded by it."
         )
     else:
-        sentences.append(
-            "It keeps that for this table, verified in exact arithmetic on its integers."
+        bounds = belief_bounds(opened)
+        how = (
+            "The channel keeps its promise for this table, verified in exact arithmetic on its "
+            "integers."
         )
-    for symbol, (low, high) in list(bounds.items())[:MOST_SENTENCES]:
-        sentences.append(
-            f"Whoever points at released rows by any rule is right about {quoted(symbol)} for "
-            f"{_tenths(low, math.floor)} to {_tenths(high, math.ceil)} % of the people they belong "
-            "to in the mean, however much he has learnt elsewhere."
-        )
-    return opened, tuple(sentences), bounds
-
-
-def _tenths(share: float, rounding: Callable[[float], int]) -> str:
-    """A bound in percent with one decimal, rounded so that it claims less."""
-    return f"{rounding(1000 * share) / 10:.1f}"
-
-
-MOST_SENTENCES = 5
-"""Secrets whose bounds are said; all are in the figures."""
+    return opened, (how, f"For specialists: the promise is {notion.text}."), bounds
 
 
 def _is_its_table(channel: Channel, original: Any, text: TextOptions | None) -> bool:

@@ -346,7 +346,9 @@ def own_row_part(
         means=(
             "Somebody knows which released row is a person's and guesses the secret from it, with "
             "a model of how rows and secrets go together. The figures say how often he is right "
-            "about the people of whom he is surest."
+            "about the people of whom he is surest. The area under the ROC curve is the share of "
+            "pairs, of a person with the secret and one without, whom he puts in the right order: "
+            "0.5 is tossing a coin."
         ),
         not_meant=(
             "A weak attack proves little: another model may do better. Only a promise bounds them "

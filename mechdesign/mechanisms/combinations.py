@@ -319,12 +319,6 @@ REFUSALS = (
     ),
     Refusal(
         PEOPLE,
-        "confidence",
-        "--confidence",
-        "boxes are learned of single records",
-    ),
-    Refusal(
-        PEOPLE,
         "free outputs",
         "--objective information, queries, task",
         "a free label stands for a whole sequence, so that no record would come out; truth, "

@@ -96,6 +96,14 @@ def _requested(request: DesignRequest) -> Design:
         boxes = design_boxes(
             Records.from_joint(joint, _groups(request)), _boxes(request, notion)
         )
+        people = joint.useful.people
+        if people is not None:
+            # A person is a record of the folded table, so people are what is sampled.
+            boxes = replace(
+                boxes,
+                channel=replace(boxes.channel, people=people),
+                audit=replace(boxes.audit, of_people=True),
+            )
         # Whoever asks for boxes gets a `BoxDesign`, which `design` has no overload for.
         return cast("Design", boxes)
     if request.publishes_rows and not request.has_free_outputs:
@@ -171,10 +179,14 @@ def _groups(request: DesignRequest) -> list[tuple[str, ...]]:
 
 def _boxes(request: DesignRequest, notion: Notion) -> BoxRequest:
     """The request for boxes of rows."""
+    people = request.joint.useful.people
     if request.given and request.promise == TOTAL:
+        remedy = ", or release them in place of giving them"
+        if people is not None:
+            remedy = ", among which is the number of records of a person"
         raise InputError(
             "with a confidence level the promise is relative to the given columns: say so "
-            "(--promise relative), or release them in place of giving them"
+            f"(--promise relative){remedy}"
         )
     combinations.check(combinations.BOXES, request.named)
     lift_limits(notion)
@@ -187,7 +199,8 @@ def _boxes(request: DesignRequest, notion: Notion) -> BoxRequest:
         keep_law=bool(request.keep_frequencies),
         cells=request.cells,
         rare=request.rare or 0,
-        fill=request.fill,
+        # A label of a box has no records.
+        fill=request.fill or people is not None,
         time_limit=math.inf if limit is None else limit,
         seed=request.slice_seed,
         progress=request.progress,

@@ -58,7 +58,7 @@ def report_page(report: BoxReport, *, pictures: bool = True) -> blocks.Document:
     total = box_sentences.kept_lines(report.utility, channel)[0]
     kept = [
         total,
-        *box_sentences.own_lines(report.utility),
+        *box_sentences.own_lines(report.utility, channel),
         *box_sentences.law_lines(report.utility, channel),
         *box_sentences.rare_lines(channel, report.utility),
     ]

@@ -66,7 +66,10 @@ def purpose_comparison_text(comparison: PurposeComparison) -> str:
         *layout.aligned(rows, left=(0, 1)),
         "",
     ]
-    return "\n".join([*lines, layout.paragraph(proof)])
+    lines.append(layout.paragraph(proof))
+    for remark in comparison.remarks:
+        lines.append(layout.paragraph(f"{remark}."))
+    return "\n".join(lines)
 
 
 def purpose_comparison_record(comparison: PurposeComparison) -> dict[str, Any]:
@@ -84,5 +87,6 @@ def purpose_comparison_record(comparison: PurposeComparison) -> dict[str, Any]:
         "purpose": purpose.name,
         **purpose.figures,
         "ways": ways,
+        "remarks": list(comparison.remarks),
         "seconds": comparison.seconds,
     }

@@ -398,28 +398,13 @@ def test_inspect_and_jobs_name_the_people_of_records(folder, run):
     assert run("run", "job.toml").code == 0
 
 
-def test_the_page_designs_for_no_people(folder):
-    from mechdesign.app.choice import Choice
-    from mechdesign.app.designing import design_channel
-    from mechdesign.app.memory_table import read_path
-
-    panel().to_csv("panel.csv", index=False)
-    roles = {"id": "leave out", "wave": "leave out", "ill": "protect"}
-    choice = Choice(roles={**roles, "health": "release"}, time_limit="2")
-    table = read_path("panel.csv")
-    with pytest.raises(md.InputError, match="mechdesign design --person id"):
-        design_channel(table, choice, lambda *_: None)
-    without = table.with_columns(("wave", "ill", "health"))
-    assert design_channel(without, choice, lambda *_: None).messages is not None
-
-
 def test_lazy_tables_pipelines_and_judge_say_why_not(nights, run):
     polars = pytest.importorskip("polars", reason="polars is not installed")
     channel = md.load("channel.json")
     lazy = polars.from_pandas(visits(1)).lazy()
     with pytest.raises(md.InputError, match="folded in memory"):
         md.sanitise(lazy, channel, key=md.Key.fresh())
-    with pytest.raises(md.InputError, match="frame"):
+    with pytest.raises(md.InputError, match="must be a pandas, polars or pyarrow table"):
         channel.apply(lazy, key=md.Key.fresh())
     apply(run, 1)
     refused = run(
@@ -431,3 +416,19 @@ def test_lazy_tables_pipelines_and_judge_say_why_not(nights, run):
     for form in ("sql", "csv", "r"):
         refused = run("export", "channel.json", "--to", form, "--output", f"x.{form}")
         assert refused.code == 2
+
+
+@pytest.mark.parametrize("column", ["ill", "ward"])
+def test_an_order_of_people_that_tells_is_refused(nights, run, column):
+    """Sorted by the secret, or by the first record; every sequence may be another one."""
+    frame = visits(1)
+    first = frame.groupby("patient")[column].transform("first")
+    order = first.sort_values(kind="stable").index
+    frame.loc[order].to_csv("v1.csv", index=False)
+    refused = apply(run, 1)
+    assert refused.code == 2
+    assert f"an order that tells of '{column}' by their place" in refused.err
+    assert apply(run, 1, "--shuffle").code == 0
+    assert apply(run, 1, "--keep-order", "--force", "--insecure-seed", "1").code == 0
+    with pytest.warns(UserWarning, match=f"an order that tells of '{column}'"):
+        md.sanitise(frame.loc[order], md.load("channel.json"), insecure_seed=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pandas as pd
@@ -133,7 +134,15 @@ def test_the_promise_is_about_the_observer_who_is_measured():
     judgement = md.judge(
         released, original=table, sensitive="ill", channel=design.channel
     )
-    assert "verified in exact arithmetic" in judgement.promise[1]
+    assert "verified in exact arithmetic" in judgement.promise[0]
+    assert (
+        judgement.promise[1]
+        == "For specialists: the promise is lip (eps_l 0.4, eps_u 0.4)."
+    )
+    low, high = judgement.bounds["yes"]
+    text = " ".join(judgement.summary().split())
+    assert f"{math.ceil(1000 * high) / 10:.1f} %) are expected to have ill yes" in text
+    assert f"({math.floor(1000 * low) / 10:.1f} %) to" in text
     surest = judgement.figure("own_row", "other_data_surest_5_yes")
     share = judgement.shares["yes"]
     assert share < surest.promised <= share * np.exp(0.4) + 1e-9
@@ -172,7 +181,8 @@ def test_another_table_bounds_nothing():
         sensitive="ill",
         channel=design.channel,
     )
-    assert "The original is another one" in judgement.promise[1]
+    assert "The original is another one" in judgement.promise[0]
+    assert judgement.bounds == {}
     assert judgement.figure("own_row", "other_data_surest_5_yes").promised is None
 
 
@@ -477,7 +487,8 @@ def test_a_table_with_the_same_secrets_and_other_rows_has_no_bounds():
         channel=design.channel,
         identity="id",
     )
-    assert "The original is another one" in judgement.promise[1]
+    assert "The original is another one" in judgement.promise[0]
+    assert judgement.bounds == {}
     assert judgement.figure("own_row", "other_data_surest_5_yes").promised is None
 
 
@@ -500,3 +511,25 @@ def test_models_of_unlinked_rows_have_no_more_rows_than_those_beside_them():
     judgement = md.judge(released, original=table, sensitive="ill")
     assert judgement.linked == "no"
     assert "may be among them" in judgement.part("models").notes[0]
+
+
+def test_the_main_figures_are_told_in_sentences():
+    table = people(800)
+    judgement = md.judge(table.drop(columns="ill"), original=table, sensitive="ill")
+    text = " ".join(judgement.summary().split())
+    attack = judgement.figure("own_row", "other_data_surest_5_yes")
+    share = judgement.shares["yes"]
+    assert "who look most like ill yes: " in text
+    assert (
+        f"({100 * attack.released:.1f} %) have it. In the untouched file it is" in text
+    )
+    assert f"({100 * share:.1f} %)." in text
+    assert "all (100.0 %) are claims that only the row's own person meets" in text
+    assert "at most 0.0 % of the records would have to be others" in text
+    assert (
+        "The smallest number of equal rows (k) is 1, in the untouched file 1." in text
+    )
+    shuffled = md.judge(blind(table), original=table, sensitive="ill", shuffled=True)
+    text = " ".join(shuffled.summary().split())
+    assert "Nobody's own row was attacked for ill" in text
+    assert "claims that exactly one person meets" in text
