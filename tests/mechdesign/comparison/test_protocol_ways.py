@@ -18,7 +18,7 @@ from mechdesign.comparison.protocol_ways import (
     protocols,
 )
 from mechdesign.mechanisms.queries import FREQUENCIES
-from mechdesign.report.purpose_comparison import (
+from mechdesign.report.compared_ways import (
     purpose_comparison_record,
     purpose_comparison_text,
 )
