@@ -240,9 +240,12 @@ def _answer(
 ) -> int:
     """Print the verdict on a channel of one column, with its measures where they are asked for."""
     from mechdesign.report.average_section import audit_average_texts
-    from mechdesign.report.breach_sentences import breach_sentences
     from mechdesign.report.command_records import audit_record
-    from mechdesign.report.file_statements import figures_record, figures_texts
+    from mechdesign.report.file_statements import (
+        breach_sentences,
+        figures_record,
+        figures_texts,
+    )
     from mechdesign.report.terminal import audit_text, measures_text
 
     # Notices on a channel's own table were printed when it was designed.
