@@ -19,10 +19,18 @@ from importlib import import_module
 
 import lazy_loader
 
+from mechdesign.core.above import MODULES
+
 __version__ = "0.1.0"
 
 _named, _, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __all__ += ["__version__", "report"]
+
+MODULES.update(
+    display="mechdesign.report.display",
+    files="mechdesign.channel.loading",
+    numbers="mechdesign.nonstochastic.numbers_recipe",
+)
 
 
 def __getattr__(name):

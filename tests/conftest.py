@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from itertools import count
 from pathlib import Path
@@ -22,6 +23,19 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("project")
+
+# A suite that nohup or a shell in the background starts ignores signals, and so would its children.
+# The commands leave an ignored signal ignored, so tests of signals need the usual state. A hang-up
+# still does not end the suite itself: its handler does nothing, and children start without it.
+for _name, _handler in (
+    ("SIGINT", signal.default_int_handler),
+    ("SIGTERM", signal.SIG_DFL),
+    ("SIGHUP", lambda _number, _frame: None),
+):
+    # Windows lacks SIGHUP.
+    _signal = getattr(signal, _name, None)
+    if _signal is not None and signal.getsignal(_signal) == signal.SIG_IGN:
+        signal.signal(_signal, _handler)
 
 
 MOST_WORKERS = 4

@@ -18,12 +18,15 @@ records. As labels 60 * 0.9 cells are told, a share of 0.54. Filled, the cells o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.channel.box_channel import BoxChannel, BoxPart
 from mechdesign.channel.channel import Channel
 from mechdesign.release.box_drawing import boxes_of_outputs
+from mechdesign.tables.people import People, at_place
 from mechdesign.tables.row_boxes import box_name
 
 
@@ -57,6 +60,38 @@ def box_truth(channel: BoxChannel) -> tuple[float, ...] | None:
     records = channel.utility.records - channel.slice_records
     # A sum of rounded probabilities can exceed 1.
     return tuple(np.minimum(unchanged / records, 1.0).tolist())
+
+
+def box_truth_of_records(
+    channel: BoxChannel, people: People, truth: Sequence[float]
+) -> dict[str, float]:
+    """The same of the columns of a record, among the records that are released as some; `truth` is
+    that of the folded columns, which counts places that a person does not have as unchanged.
+    """
+    if channel.utility is None:
+        raise TypeError("a public channel has no counts")
+    lengths = channel.given[0].symbols
+    # How many people of the proof have a record at each place, and how many have none there.
+    present = [0] * people.longest
+    absent = [0] * people.longest
+    for part in channel.parts:
+        if part.channel is None or part.channel.joint is None:
+            continue
+        length = int(lengths[part.stratum[0]][0])
+        for place in range(people.longest):
+            counted = present if place < length else absent
+            counted[place] += part.channel.joint.total
+    proven = channel.utility.records - channel.slice_records
+    names = [name for variable in channel.columns for name in variable.columns]
+    truth_of = dict(zip(names, truth, strict=True))
+    shares: dict[str, float] = {}
+    for name in people.released:
+        kept = sum(
+            truth_of[at_place(name, place)] * proven - absent[place]
+            for place in range(people.longest)
+        )
+        shares[name] = min(max(kept / max(sum(present), 1), 0.0), 1.0)
+    return shares
 
 
 def _filled(part: BoxPart, channel: Channel) -> NDArray[np.float64]:

@@ -22,7 +22,7 @@ level, so a faithful release is called implausible with at most the probability 
 half the level is to double the p-value: hence the factors 2.0 below.
 
 `ReleaseCheck` is the verdict on a whole file: a `FrequencyTest`, and every `Finding` of something
-impossible. `bonferroni` joins the tests of several columns.
+impossible.
 """
 
 from __future__ import annotations
@@ -102,14 +102,6 @@ class FrequencyTest:
     def plausible(self) -> bool:
         """Whether the frequencies are plausible at the level."""
         return self.p_value > self.level
-
-
-@dataclass(frozen=True)
-class NamedTest:
-    """A test, and which columns or which symbol it is about."""
-
-    name: str
-    test: FrequencyTest
 
 
 @dataclass(frozen=True)
@@ -311,30 +303,6 @@ def _verdict(
         suspects=tuple(implausible),
         records=int(counts.sum()),
         methods=methods,
-    )
-
-
-def bonferroni(
-    against: str, tests: Sequence[NamedTest], level: float, records: int
-) -> FrequencyTest:
-    """All tests as one, by Bonferroni's correction; a suspect for each that fails by itself.
-
-    Each p-value is multiplied by the number of tests: of three tests with the p-values 0.0001, 0.2
-    and 0.7 the whole has 0.0003. Valid however the tests depend on each other. The p-value is 1
-    without any test.
-    """
-    smallest = 1.0
-    suspects: list[Suspect] = []
-    methods: Counter[str] = Counter()
-    for named in tests:
-        adjusted = min(1.0, len(tests) * named.test.p_value)
-        smallest = min(smallest, adjusted)
-        if adjusted <= level:
-            suspects.append(Suspect(named.name, named.test.records, adjusted))
-        methods.update(named.test.methods)
-    suspects.sort(key=lambda suspect: suspect.p_value)
-    return FrequencyTest(
-        against, smallest, level, tuple(suspects), records, dict(methods)
     )
 
 

@@ -36,8 +36,10 @@ from mechdesign.analysis.release_facts import facts_of_release
 from mechdesign.analysis.released_table import Advance, Released, released_file
 from mechdesign.analysis.row_checking import check_rows, is_wide
 from mechdesign.auditing.stated import refuse_broken
+from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Array, Channel
-from mechdesign.core.errors import InputError, require_type
+from mechdesign.channel.loading import require_channel
+from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, has_sha256
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.manifest_records import (
@@ -80,7 +82,7 @@ _FIXED = (
 
 
 def check(
-    channel: Channel,
+    channel: Channel | BoxChannel,
     released: PathLike,
     *,
     original: PathLike | None = None,
@@ -102,13 +104,14 @@ def check(
 
     Parameters
     ----------
-    channel : Channel
-        With or without its table.
+    channel : Channel or BoxChannel
+        With or without its table. Of boxes the labels are compared, without given columns and
+        without filling.
     released : path
         CSV or Parquet.
     original : path, optional
-        Then rows, pairs of symbol and label, and all other columns are compared, and the
-        frequencies of the labels are tested symbol by symbol.
+        Not with boxes. Then rows, pairs of symbol and label, and all other columns are compared,
+        and the frequencies of the labels are tested symbol by symbol.
     columns : mapping, optional
         The files' name of a column of the channel where it has another one there.
     released_columns : sequence of str, optional
@@ -150,9 +153,19 @@ def check(
     _require_types(channel, released)
     # A draw of a channel that breaks its promise must not be called plausible.
     refuse_broken(channel)
-    level = checking.check_chance(level)
     if policy is None:
         policy = _policy_of_release(released, channel)
+    labels = channel.single()
+    if labels is not channel:
+        # Symbols of boxes are in no file, and what is in the boxes is not compared.
+        if original is not None:
+            raise InputError(
+                "a release of boxes is checked by its labels alone: leave --original out"
+            )
+        # The table of the labels lacks the slice, which is released as well.
+        any_data = True
+    channel = labels
+    level = checking.check_chance(level)
     # With None no column is private, not even a sensitive one; `()` keeps those of the channel.
     hidden: Sequence[str] | None = correlated
     if keep_sensitive:
@@ -199,19 +212,19 @@ def check(
 
 def _require_types(channel: object, released: object) -> None:
     """Raise InputError unless these are a channel and the path of a released file."""
-    require_type("channel", channel, Channel)
+    require_channel("channel", channel)
     if not isinstance(released, str | os.PathLike):
         raise InputError(
             f"released must be the path of a CSV or Parquet file, not {type(released).__name__}"
         )
 
 
-def _policy_of_release(released: PathLike, channel: Channel) -> Policy:
+def _policy_of_release(released: PathLike, channel: Channel | BoxChannel) -> Policy:
     """What was released for cells without a symbol, by the manifest or else by the channel."""
     facts = facts_of_release(released, channel)
     if facts is not None:
         return facts.policy
-    return Policy.recorded(channel.record.rules)
+    return Policy.recorded(channel.single().record.rules)
 
 
 def _is_shuffled(released: PathLike) -> bool:

@@ -21,7 +21,6 @@ from mechdesign.jobs.manifest_records import (
     PublicManifest,
     read_manifest,
 )
-from mechdesign.release.drawing import channel_digest
 from mechdesign.release.policies import Policy, recorded_rules
 
 STANDARD = "-"
@@ -186,10 +185,7 @@ def _column_of(
     channel: Channel | BoxChannel,
 ) -> PublicColumn | InternalRows | None:
     """What the manifest says of the release through this channel, None if there is none."""
-    # Channels of rows and boxes are applied alone.
-    if not isinstance(channel, Channel):
-        return manifest.released[0] if len(manifest.released) == 1 else None
-    digest = channel_digest(channel)
+    digest = channel.digest
     for column in manifest.released:
         if column.channel == digest:
             return column

@@ -15,13 +15,14 @@ async function upload(event) {
   if (!file) {
     return;
   }
+  document.getElementById("opening").textContent = "Opening " + file.name;
   const address = "upload?name=" + encodeURIComponent(file.name);
   const answer = await fetch(address, { method: "POST", body: file });
   const text = await answer.text();
   if (answer.ok) {
     comeBack(text);
   } else {
-    window.alert(text);
+    document.getElementById("opening").textContent = text;
   }
 }
 
@@ -40,6 +41,11 @@ async function poll() {
   const status = document.getElementById("status");
   if (status.textContent !== state.text) {
     status.textContent = state.text;
+  }
+  document.getElementById("clock").textContent = state.seconds;
+  const done = document.getElementById("done");
+  for (const text of state.done.slice(done.children.length)) {
+    done.append(Object.assign(document.createElement("li"), { textContent: text }));
   }
   window.setTimeout(poll, POLL_MILLISECONDS);
 }

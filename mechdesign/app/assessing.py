@@ -1,37 +1,82 @@
-"""The button that assesses the columns: what each one discloses about the protected one.
+"""The buttons that advise: what each column discloses about the protected one, and trial releases.
 
 `md.assess` measures every column by the share of H(S) that its values tell about a record left out,
 and by its largest lift (`leaks.disclosure`). `_disclosure_text` makes of both a sentence beside the
 column on the page: "Alone gives away 2.1 % of the protected information; its worst value makes a
 protected value 3.1 times as likely." A column that identifies records gets the advice to leave it
 out instead.
+
+`plan_table` also tries releases of a sample, as `mechdesign assess --plan` does.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import mechdesign as md
 from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import MemoryTable
-from mechdesign.app.results import Assessed, ColumnSays, Say
+from mechdesign.app.results import Assessed, ColumnSays, Planned, Say
 from mechdesign.app.searching import TENTHS
 
 if TYPE_CHECKING:
-    from mechdesign.leaks.assessment import Disclosure
+    from mechdesign.leaks.assessment import Assessment, Disclosure
 
 
 def assess_table(table: MemoryTable, choice: Choice, say: Say) -> Assessed:
     """What every column discloses about the protected ones."""
+    return _assessed(_assessment(table, choice, say))
+
+
+def plan_table(table: MemoryTable, choice: Choice, say: Say) -> Assessed:
+    """The same, and what trial releases of a sample advise."""
+    from mechdesign.comparison.planning import BINS, plan_release
+    from mechdesign.report.plan import (
+        HEADER,
+        plan_command,
+        plan_sentences,
+        trial_rows,
+    )
+
+    assessment = _assessment(table, choice, say)
+    plan = plan_release(
+        table.frame,
+        assessment,
+        progress=lambda trial: say(f"Trying a release of a sample: {trial}"),
+    )
+    planned = Planned(
+        sentences=tuple(plan_sentences(plan)),
+        header=HEADER,
+        rows=tuple(trial_rows(plan)),
+        released=plan.released,
+        bins=dict.fromkeys(plan.bins, BINS),
+        factor=f"{plan.factor:g}",
+        has_gaps=plan.has_gaps,
+        command=plan_command(plan, table.path, choice.sensitive),
+    )
+    return replace(_assessed(assessment), plan=planned)
+
+
+def _assessment(table: MemoryTable, choice: Choice, say: Say) -> Assessment:
+    """The assessment of all columns."""
     choice.check_secret()
     say("Measuring every column, then guessing from whole rows")
-    assessment = md.assess(table.frame, sensitive=list(choice.sensitive))
+    return md.assess(table.frame, sensitive=list(choice.sensitive))
+
+
+def _assessed(assessment: Assessment) -> Assessed:
+    """The assessment in words."""
+    from mechdesign.report import wording as w
+
     columns: list[ColumnSays] = []
     for column in assessment.columns:
         text = "Identifies records: leave it out."
+        brief = "names records"
         if not column.identifier:
             text = _disclosure_text(column.disclosure)
-        columns.append(ColumnSays(column.name, text))
+            brief = f"tells {w.percent(column.disclosure.information, step=TENTHS)}"
+        columns.append(ColumnSays(column.name, text, brief))
     return Assessed(tuple(columns), assessment.summary())
 
 

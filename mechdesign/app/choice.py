@@ -58,9 +58,10 @@ PROMISES = {
     RELATIVE: "the given columns",
 }
 
+SYMBOL = "symbol"
 MISSING = {
     "refuse": "refuse the table",
-    "symbol": "a value of its own",
+    SYMBOL: "a value of its own",
     "drop": "drop the record",
 }
 
@@ -82,6 +83,13 @@ MERGES = {
     "300": "in fewer than 300 records are merged",
 }
 """What becomes of the rare values of the released column; a form may send any whole number."""
+
+RECORD = "record"
+UNITS = {
+    "": "one record each",
+    RECORD: "several; each record has a promise of its own",
+}
+"""What people have, and so whom the promise is about."""
 
 SMALLEST_FACTOR = Decimal("1.05")
 LARGEST_FACTOR = Decimal(20)
@@ -113,18 +121,22 @@ class Choice:
         Repeats the draw of the slice that boxes were learned on; None for a new one.
     time_limit : str
         Seconds of the search.
+    unit : str
+        `RECORD` where the promise is knowingly about each record alone, although people have
+        several; otherwise such a table is refused, as on the command line.
     """
 
     roles: Mapping[str, str] = field(default_factory=dict[str, str])
     bins: Mapping[str, str] = field(default_factory=dict[str, str])
     factor: str = "2"
-    objective: str = INFORMATION
+    objective: str = TRUTH
     promise: str = TOTAL
     missing: Literal["refuse", "symbol", "drop"] = "refuse"
     level: str = ""
     merge_rare: str = ""
     time_limit: str = "30"
     slice_seed: int | None = None
+    unit: str = ""
 
     def columns_with(self, role: str) -> tuple[str, ...]:
         """The columns of a role in the order of the table."""
@@ -208,6 +220,14 @@ class Choice:
         return float(self.level)
 
     @property
+    def has_factor(self) -> bool:
+        """Whether the factor is a number in range."""
+        try:
+            return SMALLEST_FACTOR <= self._factor <= LARGEST_FACTOR
+        except InvalidOperation:
+            return False
+
+    @property
     def _factor(self) -> Decimal:
         """The largest factor as a number; `check_numbers` refuses any other text."""
         return Decimal(self.factor)
@@ -270,11 +290,7 @@ class Choice:
 
     def check_numbers(self) -> None:
         """Refuse numbers out of range, whatever the roles."""
-        try:
-            is_factor = SMALLEST_FACTOR <= self._factor <= LARGEST_FACTOR
-        except InvalidOperation:
-            is_factor = False
-        if not is_factor:
+        if not self.has_factor:
             raise InputError(
                 f"The factor must be a number from {SMALLEST_FACTOR} to {LARGEST_FACTOR}."
             )

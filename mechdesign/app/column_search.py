@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import mechdesign as md
 from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import MemoryTable
+from mechdesign.app.readings import expected_readings
 from mechdesign.app.recipes import command_of, script_of
 from mechdesign.app.results import (
     TEXT,
@@ -33,12 +34,14 @@ from mechdesign.app.results import (
 )
 from mechdesign.app.searching import (
     MOST_MEANINGS,
+    REMEDY,
     TENTHS,
     behind_text,
     channel_files,
     distance,
     factors,
     joint_of,
+    little_information,
     progress_to,
     recipe_files,
     verdict_text,
@@ -63,6 +66,8 @@ def designed_column(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     result = searched(joint, choice, say)
     # The channel's own table is the one with bins: its symbols are those that are released.
     binned = result.channel.joint or joint
+    say("Comparing what an analyst reads")
+    reads = expected_readings(result.channel, binned)
     say("Writing the reports")
     report = attributed(internal_report(result, binned), result.channel, ())
     return Designed(
@@ -74,12 +79,28 @@ def designed_column(table: MemoryTable, choice: Choice, say: Say) -> Designed:
         beliefs_note="Computed from the channel, rounded outwards.",
         meanings=_meanings(report),
         worst=_moves(report),
+        readings=reads,
+        useless=_useless(result),
         text=first_screen(result, binned, last=()),
         messages=(*joint.notices, *result.messages),
         files=(*_column_files(result, report), *recipe_files(choice, table)),
         command=command_of(choice, table),
         script=script_of(choice, table),
     )
+
+
+def _useless(result: md.Design) -> str:
+    """Why the channel is of little use, in a sentence; or nothing."""
+    from mechdesign.report import wording as w
+    from mechdesign.report.row_first_screen import LITTLE
+
+    least = result.least
+    if least is None:
+        return little_information(result.nmi)
+    if least.truth >= LITTLE:
+        return ""
+    stay = w.tenths_at_least(least.truth)
+    return f"Of little use: only {stay} of the cells are released as they are. {REMEDY}"
 
 
 def searched(joint: md.Joint, choice: Choice, say: Say) -> md.Design:
@@ -183,13 +204,15 @@ def _column_facts(
         ("Kept", _kept_text(result)),
         (TITLE, " ".join(untitled(report.law))),
     ]
-    # Most cells unchanged is a search for least cost, where an untrue record costs 1.
+    # Most cells unchanged is a search for least cost: the expected share of cells that change.
     if result.least is not None:
-        cost = (
-            f"{result.least.cost:.6g}; no channel with this promise costs less than "
-            f"{result.least.cost_lower_bound:.6g} (proven)."
+        changed = w.percent_at_most(result.least.cost, step=TENTHS)
+        bound = w.percent_at_least(result.least.cost_lower_bound, step=TENTHS)
+        text = (
+            f"{changed} in expectation; no channel with this promise changes less than {bound} "
+            "(proven)."
         )
-        facts.append(("Expected cost", cost))
+        facts.append(("Changed cells", text))
     worst = audit.worst
     place = f"Worst released {unit}"
     if result.confidence is not None:
@@ -207,6 +230,8 @@ def _population_text(result: md.Design) -> str:
     """The promise for the population, or what holds for it without being promised."""
     population = result.population
     if population is None:
+        if result.channel.published is not None:
+            return "Not promised: the promise is about the records of this table."
         if result.has_population:
             return "Not computed within the time limit; `mechdesign audit` computes it."
         return "Unknown: the table has no numbers of records."

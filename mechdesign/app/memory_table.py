@@ -1,40 +1,54 @@
-"""The table of the page: read once, kept in memory, every cell as text.
+"""The table of the page: read once, by the reader of the command line, and kept in memory.
 
 A file of the command line (`read_path`) and an upload end in `read_content`:
 
-1. Bytes that begin with PAR1 are Parquet (`_parquet`), whose cells stay as they are stored.
-2. Others are CSV (`_csv`). The delimiter is the one of `DELIMITERS` that the header has most often:
-   "job;age" is read with semicolons. The header also has the names, by which pyarrow is told that
-   every column is text, so that a code 01234 keeps its zero.
+1. `open_source` reads CSV, packed or alone in a zip archive, Parquet, and files of SPSS, Stata and
+   SAS; others get its sentence. Cells of a CSV stay as they are written: a code 01234 keeps its
+   zero.
+2. A CSV is read as its first bytes advise (`likely_text`): "job;age" is read with semicolons.
+   `reading` says so in words. Lines above the header are passed over where none of them has two
+   cells (`_text_of`).
 3. `_check` refuses a table without records, with one column, or with unclear names.
 
-The bytes are never written anywhere, so nothing is left when the page ends.
+The bytes are never written under a name, so nothing is left when the page ends.
 """
 
 from __future__ import annotations
 
-import csv
+import hashlib
 import io
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mechdesign.core.errors import InputError, errors_naming
+from mechdesign.core.errors import FileError, InputError, errors_naming
 from mechdesign.core.wording import quoted
-
-DELIMITERS = (",", ";", "\t")
-"""What may stand between cells; the one that the header has most often is taken."""
-
-PARQUET = b"PAR1"
-"""The first bytes of every Parquet file."""
-
+from mechdesign.formats.opening import Source, open_source
+from mechdesign.formats.text_doctor import likely_text
+from mechdesign.formats.text_options import TextOptions
 
 MOST_COLUMNS = 1_000
 """Columns of a table that the page shows; more take a browser minutes."""
 
 LONGEST_CELL = 10_000
 """Characters of a cell that can be a category."""
+
+ENDINGS = (
+    ".csv",
+    ".tsv",
+    ".txt",
+    ".gz",
+    ".zst",
+    ".zip",
+    ".parquet",
+    ".sav",
+    ".zsav",
+    ".dta",
+    ".sas7bdat",
+    ".xpt",
+)
+"""Names of files that the page offers to open; the content decides."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +60,22 @@ class MemoryTable:
     path : str
         Where the file is; of an upload its name alone, because browsers tell no more.
     frame : pyarrow.Table
-        The cells; those of a CSV are text, and empty ones are null, as on the command line.
-    delimiter : str or None
-        Between the cells of a CSV; None for Parquet.
+        The cells; those of a CSV are text, and empty ones are null.
+    text : TextOptions or None
+        How a CSV was read; None for other formats.
+    sha256 : str
+        The hash of the bytes of the file.
     """
 
     path: str
     frame: Any
-    delimiter: str | None
+    text: TextOptions | None
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        """The file without its folder."""
+        return os.path.basename(self.path)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -65,9 +87,25 @@ class MemoryTable:
         """The number of rows."""
         return self.frame.num_rows
 
+    @property
+    def reading(self) -> str:
+        """How the text was read, where that was not the usual way; or nothing."""
+        usual = TextOptions()
+        text = self.text or usual
+        parts: list[str] = []
+        if text.encoding != usual.encoding:
+            parts.append(f"in the encoding {text.encoding}")
+        if text.delimiter != usual.delimiter:
+            parts.append(f"with {quoted(text.delimiter)} between the cells")
+        if text.skip_lines:
+            noun = "line" if text.skip_lines == 1 else "lines"
+            parts.append(f"below {text.skip_lines} {noun} above the header")
+        return " and ".join(parts)
+
     def with_columns(self, names: tuple[str, ...]) -> MemoryTable:
         """The same table with these columns alone."""
-        return MemoryTable(self.path, self.frame.select(list(names)), self.delimiter)
+        frame = self.frame.select(list(names))
+        return MemoryTable(self.path, frame, self.text, self.sha256)
 
 
 def read_path(path: str) -> MemoryTable:
@@ -79,79 +117,89 @@ def read_path(path: str) -> MemoryTable:
     return read_content(path, content)
 
 
-def read_content(path: str, content: bytes) -> MemoryTable:
-    """Read the bytes of a CSV or Parquet file.
+def read_content(path: str, content: bytes | bytearray) -> MemoryTable:
+    """Read the bytes of a data file.
 
     Raises
     ------
     InputError
-        If they are neither, a name is missing or appears twice, or there are no records.
+        If it cannot be read, a name is missing or appears twice, or there are no records.
     """
     name = os.path.basename(path)
+    # Messages begin with the name once, whoever raises them.
     with errors_naming(name):
-        if content.startswith(PARQUET):
-            table = MemoryTable(path, _parquet(content), None)
-        else:
-            table = _csv(path, content)
+        text = _text_of(name, content)
+        with open_source(io.BytesIO(content), text, name=name) as source:
+            frame = _frame(source)
+            table = MemoryTable(
+                path=path,
+                frame=frame,
+                text=text if source.kind == "CSV" else None,
+                sha256=hashlib.sha256(content).hexdigest(),
+            )
         _check(table)
     return table
 
 
-def _parquet(content: bytes) -> Any:
-    """The pyarrow table of a Parquet file."""
+def _text_of(name: str, content: bytes | bytearray) -> TextOptions:
+    """How a CSV is read."""
+    text = likely_text(io.BytesIO(content), name=name)
+    if not text.skip_lines:
+        return text
+    # A header that is narrower than its rows is a mistake, and no title: whoever took the first row
+    # for the header would show the cells of a person as names of columns.
+    with open_source(
+        io.BytesIO(content), replace(text, skip_lines=0), name=name, repeated_names=True
+    ) as source:
+        if len(source.header) > 1:
+            return replace(text, skip_lines=0)
+    return text
+
+
+def _frame(source: Source) -> Any:
+    """The records of a file as a pyarrow table."""
     import pyarrow
-    import pyarrow.parquet
 
-    try:
-        return pyarrow.parquet.read_table(io.BytesIO(content))
-    except (pyarrow.ArrowException, OSError, ValueError):
-        # Of a damaged file pyarrow raises errors of the system, as if it could not be opened.
-        raise InputError("this is no Parquet file that can be read") from None
-
-
-def _csv(path: str, content: bytes) -> MemoryTable:
-    """The table of a CSV file, with the delimiter that its header suggests."""
-    import pyarrow
-    import pyarrow.csv
-
-    # The header is read first: its names are needed to tell pyarrow that every column is text.
-    line, _, _ = content.partition(b"\n")
-    try:
-        header = line.decode("utf-8-sig").rstrip("\r")
-    except UnicodeDecodeError:
-        raise InputError("the text is not UTF-8: save the file as UTF-8") from None
-    # Of equal counts, such as none at all, the first wins: the comma.
-    delimiter = max(DELIMITERS, key=header.count)
-    names = next(csv.reader([header], delimiter=delimiter), [])
-    try:
-        frame = pyarrow.csv.read_csv(
-            io.BytesIO(content),
-            parse_options=pyarrow.csv.ParseOptions(
-                delimiter=delimiter, newlines_in_values=True
-            ),
-            # A code such as 01234 stays as it is written.
-            convert_options=pyarrow.csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pyarrow.string()),
-                strings_can_be_null=True,
-                null_values=[""],
-            ),
+    header = list(source.header)
+    if not all(header):
+        raise FileError(
+            source.name,
+            f"{source.name}: a column has no name: write one into the header",
         )
-    except pyarrow.ArrowException:
-        # The message of the library quotes the row, which is a person's.
-        raise InputError(
-            "this is no CSV file with a header and the same number of cells in every row, in UTF-8"
-        ) from None
-    return MemoryTable(path, frame, delimiter)
+    # Codes while it is read: most columns repeat few texts.
+    coded = header if source.kind == "CSV" else []
+    stored = [] if source.kind == "CSV" else header
+    chunks: dict[str, list[Any]] = {name: [] for name in header}
+    for batch in source.batches(encode=coded, read=stored):
+        for name in header:
+            chunks[name].append(batch.column(name))
+    columns: dict[str, Any] = {}
+    for name in header:
+        # Emptied on the way, so that no two forms of the whole table are in memory at once.
+        parts = chunks.pop(name)
+        columns[name] = _column(parts, is_text=source.kind == "CSV")
+    return pyarrow.table(columns)
+
+
+def _column(parts: list[Any], *, is_text: bool) -> Any:
+    """A column from those of the batches; empty cells of a CSV are null."""
+    import pyarrow
+    import pyarrow.compute
+
+    if not is_text:
+        return pyarrow.chunked_array(parts) if parts else pyarrow.array([])
+    compute: Any = pyarrow.compute
+    texts: list[Any] = []
+    for part in parts:
+        cells = part.cast(pyarrow.string())
+        is_empty = compute.equal(cells, "")
+        texts.append(compute.if_else(is_empty, pyarrow.scalar(None), cells))
+    return pyarrow.chunked_array(texts, pyarrow.string())
 
 
 def _check(table: MemoryTable) -> None:
     """Refuse a table from which nothing can be released."""
     names = table.columns
-    for name in names:
-        if not name:
-            raise InputError("a column has no name: write one into the first line")
-        if names.count(name) > 1:
-            raise InputError(f"two columns are called {quoted(name)}: rename one")
     if len(names) < 2:
         raise InputError(
             "there is a single column; one to protect and one to release are needed"

@@ -16,17 +16,20 @@ from importlib.resources import files
 from typing import Any
 
 from mechdesign.app import choice as c
+from mechdesign.app.memory_table import ENDINGS
 from mechdesign.app.pictures import HEIGHT, TICKS, WIDTH, curve_line, curve_place
-from mechdesign.app.session import Session
+from mechdesign.app.releasing import ORDERS
+from mechdesign.app.results import ColumnSays
+from mechdesign.app.session import ARCHIVE, Session
 
 
 def rendered(session: Session) -> str:
     """The whole page for the state of the session."""
     # First, because asking whether a task runs takes its answer into the state.
     running = session.running
-    assessed: dict[str, str] = {}
+    assessed: dict[str, ColumnSays] = {}
     if session.assessed is not None:
-        assessed = {entry.column: entry.text for entry in session.assessed.columns}
+        assessed = {entry.column: entry for entry in session.assessed.columns}
     return _template().render(
         session=session,
         running=running,
@@ -42,6 +45,10 @@ def rendered(session: Session) -> str:
         objectives=c.OBJECTIVES,
         promises=c.PROMISES,
         missing=c.MISSING,
+        units=c.UNITS,
+        orders=ORDERS,
+        endings=",".join(ENDINGS),
+        archive=ARCHIVE,
         merges=_merges(session.choice.merge_rare),
         smallest_factor=c.SMALLEST_FACTOR,
         largest_factor=c.LARGEST_FACTOR,

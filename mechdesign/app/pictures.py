@@ -25,7 +25,7 @@ from typing import Any
 from mechdesign.app.choice import LARGEST_FACTOR, SMALLEST_FACTOR, Choice
 from mechdesign.app.memory_table import MemoryTable
 from mechdesign.app.results import CurvePoint
-from mechdesign.app.searching import joint_of
+from mechdesign.app.searching import check_bins, joint_of
 
 SHOWN_VALUES = 8
 """Bars of a column; the other values share one."""
@@ -163,7 +163,9 @@ def binned_bars(table: MemoryTable, choice: Choice, name: str) -> tuple[Bar, ...
         sensitive=list(choice.sensitive),
         useful=name,
         missing=choice.missing,
-    ).binned(choice.bins[name])
+    )
+    check_bins(joint, name, choice.bins[name])
+    joint = joint.binned(choice.bins[name])
     entries = list(zip(joint.useful.names, joint.useful_counts, strict=True))
     bins = joint.useful.bins_of(0)
     if bins is not None:

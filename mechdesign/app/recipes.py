@@ -24,6 +24,7 @@ from typing import Any
 
 from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import MemoryTable
+from mechdesign.formats.text_options import TextOptions
 
 CHANNEL = "channel.json"
 """The channel file, as a download of the page and as the output of every recipe."""
@@ -36,8 +37,8 @@ def command_of(choice: Choice, table: MemoryTable) -> str:
     if path.startswith("-"):
         path = f"./{path}"
     words = ["mechdesign", "design", path]
-    if table.delimiter not in (",", None):
-        words += ["--delimiter", _delimiter(table)]
+    for name, value in _text_options(table).items():
+        words += _option(f"--{name}", value)
     words += _option("--sensitive", _names(choice.sensitive))
     # Rows are other options than a column; `Choice.check` has refused commas in their names.
     if choice.is_rows:
@@ -53,6 +54,8 @@ def command_of(choice: Choice, table: MemoryTable) -> str:
     words += _option_words(choice)
     for name, bins in choice.used_bins.items():
         words += _option("--bin", f"{name}={bins}")
+    if choice.unit:
+        words += ["--unit", choice.unit]
     words += ["--time-limit", choice.time_limit, "--output", CHANNEL]
     # Quoted: names of files and columns may hold signs that a shell would obey.
     return shlex.join(words)
@@ -86,8 +89,7 @@ def _option_words(choice: Choice) -> list[str]:
 def job_of(choice: Choice, table: MemoryTable) -> str:
     """A file for `mechdesign run`."""
     keys: dict[str, Any] = {"table": table.path}
-    if table.delimiter not in (",", None):
-        keys["delimiter"] = _delimiter(table)
+    keys |= _text_options(table)
     keys["sensitive"] = _names(choice.sensitive)
     if choice.is_rows:
         keys["release"] = ",".join(choice.released)
@@ -103,6 +105,8 @@ def job_of(choice: Choice, table: MemoryTable) -> str:
     keys |= _option_keys(choice)
     if choice.used_bins:
         keys["bin"] = [f"{name}={bins}" for name, bins in choice.used_bins.items()]
+    if choice.unit:
+        keys["unit"] = choice.unit
     keys["time-limit"] = choice.time_limit
     lines = [
         "# The nightly job of this release: mechdesign run job.toml",
@@ -175,33 +179,11 @@ def script_of(choice: Choice, table: MemoryTable) -> str:
 
 def _reading(choice: Choice, table: MemoryTable) -> list[str]:
     """Lines that read the columns as the page does."""
-    # Only a CSV of the page has a delimiter. Its cells must be read as text here, too: a code 01234
-    # that is read as a number would be another symbol.
-    columns = _literal(choice.used)
-    if table.delimiter is None:
-        return [
-            "import pyarrow.parquet",
-            "",
-            f"table = pyarrow.parquet.read_table({table.path!r}, columns={columns})",
-        ]
+    # Not by a library's own reader: a code 01234 that is read as a number would be another symbol.
     return [
-        "import pyarrow",
-        "import pyarrow.csv",
+        "from mechdesign.app.memory_table import read_path",
         "",
-        f"columns = {columns}",
-        "table = pyarrow.csv.read_csv(",
-        f"    {table.path!r},",
-        "    parse_options=pyarrow.csv.ParseOptions(",
-        f"        delimiter={table.delimiter!r}, newlines_in_values=True",
-        "    ),",
-        "    # Every cell stays as it is written; empty ones are missing.",
-        "    convert_options=pyarrow.csv.ConvertOptions(",
-        "        include_columns=columns,",
-        "        column_types=dict.fromkeys(columns, pyarrow.string()),",
-        "        strings_can_be_null=True,",
-        '        null_values=[""],',
-        "    ),",
-        ")",
+        f"table = read_path({table.path!r}).with_columns({choice.used!r}).frame",
     ]
 
 
@@ -294,11 +276,18 @@ def _names(names: Sequence[str]) -> str:
     return line.getvalue()
 
 
-def _delimiter(table: MemoryTable) -> str:
-    """The delimiter as ``--delimiter`` takes it, which has a word for the tab."""
-    if table.delimiter == "\t":
-        return "tab"
-    return table.delimiter or ","
+def _text_options(table: MemoryTable) -> dict[str, str]:
+    """How the text of a CSV is read, by the names of the options; nothing where it is usual."""
+    usual = TextOptions()
+    text = table.text or usual
+    options: dict[str, str] = {}
+    if text.delimiter != usual.delimiter:
+        options["delimiter"] = "tab" if text.delimiter == "\t" else text.delimiter
+    if text.encoding != usual.encoding:
+        options["encoding"] = text.encoding
+    if text.skip_lines:
+        options["skip-lines"] = str(text.skip_lines)
+    return options
 
 
 def _toml(value: str | list[str] | bool) -> str:

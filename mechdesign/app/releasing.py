@@ -1,76 +1,142 @@
-"""The button that releases: the table of the page through the channel that was designed for it.
+"""The buttons that release, and that judge what was released.
 
 Everything stays in memory. The task gets the text of the channel file, so that what is released
-goes through the very channel that the page offers for download. It writes the released columns
-alone, checks what came out against the original, and says what the file is:
+goes through the very channel that the page offers for download. `release_file` writes the released
+columns alone, refuses what `mechdesign apply` refuses, checks what came out as `mechdesign check`
+does, and says what the file is:
 
-- ``released.csv``, in the order of the table;
-- ``released.txt``, what was released, how, and what it promises;
+- ``released.csv``, in the order of the table or in random order;
+- ``released.csv.manifest.json`` and ``released.txt``, what was released, how, and what it promises;
 - ``codebook.csv``, where labels are released and not values of the columns;
 - ``board.html``, the page for those who decide;
-- ``judged.html``, attacks on the file and what its readers find.
+- ``check.txt``, what the check says.
+
+`judge_file` attacks the file, which takes longer: ``judged.html``.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+import os
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import MemoryTable
-from mechdesign.app.results import CSV, HTML, TEXT, Download, Released, Say
+from mechdesign.app.readings import released_readings
+from mechdesign.app.results import (
+    CSV,
+    HTML,
+    JSON,
+    TEXT,
+    Download,
+    Judged,
+    Released,
+    Say,
+)
 from mechdesign.core.errors import InputError
+from mechdesign.core.nameless_file import DESCRIPTORS, NamelessFile
+from mechdesign.formats.text_options import TextOptions
 
 if TYPE_CHECKING:
+    from mechdesign.analysis.checking import ReleaseCheck
     from mechdesign.channel.channel import Channel
+    from mechdesign.frames.sanitising import FrameRelease
     from mechdesign.judging.figures import Judgement
 
 RELEASED = "released.csv"
 
+IN_ORDER = "order"
+SHUFFLED = "shuffled"
+ORDERS = {
+    IN_ORDER: "as in the file",
+    SHUFFLED: "random",
+}
+"""The order of the released records, with its words on the page; the first is the default."""
 
-def release_file(text: str, table: MemoryTable, choice: Choice, say: Say) -> Released:
-    """Release the table through the channel in this text."""
-    from mechdesign.auditing.stated import refuse_broken
 
+def release_file(
+    text: str, order: str, table: MemoryTable, choice: Choice, say: Say
+) -> Released:
+    """Release the table through the channel in this text, in one of `ORDERS`."""
     say("Checking the channel")
     channel = channel_in(text)
-    refuse_broken(channel)
+    is_shuffled = order == SHUFFLED
     say("Drawing the released rows")
-    frame = channel.apply(table.frame)
-    say("Judging the released file")
-    judgement = _judged(frame, table, choice, channel)
+    # With all columns: the manifest says which were left out.
+    release, manifest, whole_file = _drawn(channel, table, is_shuffled=is_shuffled)
+    content = _csv(release.frame, table)
+    say("Checking the released file")
+    table = table.with_columns(choice.used)
+    check, words = _checked(channel, content, table, is_shuffled=is_shuffled)
     say("Writing the files")
-    fixed = _is_fixed(judgement)
-    facts = _facts(channel, table, judgement, fixed=fixed)
+    facts = _facts(channel, table, whole_file=whole_file, is_shuffled=is_shuffled)
+    described = _described(facts)
     files = [
-        Download(RELEASED, "The released file", CSV, _csv(frame, table.delimiter)),
-        Download("released.txt", "What was released, and how", TEXT, _described(facts)),
+        Download(RELEASED, "The released file", CSV, content, True),
+        Download(
+            f"{RELEASED}.manifest.json",
+            "The manifest: what was done, what is promised, what voids it",
+            JSON,
+            manifest(content),
+            True,
+        ),
+        Download("released.txt", "The same in words", TEXT, described, True),
     ]
     if not channel.releases_symbols:
         from mechdesign.jobs.codebook import codebook_text
 
-        files.append(
-            Download(
-                "codebook.csv",
-                "What the labels mean; computed from the table, keep it to yourself",
-                CSV,
-                codebook_text(channel),
-            )
-        )
-    files.append(
-        Download("board.html", "One page for those who decide", HTML, _board(channel))
+        about = "What the labels mean, computed from the table"
+        files.append(Download("codebook.csv", about, CSV, codebook_text(channel)))
+    about = "One page for those who decide"
+    files.append(Download("board.html", about, HTML, _board(channel)))
+    files.append(Download("check.txt", "What the check says", TEXT, words + "\n"))
+    joint = channel.joint
+    return Released(
+        facts=tuple(facts),
+        check=words,
+        is_plausible=check.plausible,
+        readings=() if joint is None else _readings(channel, joint, release.frame),
+        messages=tuple(release.notices),
+        files=tuple(files),
     )
-    if judgement is not None:
-        files.append(
-            Download(
-                "judged.html",
-                "Attacks on the file, for those who may see the data",
-                HTML,
-                _judged_page(judgement, table),
-            )
-        )
-    return Released(facts=tuple(facts), files=tuple(files))
+
+
+def judge_file(
+    text: str, released: str, table: MemoryTable, choice: Choice, say: Say
+) -> Judged:
+    """Attack the released file in this text, beside its original."""
+    import pyarrow.csv
+
+    from mechdesign.judging.judge import judge
+    from mechdesign.report.judgement import judgement_text
+
+    say("Attacking the released file and the untouched one")
+    channel = channel_in(text)
+    names = list(channel.output_columns)
+    frame = pyarrow.csv.read_csv(
+        io.BytesIO(released.encode()),
+        parse_options=pyarrow.csv.ParseOptions(
+            delimiter=_text(table).delimiter, newlines_in_values=True
+        ),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pyarrow.string()),
+            strings_can_be_null=True,
+            null_values=[""],
+        ),
+    )
+    judgement = judge(
+        frame, original=table.frame, sensitive=list(choice.sensitive), channel=channel
+    )
+    say("Writing the page")
+    about = "Attacks on the file, and what its readers find"
+    page = Download("judged.html", about, HTML, _judged_page(judgement, table))
+    return Judged(tuple(_attacks(judgement)), judgement_text(judgement), page)
 
 
 def channel_in(text: str) -> Channel:
@@ -83,66 +149,121 @@ def channel_in(text: str) -> Channel:
     return channel_of(values)
 
 
-def _judged(
-    frame: Any, table: MemoryTable, choice: Choice, channel: Channel
-) -> Judgement | None:
-    """The judgement of what came out; None where labels were released, which the original lacks,
-    or the table is too short to measure anything.
+def _drawn(
+    channel: Channel, table: MemoryTable, *, is_shuffled: bool
+) -> tuple[FrameRelease, Callable[[str], str], bool]:
+    """The released frame, what makes the manifest of its text, and whether the promise is proven
+    for readers of the whole file.
+
+    Everything that `mechdesign apply` refuses is refused here.
     """
-    from mechdesign.judging.judge import judge
+    from mechdesign.frames.sanitising import release_frame
+    from mechdesign.jobs.channel_recipe import recipe_of
+    from mechdesign.jobs.earlier_releases import EarlierReleases
+    from mechdesign.jobs.keyed_recipe import KeyedRecipe
+    from mechdesign.jobs.options import ReleaseOptions
 
-    if not channel.releases_symbols:
-        return None
-    try:
-        return judge(
-            frame,
-            original=table.frame,
-            sensitive=list(choice.sensitive),
-            channel=channel,
+    release = release_frame(
+        table.frame, recipe_of(channel, ReleaseOptions(shuffle=is_shuffled))
+    )
+    drawer = release.drawer
+    recipe = drawer.recipe
+    if not isinstance(recipe, KeyedRecipe):
+        raise TypeError("a channel is released by another kind of recipe")
+    # Of a frame this is a warning alone; files are refused, and the page makes files.
+    if drawer.checks.order_warning() is not None:
+        raise InputError(
+            "The records stand in an order that tells of a column that is protected or released: "
+            "choose a random order beside the button that releases."
         )
-    except InputError:
-        # The release does not depend on it.
-        return None
+
+    def manifest(content: str) -> str:
+        """The public manifest of the released text."""
+        facts = recipe.manifest(
+            drawer,
+            table.records,
+            output=hashlib.sha256(content.encode()).hexdigest(),
+            dataset=table.sha256,
+            columns_before=drawer.header,
+            columns=drawer.plan.header,
+            notices=release.notices,
+            earlier=EarlierReleases(),
+            channel_digests=(),
+            whole_file=recipe.covers_whole_file(drawer.plan),
+        )
+        return facts.text("public")
+
+    return release, manifest, recipe.covers_whole_file(drawer.plan)
 
 
-def _is_fixed(judgement: Judgement | None) -> bool:
-    """Whether every row was released exactly as often as expected."""
-    if judgement is None:
-        return False
-    notes = judgement.part("whole_file").notes
-    return any(note.startswith("Every row is released exactly") for note in notes)
+def _checked(
+    channel: Channel, content: str, table: MemoryTable, *, is_shuffled: bool
+) -> tuple[ReleaseCheck, str]:
+    """What `mechdesign check` says of the released text, beside the table where the records stand
+    in its order.
+    """
+    import mechdesign as md
+    from mechdesign.report.releases import check_text
+
+    with (
+        _readable(content) as released,
+        _readable(_csv(table.frame, table)) as original,
+    ):
+        check = md.check(
+            channel,
+            released,
+            original=None if is_shuffled else original,
+            text=TextOptions(delimiter=_text(table).delimiter),
+        )
+    return check, check_text(check, RELEASED)
+
+
+@contextmanager
+def _readable(content: str) -> Generator[Path]:
+    """A path by which this process can read a text; in memory, where the system has such files."""
+    data = content.encode()
+    if hasattr(os, "memfd_create") and DESCRIPTORS.is_dir():
+        with os.fdopen(os.memfd_create("mechdesign"), "wb") as file:
+            file.write(data)
+            file.flush()
+            yield DESCRIPTORS / str(file.fileno())
+        return
+    with closing(NamelessFile()) as copy:
+        copy.path.write_bytes(data)
+        yield copy.path
+
+
+def _readings(channel: Channel, joint: Any, frame: Any) -> Any:
+    """What an analyst reads before and after; nothing of people, whose symbols are sequences."""
+    if channel.useful.people is not None:
+        return ()
+    return released_readings(channel, joint, frame)
 
 
 def _facts(
-    channel: Channel,
-    table: MemoryTable,
-    judgement: Judgement | None,
-    *,
-    fixed: bool,
+    channel: Channel, table: MemoryTable, *, whole_file: bool, is_shuffled: bool
 ) -> list[tuple[str, str]]:
-    """What was released, how it was drawn, and the strongest attack beside its bound."""
-    from mechdesign.app.searching import TENTHS
+    """What was released, how it was drawn, and for whom the promise is proven."""
     from mechdesign.core.wording import listed
-    from mechdesign.report.wording import percent
 
+    order = "in random order" if is_shuffled else "in the order of the table"
     facts = [
         (
             "Released",
-            f"{table.records:,} records of {listed(list(channel.output_columns))}, in the order "
-            "of the table. No other column is in the file.",
+            f"{table.records:,} records of {listed(list(channel.output_columns))}, {order}. No "
+            "other column is in the file.",
         )
     ]
-    if fixed:
-        draws = (
-            "Every row is released exactly as often as expected. So the promise holds for readers "
-            "of the whole file, too."
+    readers = (
+        "The promise is proven for readers of single rows. Readers of the whole file may learn a "
+        "little more."
+    )
+    if whole_file:
+        readers = (
+            "The promise is proven for readers of single rows and of the whole file: every row is "
+            "released exactly as often as expected, in random order."
         )
-    else:
-        draws = (
-            "Each record was drawn by itself. The promise is proven for readers of single rows, "
-            "and readers of the whole file may learn a little more."
-        )
-    facts.append(("Draws", draws))
+    facts.append(("Readers", readers))
     facts.append(
         (
             "Once only",
@@ -150,50 +271,54 @@ def _facts(
             "any other channel, tells more than each by itself.",
         )
     )
-    if judgement is None:
-        return facts
+    return facts
+
+
+def _attacks(judgement: Judgement) -> list[tuple[str, str]]:
+    """The strongest attack by a person's own row, for each value, beside its bound."""
+    from mechdesign.app.searching import TENTHS
+    from mechdesign.report.wording import percent
+
+    facts: list[tuple[str, str]] = []
     for figure in judgement.part("own_row").figures:
-        if figure.key.startswith("other_data_surest_5") and figure.promised is not None:
-            name = figure.key.rpartition("_")[2]
-            shares = (
-                figure.released,
-                figure.untouched,
-                figure.without,
-                figure.promised,
-            )
-            measured = [
-                percent(share, step=TENTHS) for share in shares if share is not None
-            ]
-            if len(measured) == len(shares):
-                facts.append(
-                    (
-                        f"Attack on {name}",
-                        f"Of the 5 % of the people who look most like it {measured[0]} have it; in "
-                        f"the untouched file {measured[1]}, of all {measured[2]}. Promised: at "
-                        f"most {measured[3]} in the mean.",
-                    )
-                )
+        if not figure.key.startswith("other_data_surest_5") or figure.promised is None:
+            continue
+        shares = (figure.released, figure.untouched, figure.without, figure.promised)
+        measured = [
+            percent(share, step=TENTHS) for share in shares if share is not None
+        ]
+        if len(measured) < len(shares):
+            continue
+        name = figure.key.rpartition("_")[2]
+        text = (
+            f"Of the 5 % of the people who look most like it {measured[0]} have it; in the "
+            f"untouched file {measured[1]}, of all {measured[2]}. Promised: at most {measured[3]} "
+            "in the mean."
+        )
+        facts.append((f"Attack on {name}", text))
     return facts
 
 
 def _described(facts: list[tuple[str, str]]) -> str:
     """The facts as a text that goes with the file."""
     lines = ["Released with mechdesign.", ""]
-    for name, text in facts:
-        # Figures of attacks are computed from the secrets.
-        if not name.startswith("Attack"):
-            lines.append(f"{name}: {text}")
+    lines += [f"{name}: {text}" for name, text in facts]
     return "\n".join([*lines, ""])
 
 
-def _csv(frame: Any, delimiter: str | None) -> str:
-    """The released frame as CSV, with the delimiter of the file that was opened."""
+def _csv(frame: Any, table: MemoryTable) -> str:
+    """A frame as CSV in UTF-8, with the delimiter of the file that was opened."""
     import pyarrow.csv
 
     stream = io.BytesIO()
-    options = pyarrow.csv.WriteOptions(delimiter=delimiter or ",")
+    options = pyarrow.csv.WriteOptions(delimiter=_text(table).delimiter)
     pyarrow.csv.write_csv(frame, stream, options)
     return stream.getvalue().decode()
+
+
+def _text(table: MemoryTable) -> TextOptions:
+    """How the file was written that was opened; the usual way where it was no CSV."""
+    return table.text or TextOptions()
 
 
 def _board(channel: Channel) -> str:
@@ -214,8 +339,6 @@ def _board(channel: Channel) -> str:
 
 def _judged_page(judgement: Judgement, table: MemoryTable) -> str:
     """The judgement as a page."""
-    from functools import partial
-
     from mechdesign.report.judgement import judgement_page
     from mechdesign.report.writing import document_text
 

@@ -1,8 +1,8 @@
 """What the buttons of the page lead to, as plain texts and numbers, which the page shows.
 
-Each button has its result: an `Assessed`, the points of a curve (`CurvePoint`), or a `Designed`,
-which the three searches fill alike. All figures but those of the curve are texts, rounded already,
-and bounds outwards: ::
+Each button has its result: an `Assessed`, the points of a curve (`CurvePoint`), a `Designed`,
+which the three searches fill alike, a `Released` or a `Judged`. All figures but those of the curve
+and widths of bars are texts, rounded already, and bounds outwards: ::
 
     BeliefRow(symbol="flu", before="10.0 %", lowest="5.0 %", highest="19.8 %")
     Meaning(group="", released="clerk", share="33.3 %", behind="clerk 80.0 %; nurse 20.0 %")
@@ -15,7 +15,7 @@ figure, and the pipe carries no arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 Say = Callable[[str], None]
@@ -29,18 +29,76 @@ CSV = "text/csv; charset=utf-8"
 
 @dataclass(frozen=True)
 class ColumnSays:
-    """What a column says about the protected one."""
+    """What a column says about the protected one, in a sentence and in two words."""
 
     column: str
     text: str
+    brief: str
 
 
 @dataclass(frozen=True)
 class Assessed:
-    """The assessment: a line for each column, and the whole text."""
+    """The assessment: a line for each column, the whole text, and the plan, if one was made."""
 
     columns: tuple[ColumnSays, ...]
     text: str
+    plan: Planned | None = None
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Trials of releases on a sample, and what they advise.
+
+    Attributes
+    ----------
+    sentences : tuple of str
+        What the trials are, and their advice.
+    header : tuple of str
+        Of the table of trials.
+    rows : tuple of tuple of str
+    released : tuple of str
+        The columns that are advised to be released; all others are left out.
+    bins : dict of str to str
+        Their bins, as ``--bin`` takes them.
+    factor : str
+        The advised budget.
+    has_gaps : bool
+        Whether cells are empty, and become a value of their own.
+    command : str
+    """
+
+    sentences: tuple[str, ...]
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    released: tuple[str, ...]
+    bins: Mapping[str, str]
+    factor: str
+    has_gaps: bool
+    command: str
+
+
+@dataclass(frozen=True)
+class ShareBar:
+    """The shares of a value before and after, in words and as widths in per cent of the longest."""
+
+    label: str
+    before: str
+    after: str
+    before_width: float
+    after_width: float
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What an analyst reads of a column, or of a pair of columns, before and after.
+
+    `distance` is the total variation, in words; `others` values are not drawn.
+    """
+
+    columns: tuple[str, ...]
+    distance: str
+    bars: tuple[ShareBar, ...]
+    others: int
 
 
 @dataclass(frozen=True)
@@ -108,12 +166,17 @@ class OutputFactors:
 
 @dataclass(frozen=True)
 class Download:
-    """A file that the user may take away; it is in memory until then."""
+    """A file that the user may take away; it is in memory until then.
+
+    `is_public` tells what may be given to everybody from what stays with those who may see the
+    data.
+    """
 
     name: str
     about: str
     media_type: str
     text: str
+    is_public: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +197,10 @@ class Designed:
         The rows of every box.
     together : tuple of str
         The protected values that are promised as one.
+    readings : tuple of Reading
+        What an analyst reads before and after, in expectation; empty for labels and boxes.
+    useless : str
+        Why the channel is of little use; empty otherwise.
     text : str
         The design as `mechdesign design` prints it.
     """
@@ -149,6 +216,8 @@ class Designed:
     factors: tuple[OutputFactors, ...] = ()
     boxes: tuple[str, ...] = ()
     together: tuple[str, ...] = ()
+    readings: tuple[Reading, ...] = ()
+    useless: str = ""
     text: str
     messages: tuple[str, ...]
     files: tuple[Download, ...]
@@ -171,8 +240,37 @@ class Released:
     Attributes
     ----------
     facts : tuple of (title, text)
+    check : str
+        What `mechdesign check` says of the file.
+    is_plausible : bool
+        Whether the file passed the check.
+    readings : tuple of Reading
+        What an analyst reads before and after.
+    messages : tuple of str
     files : tuple of Download
     """
 
     facts: tuple[tuple[str, str], ...]
+    check: str
+    is_plausible: bool
+    readings: tuple[Reading, ...]
+    messages: tuple[str, ...]
     files: tuple[Download, ...]
+
+    def file(self, name: str) -> Download:
+        """The file of this name."""
+        for file in self.files:
+            if file.name == name:
+                return file
+        raise KeyError(name)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What attacks on the released file found: the strongest ones, the text of `mechdesign judge`,
+    and the page with all figures.
+    """
+
+    facts: tuple[tuple[str, str], ...]
+    text: str
+    file: Download

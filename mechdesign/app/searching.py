@@ -17,6 +17,7 @@ Every figure of a promise is rounded outwards: the page never says less than wha
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import MemoryTable
 from mechdesign.app.recipes import CHANNEL, command_of, job_of, script_of
 from mechdesign.app.results import HTML, JSON, TEXT, BeliefRow, Download, Say
+from mechdesign.core.errors import errors_naming
 
 if TYPE_CHECKING:
     from mechdesign.auditing.verdict import Achieved
@@ -35,6 +37,14 @@ TENTHS = Decimal("0.1")
 """The last decimal of percentages on the page. Only the share of information that is kept has three
 decimals: its proven bound may differ in the last one.
 """
+
+LITTLE_INFORMATION = 0.01
+"""The share of the information below which a channel to labels is called useless: its labels tell
+next to nothing of the values, while a share of a few per cent still gives fair estimates.
+"""
+
+REMEDY = "Choose a larger factor, release fewer columns, or put numbers into bins."
+"""What may help a channel of little use."""
 
 BEYOND_GIVEN = " as for somebody with the same given columns"
 """Ends a promise that takes the given columns as known, after "0.5 to 2 times as probable"."""
@@ -51,12 +61,36 @@ OUTWARDS = 1e-12
 
 def joint_of(table: MemoryTable, choice: Choice) -> md.Joint:
     """The counts N(s, x) of the protected columns crossed, and of the given and released ones."""
-    return md.Joint.from_table(
+    joint = md.Joint.from_table(
         table.frame,
         sensitive=list(choice.sensitive),
         useful=[*choice.given, *choice.released],
         missing=choice.missing,
     )
+    for name, bins in choice.used_bins.items():
+        check_bins(joint, name, bins)
+    return joint
+
+
+def check_bins(joint: md.Joint, column: str, bins: str) -> None:
+    """Refuse bins that do not fit their column, with its name as the page has it.
+
+    Raises
+    ------
+    InputError
+        As `Joint.binned` does.
+    """
+    from mechdesign.tables.bin_edges import AUTO, bins_for
+
+    if bins == AUTO:
+        # These depend on the budget, and fit every column of numbers.
+        return
+    place = joint.useful.columns.index(column)
+    cells: Counter[str] = Counter()
+    for symbol, count in zip(joint.useful.symbols, joint.useful_counts, strict=True):
+        cells[symbol[place]] += int(count)
+    with errors_naming(f"Bins of {column}"):
+        bins_for(column, bins, list(cells.items()))
 
 
 def progress_to(say: Say) -> Callable[[Step], None]:
@@ -76,9 +110,15 @@ def channel_files(
             channel,
         ),
         Download("report.html", "Report for those who may see the data", HTML, report),
-        Download("public-report.html", "Report for everybody", HTML, public_report),
         Download(
-            "public-channel.json", "Channel file for everybody", JSON, public_channel
+            "public-report.html", "Report for everybody", HTML, public_report, True
+        ),
+        Download(
+            "public-channel.json",
+            "Channel file for everybody",
+            JSON,
+            public_channel,
+            True,
         ),
     )
 
@@ -158,6 +198,16 @@ def factors(lower: float, upper: float) -> str:
     low = w.short_factor(lower, upper=False)
     high = w.short_factor(upper, upper=True)
     return f"{low} to {high} times"
+
+
+def little_information(nmi: float) -> str:
+    """Why a channel to labels is of little use, in a sentence; or nothing."""
+    from mechdesign.report import wording as w
+
+    if nmi >= LITTLE_INFORMATION:
+        return ""
+    kept = w.percent_at_least(nmi)
+    return f"Of little use: only {kept} of the information is kept. {REMEDY}"
 
 
 def verdict_text(satisfied: bool) -> str:

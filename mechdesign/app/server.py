@@ -10,9 +10,11 @@ or send to, any other place, and to keep anything on disk.
   script.
 - ``/upload`` takes the bytes of a table, and ``/act`` the form of a button. Both change the
   session, and lead the browser back to the page.
-- ``/progress`` is asked again and again while a task runs: ``{"running": true, "text": "Writing the
-  reports", "place": "progress"}``. ``/cancel`` ends the task.
-- ``/files/report.html`` is a download of the last design. ``/forget`` drops the table.
+- ``/progress`` is asked again and again while a task runs: ``{"running": true, "place":
+  "progress", "text": "Writing the reports", "done": ["Reading the table"], "seconds": 12}``.
+  ``/cancel`` ends the task.
+- ``/files/report.html`` is a download of the last design, ``/files/release.zip`` all of them.
+  ``/forget`` drops the table.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from mechdesign.app.page import rendered, resource
-from mechdesign.app.session import Session
+from mechdesign.app.session import ARCHIVE, Session
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,6 +61,9 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     # What browsers keep on disk would outlive the program.
     "Cache-Control": "no-store",
+    # Pages of other places can neither embed what is answered here nor hold this window.
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
 
@@ -110,7 +115,8 @@ def application(session: Session, token: str) -> Starlette:
         # In constant time, so that nobody learns from it how many characters were right.
         has_token = secrets.compare_digest(part.encode(), token.encode())
         # A foreign name that leads to 127.0.0.1 is how a page elsewhere would read this one.
-        if has_token and request.url.hostname in (HOST, "localhost"):
+        is_own = request.url.hostname in (HOST, "localhost") and _is_from_here(request)
+        if has_token and is_own:
             response = await answer(request)
         else:
             text = "The address is not complete: use the one that mechdesign app printed.\n"
@@ -121,6 +127,17 @@ def application(session: Session, token: str) -> Starlette:
     server = Starlette(routes=[Mount(f"/{token}", routes=routes)])
     server.add_middleware(BaseHTTPMiddleware, dispatch=guarded)
     return server
+
+
+def _is_from_here(request: Request) -> bool:
+    """Whether a request that changes something comes from this page, as far as browsers say.
+
+    Other pages do not know the token. This is a second wall, should it become known.
+    """
+    # "none" is an address that the user typed. Programs such as curl do not say it. The header of
+    # the origin is no help: the page sends no referrer, and so no origin either.
+    site = request.headers.get("sec-fetch-site", "none")
+    return request.method == "GET" or site in ("none", "same-origin")
 
 
 class _Pages:
@@ -155,7 +172,7 @@ class _Pages:
         await run_in_threadpool(self._open, name, content)
         return PlainTextResponse(self._session.place)
 
-    def _open(self, name: str, content: bytes) -> None:
+    def _open(self, name: str, content: bytes | bytearray) -> None:
         """Open an upload, in a thread."""
         with self._lock:
             self._session.open_upload(name, content)
@@ -207,24 +224,33 @@ class _Pages:
 
         with self._lock:
             running = self._session.running
-            text = ""
-            if self._session.work is not None:
-                text = self._session.work.text
-            state = {"running": running, "text": text, "place": self._session.place}
+            state: dict[str, Any] = {"running": running, "place": self._session.place}
+            work = self._session.work
+            if work is not None:
+                state |= {
+                    "text": work.text,
+                    "done": list(work.done),
+                    "seconds": work.seconds,
+                }
         return JSONResponse(state)
 
     def file(self, request: Request) -> Response:
         """A download of the last design."""
         from starlette.responses import PlainTextResponse, Response
 
+        name = request.path_params["name"]
         with self._lock:
-            file = self._session.download(request.path_params["name"])
-        if file is None:
-            return PlainTextResponse("There is no such file.\n", status_code=404)
-        disposition = f'attachment; filename="{file.name}"'
+            file = self._session.download(name)
+            if name == ARCHIVE and self._session.files:
+                content, media_type = self._session.archive(), "application/zip"
+            elif file is not None:
+                content, media_type = file.text.encode(), file.media_type
+            else:
+                return PlainTextResponse("There is no such file.\n", status_code=404)
+        disposition = f'attachment; filename="{name}"'
         return Response(
-            file.text.encode(),
-            media_type=file.media_type,
+            content,
+            media_type=media_type,
             headers={"Content-Disposition": disposition},
         )
 
@@ -252,7 +278,7 @@ def _gone() -> Response:
     return Response(status_code=400)
 
 
-async def _body(request: Request, largest: int) -> bytes | None:
+async def _body(request: Request, largest: int) -> bytes | bytearray | None:
     """The bytes of a request, or None if they are too many."""
     # Counted as they come, because the length that a header states may be wrong.
     content = bytearray()
@@ -260,7 +286,8 @@ async def _body(request: Request, largest: int) -> bytes | None:
         content += part
         if len(content) > largest:
             return None
-    return bytes(content)
+    # As it is: a copy would be a second table in memory.
+    return content
 
 
 class LocalServer:

@@ -9,8 +9,9 @@ The page is drawn from this state alone (`page.rendered`). The server changes it
    function in a process of its own (`Work`).
 4. The page asks again and again whether the session is `running`. The first time that it is not,
    `_answer` puts the answer of the task into the state: an `Assessed`, the points of the curve, a
-   `Designed`, or a `Released`.
-5. ``release`` sends the table through the channel of the last design (`_release`).
+   `Designed`, a `Released`, or a `Judged`.
+5. ``release`` sends the table through the channel of the last design (`_release`), and ``judge``
+   attacks what came out. A design of little use is shown without its files until ``accept``.
 
 A refusal is a sentence in `error`. The choice is then still the one that was typed, unless a field
 of it cannot be used.
@@ -18,12 +19,15 @@ of it cannot be used.
 
 from __future__ import annotations
 
+import io
+import zipfile
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from mechdesign.app.assessing import assess_table
-from mechdesign.app.choice import LEAVE_OUT, PROTECT, RELEASE, TRUTH, Choice
+from mechdesign.app.assessing import assess_table, plan_table
+from mechdesign.app.choice import LEAVE_OUT, PROTECT, RELEASE, SYMBOL, Choice
 from mechdesign.app.designing import design_channel
 from mechdesign.app.form import choice_of_form
 from mechdesign.app.memory_table import MemoryTable, read_content, read_path
@@ -34,12 +38,19 @@ from mechdesign.app.pictures import (
     merged_bars,
     pictures_of,
 )
-from mechdesign.app.releasing import release_file
+from mechdesign.app.releasing import (
+    IN_ORDER,
+    ORDERS,
+    RELEASED,
+    judge_file,
+    release_file,
+)
 from mechdesign.app.results import (
     Assessed,
     CurvePoint,
     Designed,
     Download,
+    Judged,
     Released,
 )
 from mechdesign.app.trade_off import compare_budgets
@@ -49,6 +60,7 @@ from mechdesign.leaks.assessment import IDENTIFIER_RECORDS, IDENTIFIER_SHARE
 
 TASKS: dict[str, tuple[str, Any]] = {
     "assess": ("Assessing the columns", assess_table),
+    "plan": ("Trying releases", plan_table),
     "curve": ("Comparing budgets", compare_budgets),
     "design": ("Searching for the best channel", design_channel),
 }
@@ -56,6 +68,23 @@ TASKS: dict[str, tuple[str, Any]] = {
 
 RELEASE_FILE = "release"
 """The button that releases the table through the channel that was designed."""
+
+TWICE = (
+    "A second release of the same people, with this or any other channel, tells more than each by "
+    "itself."
+)
+
+ARCHIVE = "release.zip"
+"""All files that are offered, in one."""
+
+JUDGE = "judge"
+"""The button that attacks the released file."""
+
+ACCEPT = "accept"
+"""The button that offers the files of a design of little use."""
+
+ADVICE = "advice"
+"""The button that takes the advice of the plan."""
 
 OTHERS = "others"
 """The button that releases all columns without another role."""
@@ -80,6 +109,7 @@ class Session:
     """
 
     def __init__(self) -> None:
+        self._released_tables: set[str] = set()
         self.place = "file"
         self.error = ""
         self.work: Work[Any] | None = None
@@ -101,15 +131,22 @@ class Session:
         """Drop what tasks computed from the table."""
         self.assessed: Assessed | None = None
         self.curve: tuple[CurvePoint, ...] = ()
+        self._drop_design()
+
+    def _drop_design(self) -> None:
+        """Drop the design, and what was released through it."""
         self.designed: Designed | None = None
+        self.is_accepted = False
+        self.order = IN_ORDER
         self.released: Released | None = None
+        self.judged: Judged | None = None
 
     def open_path(self, path: str) -> None:
         """Take the file that the command line names."""
         self._take(read_path(path))
         self.has_path = True
 
-    def open_upload(self, name: str, content: bytes) -> None:
+    def open_upload(self, name: str, content: bytes | bytearray) -> None:
         """Take a file that the browser sends; a file that cannot be used changes nothing.
 
         While a task runs, none is taken: it would end the search of another window without a word.
@@ -132,10 +169,7 @@ class Session:
         self.error = ""
         self.table = table
         self.pictures = pictures
-        # As on the command line, columns are released with their own values.
-        self.choice = Choice(
-            roles=dict.fromkeys(table.columns, LEAVE_OUT), objective=TRUTH
-        )
+        self.choice = Choice(roles=dict.fromkeys(table.columns, LEAVE_OUT))
         self.place = "roles"
 
     def act(self, action: str, form: dict[str, str]) -> None:
@@ -147,14 +181,19 @@ class Session:
         if self.running:
             self._refuse("Something is running: wait for it, or cancel it.")
             return
-        if action == RELEASE_FILE:
-            self._release(self.table)
+        if action in (RELEASE_FILE, JUDGE, ACCEPT):
+            self._act_on_design(action, self.table, form)
             return
         try:
-            choice = choice_of_form(self.table.columns, form)
+            choice, refusal = choice_of_form(self.table.columns, form, self.choice)
             # Before the button is looked at: what was typed stays, even if the button is refused.
             self._change(self._usable(choice))
+            if refusal:
+                raise InputError(refusal)
             choice.check_numbers()
+            if action == ADVICE:
+                self._take_advice()
+                return
             if action == OTHERS:
                 self._release_others(self.table)
                 return
@@ -163,7 +202,7 @@ class Session:
                 return
             if action not in TASKS:
                 raise InputError("This button is not known.")
-            if action == "assess":
+            if action in ("assess", "plan"):
                 choice.check_secret()
             else:
                 choice.check()
@@ -172,22 +211,28 @@ class Session:
             return
         title, task = TASKS[action]
         table = self.table
-        # An assessment looks at all columns; the other tasks get no more than they need, because
-        # the table goes through a pipe to the process.
-        if action != "assess":
+        # The curve gets no more than it needs, because the table goes through a pipe to the
+        # process. The others look at all columns; a design, too, for people with several records.
+        if action == "curve":
             table = table.with_columns(choice.used)
-        self.work = Work(title, task, table, choice)
-        self.place = "progress"
+        self._start(title, task, table)
 
-    def _release(self, table: MemoryTable) -> None:
-        """Start the release through the channel of the last design."""
+    def _act_on_design(
+        self, action: str, table: MemoryTable, form: Mapping[str, str]
+    ) -> None:
+        """Release through the last design, attack what was released, or take the design as it
+        is.
+        """
         if self.designed is None:
-            self._refuse("Design a channel first; one of another choice is not used.")
+            self._refuse("Design a channel first: nothing is released without one.")
             return
-        if self.released is not None:
+        if action == ACCEPT:
+            self.is_accepted = True
+            self.place = "downloads"
+            return
+        if not self.is_accepted:
             self._refuse(
-                "The file is released already: download it. A second release of the same people "
-                "tells more than both by themselves."
+                f"{self.designed.useless} To go on nevertheless, ask for its files first."
             )
             return
         text = self.designed.channel_text
@@ -197,13 +242,59 @@ class Session:
                 "mechdesign apply channel.json."
             )
             return
-        self.work = Work(
-            "Releasing the file",
-            partial(release_file, text),
-            table.with_columns(self.choice.used),
-            self.choice,
-        )
+        if action == RELEASE_FILE:
+            self._release(text, table, form.get("order", IN_ORDER))
+        elif self.released is None:
+            self._refuse("Release the file first.")
+        else:
+            released = self.released.file(RELEASED).text
+            task = partial(judge_file, text, released)
+            self._start(
+                "Attacking the file", task, table.with_columns(self.choice.used)
+            )
+
+    def _release(self, text: str, table: MemoryTable, order: str) -> None:
+        """Release the table through the channel in this text, once."""
+        if self.released is not None:
+            self._refuse(f"The file is released already: download it. {TWICE}")
+            return
+        # Another choice, or opening the file again, makes no other people of them.
+        if table.sha256 in self._released_tables:
+            self._refuse(
+                f"These records were released already. {TWICE} If nobody has the first file, end "
+                "the page and start it again."
+            )
+            return
+        if order not in ORDERS:
+            self._refuse(f"Order of the records: it is one of {', '.join(ORDERS)}.")
+            return
+        self.order = order
+        self._start("Releasing the file", partial(release_file, text, order), table)
+
+    def _start(self, title: str, task: Any, table: MemoryTable) -> None:
+        """Start a task."""
+        self.work = Work(title, task, table, self.choice)
         self.place = "progress"
+
+    def _take_advice(self) -> None:
+        """Give the columns the roles and bins of the plan, and take its budget."""
+        plan = None if self.assessed is None else self.assessed.plan
+        if plan is None:
+            raise InputError("There is no advice yet: ask for it first.")
+        roles = dict(self.choice.roles)
+        for name, role in roles.items():
+            if role != PROTECT:
+                roles[name] = RELEASE if name in plan.released else LEAVE_OUT
+        self._change(
+            replace(
+                self.choice,
+                roles=roles,
+                bins={**self.choice.bins, **plan.bins},
+                factor=plan.factor,
+                missing=SYMBOL if plan.has_gaps else self.choice.missing,
+            )
+        )
+        self.place = "budget"
 
     def _release_others(self, table: MemoryTable) -> None:
         """Give every column that has no other role the role 'release', but for those that name
@@ -221,21 +312,12 @@ class Session:
         self.place = "roles"
 
     def _usable(self, choice: Choice) -> Choice:
-        """The choice, with numbers that cannot be used as they were: roles and bins that were typed
-        stay, whatever else is refused.
+        """The choice, with the factor as it was where it is no number in range, because the page
+        draws it; everything else stays as it was typed.
         """
-        try:
-            choice.check_numbers()
-        except InputError:
-            before = self.choice
-            return replace(
-                choice,
-                factor=before.factor,
-                level=before.level,
-                merge_rare=before.merge_rare,
-                time_limit=before.time_limit,
-            )
-        return choice
+        if choice.has_factor:
+            return choice
+        return replace(choice, factor=self.choice.factor)
 
     def _change(self, choice: Choice) -> None:
         """Take a choice; results of another one are dropped, so that none stands beside a choice
@@ -245,8 +327,7 @@ class Session:
         if choice.sensitive != self.choice.sensitive:
             self.assessed = None
         if choice != self.choice:
-            self.designed = None
-            self.released = None
+            self._drop_design()
             # The curve has its own budgets, so another factor leaves it as it is; so do the counts.
             if replace(choice, factor=self.choice.factor) != self.choice:
                 self.curve = ()
@@ -307,12 +388,18 @@ class Session:
                 self.assessed = assessed
                 self.place = "roles"
             case Designed() as designed:
+                self._drop_design()
                 self.designed = designed
-                self.released = None
+                self.is_accepted = not designed.useless
                 self.place = "result"
             case Released() as released:
                 self.released = released
+                if self.table is not None:
+                    self._released_tables.add(self.table.sha256)
                 self.place = "released"
+            case Judged() as judged:
+                self.judged = judged
+                self.place = "judged"
             case tuple() as curve:
                 self.curve = curve
                 self.place = "budget"
@@ -328,15 +415,31 @@ class Session:
 
     def download(self, name: str) -> Download | None:
         """The file of the design, or of the release, with this name; None if there is none."""
-        files: tuple[Download, ...] = ()
-        if self.designed is not None:
-            files += self.designed.files
-        if self.released is not None:
-            files += self.released.files
-        for file in files:
+        for file in self.files:
             if file.name == name:
                 return file
         return None
+
+    @property
+    def files(self) -> tuple[Download, ...]:
+        """The files that are offered: what was released first."""
+        files: tuple[Download, ...] = ()
+        if self.released is not None:
+            files += self.released.files
+        if self.judged is not None:
+            files += (self.judged.file,)
+        if self.designed is not None and self.is_accepted:
+            files += self.designed.files
+        return files
+
+    def archive(self) -> bytes:
+        """All files as a zip archive: a folder to give away, and one to keep."""
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+            for file in self.files:
+                folder = "give away" if file.is_public else "keep"
+                archive.writestr(f"{folder}/{file.name}", file.text)
+        return stream.getvalue()
 
     def _refuse(self, text: str) -> None:
         """Show a sentence instead of doing what was asked."""

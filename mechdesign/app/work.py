@@ -11,8 +11,11 @@ process closes the pipe, which ends the thread, and with it `running`.
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
+import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -61,6 +64,8 @@ class Work(Generic[Answer]):
     ) -> None:
         self.title = title
         self.text = "Starting"
+        self.done: list[str] = []
+        self._started = time.monotonic()
         self.answer: Answer | None = None
         self.refusal = ""
         self.cancelled = False
@@ -75,6 +80,11 @@ class Work(Generic[Answer]):
         sender.close()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+
+    @property
+    def seconds(self) -> int:
+        """How long it has been running."""
+        return int(time.monotonic() - self._started)
 
     @property
     def running(self) -> bool:
@@ -93,6 +103,13 @@ class Work(Generic[Answer]):
         """Wait for the end."""
         self._reader.join(seconds)
 
+    def _take(self, text: str) -> None:
+        """Take a line of progress; what was done before is done."""
+        # A search reports its costs again and again, and each line takes the place of the last one.
+        if self.text[:1].isupper() and text[:1].isupper():
+            self.done.append(self.text)
+        self.text = text
+
     def _read(self) -> None:
         """What the thread does: take messages until the other side of the pipe is closed."""
         try:
@@ -100,7 +117,7 @@ class Work(Generic[Answer]):
                 message = self._receiver.recv()
                 match message:
                     case _Progress(text):
-                        self.text = text
+                        self._take(text)
                     case _Answer(value):
                         self.answer = value
                     case _Refusal(text):
@@ -133,9 +150,11 @@ def _run(task: Task[Any], table: MemoryTable, choice: Choice, sender: Any) -> No
     except MemoryError:
         answer = _Refusal("Out of memory: release fewer columns, or use bins.")
     except Exception as error:
-        # Nothing of it is printed: a message may quote a cell.
+        # Its message may quote a cell, so that the place alone is told.
+        (*_, last) = traceback.extract_tb(error.__traceback__)
+        place = f"{os.path.basename(last.filename)}, line {last.lineno}"
         answer = _Refusal(
-            f"Internal error ({type(error).__name__}: {error}). Please report it."
+            f"Internal error ({type(error).__name__} in {place}). Please report it."
         )
     sender.send(answer)
     sender.close()

@@ -16,14 +16,14 @@ side: parts that come to eps_u 0.4 and 0.5 come to 0.5 together.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from mechdesign.auditing.extremes import Achieved, largest_of
 from mechdesign.auditing.population import achieved_on_set, audit
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.box_channel import BoxChannel
-from mechdesign.core.display import BOX_RENDERER, Described
+from mechdesign.core.above import above
+from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError
 from mechdesign.notions import Notion, from_record
 from mechdesign.tables.confidence import set_of_record
@@ -39,7 +39,7 @@ class BoxAudit(Described):
     the promise is proven on. `achieved` bounds the log-lifts of every population of the sets, and
     `on_table` those of these records. `together` are the sensitive values of which the promise is
     about the group alone, in some stratum at least. Parts that release nothing keep every promise
-    and are not among `parts`.
+    and are not among `parts`. `of_people` is whether a row is the sequence of a person's records.
     """
 
     satisfied: bool
@@ -52,17 +52,14 @@ class BoxAudit(Described):
     on_table: Achieved
     parts: tuple[Audit, ...]
     together: tuple[tuple[str, ...], ...] = ()
+    of_people: bool = False
 
     def __repr__(self) -> str:
         return f"BoxAudit({self.summary()})"
 
     def to_record(self) -> dict[str, Any]:
         """The record of `audit --json`."""
-        return import_module(BOX_RENDERER).box_audit_record(self)
-
-    def summary(self) -> str:
-        """The text of `audit`, without a final newline."""
-        return import_module(BOX_RENDERER).box_audit_text(self)
+        return above("display").record(self)
 
 
 def audit_boxes(channel: BoxChannel, notion: Notion | None = None) -> BoxAudit:
@@ -116,6 +113,7 @@ def audit_boxes(channel: BoxChannel, notion: Notion | None = None) -> BoxAudit:
         on_table=largest_of(verdict.achieved for verdict in verdicts),
         parts=tuple(verdicts),
         together=_together(channel),
+        of_people=channel.people is not None,
     )
 
 

@@ -17,7 +17,8 @@ from mechdesign.auditing.boxes import BoxAudit, audit_boxes
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.core.errors import InputError, require_type
+from mechdesign.channel.loading import require_channel
+from mechdesign.core.errors import InputError
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import ConfidenceSet
 from mechdesign.tables.joint import Joint
@@ -66,14 +67,14 @@ def audit(
     InputError
         As `auditing.population.audit` does.
     """
-    if isinstance(channel, BoxChannel):
+    require_channel("channel", channel)
+    if channel.judged_alone is True:
         if joint is not None or population is not None or after:
             raise InputError(
                 "a channel of boxes is audited on the counts that it carries: leave table, "
                 "population and after out"
             )
         return audit_boxes(channel, notion)
-    require_type("channel", channel, Channel)
     joint = _table_for(channel, joint)
     given_notion: Any = notion
     if notion is None:
@@ -93,15 +94,13 @@ def _table_for(channel: Channel, table: Any) -> Any:
         return table
     if not hasattr(table, "columns") and not hasattr(table, "schema"):
         return table
-    people = channel.useful.people
-    if people is not None:
+    if channel.useful.people is not None:
         rules = channel.record.rules
         joint = people_of_frame(
             table,
-            PeopleRoles.of(people),
+            PeopleRoles.of(channel.useful),
             rules.counted,
             rules.cell_form,
-            longest=people.longest,
         )
         return joint.protecting_each() if channel.sensitive.protects_columns else joint
     bins = bins_by_column([channel.useful])

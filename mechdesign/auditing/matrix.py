@@ -120,7 +120,7 @@ def audit_file(
         audit = audit_columns(matrix.columns, matrix.outputs, joint, notion)
         law = columns_law(joint, matrix.columns, matrix.denominator, matrix.outputs)
         promise: PopulationPromise | None = None
-        if joint.is_counts and not joint.sensitive.protects_columns:
+        if joint.is_sample:
             promise = promise_of(matrix, joint, notion, confidence_set(joint))
     return MatrixAudit(audit, promise, law, tuple(matrix.outputs))
 

@@ -179,18 +179,18 @@ def _refuse_wrong_budgets(channel: Channel | BoxChannel, name: str) -> None:
     """Refuse a channel whose file states other achieved budgets than those of its table, which
     manifests would repeat.
     """
-    if not isinstance(channel, Channel) or channel.joint is None:
-        return
-    # With earlier releases they are those of all together, which the file cannot prove alone.
-    if channel.record.achieved is None or channel.record.after:
-        return
-    computed = asdict(achieved_by(channel, channel.joint))
-    for figure, stated in _numbers(channel.record.achieved).items():
-        if figure in computed and stated != computed[figure]:
-            wrong = WrongFigure(figure, stated, computed[figure])
-            raise NotPrivate(
-                f"{name}: {wrong_text(wrong)}: nothing goes out through it"
-            )
+    for single in channel.channels:
+        record = single.record
+        # With earlier releases they are those of all together, which the file cannot prove alone.
+        if single.joint is None or record.achieved is None or record.after:
+            continue
+        computed = asdict(achieved_by(single, single.joint))
+        for figure, stated in _numbers(record.achieved).items():
+            if figure in computed and stated != computed[figure]:
+                wrong = WrongFigure(figure, stated, computed[figure])
+                raise NotPrivate(
+                    f"{name}: {wrong_text(wrong)}: nothing goes out through it"
+                )
 
 
 def refuse_wrong_figures(statement: Statement) -> None:

@@ -20,26 +20,26 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import PUBLIC_PROVENANCE, chosen_entries
-from mechdesign.core.display import BOX_RENDERER, Described
+from mechdesign.channel.saving import Saved
+from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, Integers
 from mechdesign.core.wording import joined_name, listed, percent_of
 from mechdesign.formats.cells import encode
 from mechdesign.notions import Notion
 from mechdesign.tables.columns import positions_of
+from mechdesign.tables.people import People
 from mechdesign.tables.row_boxes import BOX, NOTHING, Boxes, box_name
 from mechdesign.tables.variable import Variable, column_names
 
@@ -94,7 +94,7 @@ class BoxPart:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class BoxChannel(Described):
+class BoxChannel(Saved, Described):
     """Releases rows as boxes, or filled with symbols of these; see the module.
 
     Parameters
@@ -111,6 +111,9 @@ class BoxChannel(Described):
     provenance : mapping
     utility : BoxUtility, optional
         What is kept, computed when the channel was designed; None in a public channel.
+    people : People, optional
+        How a row is the sequence of a person's records, where it is one; boxes are then filled with
+        sequences of the table.
     """
 
     sensitive: Variable
@@ -121,8 +124,24 @@ class BoxChannel(Described):
     slice_records: int
     provenance: Mapping[str, Any]
     utility: BoxUtility | None = None
+    people: People | None = None
+
+    judged_alone: ClassVar[Literal[True]] = True
+    """The proof holds for records that the boxes were not learned on: the channel has their counts,
+    and another table may contain the very records that they were learned on.
+    """
 
     def __post_init__(self) -> None:
+        if self.people is not None:
+            if self.released_columns != self.people.folded_columns:
+                raise InputError(
+                    "people: the columns are not those of the sequences of their records"
+                )
+            if not self.fills:
+                raise InputError(
+                    "people: boxes must be filled with sequences, as a label of a box has no "
+                    "records"
+                )
         strata = [part.stratum for part in self.parts]
         if not strata or len(set(strata)) < len(strata):
             raise InputError("the parts must be of different strata")
@@ -321,6 +340,14 @@ class BoxChannel(Described):
         return self.columns
 
     @property
+    def input_columns(self) -> tuple[tuple[Variable, int], ...]:
+        """For each column that a record is drawn by, its variable, and its place there."""
+        inputs: list[tuple[Variable, int]] = []
+        for variable in self.groups:
+            inputs += [(variable, part) for part in range(len(variable.columns))]
+        return tuple(inputs)
+
+    @property
     def given_columns(self) -> tuple[str, ...]:
         """Names of the columns that are released as they are."""
         return column_names(self.given)
@@ -453,10 +480,6 @@ class BoxChannel(Described):
             "provenance": dict(self.provenance),
         }
 
-    def summary(self) -> str:
-        """The text of `show`: the promise, what is kept, and every box in words."""
-        return import_module(BOX_RENDERER).box_channel_text(self)
-
     def stratum_text(self, part: BoxPart) -> str:
         """The given symbols of a part, as 'sex Male: '; empty without given columns."""
         texts: list[str] = []
@@ -570,8 +593,17 @@ class BoxChannel(Described):
         # Only a draw needs keys, samplers and data frames.
         from mechdesign.release.box_drawing import BoxRelease
         from mechdesign.release.drawing import key_of
+        from mechdesign.release.people_frames import apply_boxes_to_people
         from mechdesign.release.row_frames import apply_to_frame
 
+        if self.people is not None:
+            return apply_boxes_to_people(
+                self,
+                self.people,
+                frame,
+                key=key_of(key, insecure_seed),
+                identity=identity,
+            )
         release = BoxRelease(self, key_of(key, insecure_seed))
         return apply_to_frame(release, frame, identity=identity, first_row=first_row)
 
@@ -591,33 +623,10 @@ class BoxChannel(Described):
             utility=None,
         )
 
-    def save(
-        self,
-        path: str | os.PathLike[str],
-        overwrite: bool = False,
-        public: bool = False,
-    ) -> None:
-        """Write the file (`channel.box_file`); with `public` without counts.
-
-        Raises
-        ------
-        InputError
-            If a public file is asked of a channel with filling, which needs the rows of the table.
-        """
-        if public and self.fills:
+    def check_public(self) -> None:
+        """Refuse a public file of a channel with filling, which needs the rows of the table."""
+        if self.fills:
             raise InputError(NOT_PUBLIC)
-        # The module of the file imports this one.
-        from mechdesign.channel import box_file
-
-        box_file.write(self.public() if public else self, path, overwrite=overwrite)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> BoxChannel:
-        """Read the file, or refuse it with InputError and say why."""
-        # The module of the file imports this one.
-        from mechdesign.channel import box_file
-
-        return box_file.read(path)
 
 
 def _is_figure(value: float) -> bool:

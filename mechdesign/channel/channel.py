@@ -13,17 +13,17 @@ The class checks that its rows are probabilities. Whether they keep a promise is
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
 from mechdesign.channel.output_cells import OutputCells
 from mechdesign.channel.record import ChannelRecord, check_symbol_budgets
+from mechdesign.channel.saving import Saved
 from mechdesign.core.arguments import repeated, valid_text
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
@@ -44,7 +44,7 @@ from mechdesign.release.row_frames import frame_of_columns
 from mechdesign.release.whole_tables import fix_where_whole
 from mechdesign.tables.columns import is_frame, values_of
 from mechdesign.tables.joint import Array, Joint
-from mechdesign.tables.people import People
+from mechdesign.tables.people import ABSENT, People
 from mechdesign.tables.rebuilding import rebuild
 from mechdesign.tables.variable import Variable
 
@@ -53,7 +53,7 @@ DENOMINATOR = 2**53
 
 
 @dataclass(frozen=True, repr=False)
-class Channel(Displayed):
+class Channel(Saved, Displayed):
     """W(y|x) = rows[x][y] / denominator, exactly; rows are inputs x, columns outputs y.
 
     A `Channel` has rows of probabilities. Its privacy is a matter of `auditing.audit`.
@@ -100,6 +100,9 @@ class Channel(Displayed):
     totals: tuple[int, ...] | None = None
     given: tuple[str, ...] = ()
     published: OutputCells | None = None
+
+    judged_alone: ClassVar[Literal[False]] = False
+    """True of a channel that is judged on the counts that it carries, and on no other table."""
 
     def __repr__(self) -> str:
         text = f"Channel({self.useful.brief} to {len(self.outputs):,} outputs"
@@ -286,6 +289,16 @@ class Channel(Displayed):
     def hidden(self) -> tuple[Variable, ...]:
         """The variables whose symbols the channel hides, beside the sensitive one."""
         return (self.useful,)
+
+    @property
+    def people(self) -> People | None:
+        """The people with several records that the channel is for; None where it is for records."""
+        return self.useful.people
+
+    @property
+    def input_columns(self) -> tuple[tuple[Variable, int], ...]:
+        """For each column that a record is drawn by, its variable, and its place there."""
+        return tuple((self.useful, part) for part in range(len(self.useful.columns)))
 
     @property
     def given_columns(self) -> tuple[str, ...]:
@@ -553,7 +566,7 @@ class Channel(Displayed):
                 cells.append([named[name] for name in people.columns])
             else:
                 cells.append(record)
-        law = self._law_of(people.symbol(cells))
+        law = self._law_of(self._symbol_of(people.symbol(cells)))
         return {people.records(symbol): share for symbol, share in law.items()}
 
     def _law_of(self, symbol: tuple[str, ...]) -> dict[tuple[Any, ...], Fraction]:
@@ -597,8 +610,9 @@ class Channel(Displayed):
         cells: list[str] = []
         for place, text in enumerate(texts):
             bins = self.useful.bins_of(place)
-            # A label is a cell already; anything else is a number, which belongs to a bin.
-            if bins is not None and text not in bins.labels:
+            # A label is a cell already, and so is that of a record that a person does not have;
+            # anything else is a number, which belongs to a bin.
+            if bins is not None and text not in (*bins.labels, ABSENT):
                 text = bins.marked[bins.bin_of(text)]
             cells.append(text)
         return tuple(cells)
@@ -716,52 +730,6 @@ class Channel(Displayed):
         return replace(
             self, useful=self.useful.public(), joint=None, record=self.record.public()
         )
-
-    def save(
-        self,
-        path: str | os.PathLike[str],
-        overwrite: bool = False,
-        public: bool = False,
-    ) -> None:
-        """Write the channel file.
-
-        Parameters
-        ----------
-        path : path of the file
-        overwrite : bool
-            Whether an existing file may be replaced.
-        public : bool
-            Leave out the joint table and whatever else discloses it (achieved budgets, utility,
-            certificate and source); such a channel can be applied, but audited only with the table
-            at hand.
-
-        Raises
-        ------
-        InputError
-            If the file exists (without `overwrite`), is a folder or cannot be written, or the
-            channel may not be (`ChannelRecord.unwritable`).
-        """
-        # The module of the file imports this one.
-        from mechdesign.channel import file
-
-        channel = self
-        if public:
-            channel = self.public()
-        file.write(channel, path, overwrite=overwrite)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Any:
-        """Read a channel file of any kind; InputError if it is none, or was edited or damaged.
-
-        Returns
-        -------
-        Channel or BoxChannel
-            The type of `mechdesign.load` names them.
-        """
-        # A file of any kind is accepted, and the modules of all kinds import this one.
-        from mechdesign.channel import loading
-
-        return loading.load(path)
 
 
 def _tuples(drawn: Sequence[Any], release: Release) -> list[tuple[str, ...]]:

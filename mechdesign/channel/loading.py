@@ -1,10 +1,11 @@
-"""Open a channel file of any kind: a channel, or one for boxes of rows.
+"""Write and open a channel file of any kind: a channel, or one for boxes of rows.
 
 The name of a format stands near the beginning of each file. `load` looks for it there and calls the
 reader of that format, which checks everything; what names no other format goes to the reader of
 channels of one column, whose refusal fits any file.
 
-`load_without_boxes` opens a file in the same way, and then refuses boxes.
+`load_without_boxes` opens a file in the same way, and then refuses boxes. `require_channel` is for
+functions that take a channel of any kind.
 """
 
 from __future__ import annotations
@@ -37,6 +38,16 @@ def load(path: str | os.PathLike[str]) -> Channel | BoxChannel:
     return file.read(path)
 
 
+def save(
+    channel: Channel | BoxChannel, path: str | os.PathLike[str], *, overwrite: bool
+) -> None:
+    """Write the file of a channel."""
+    if isinstance(channel, BoxChannel):
+        box_file.write(channel, path, overwrite=overwrite)
+    else:
+        file.write(channel, path, overwrite=overwrite)
+
+
 def load_without_boxes(path: str | os.PathLike[str]) -> Channel:
     """Open a channel for work that channels for boxes of rows do not have: exports, compositions.
 
@@ -53,6 +64,16 @@ def load_without_boxes(path: str | os.PathLike[str]) -> Channel:
             "`apply`, `run`, `check`, `estimate`, `show`, `audit` and `report` do"
         )
     return file.read(path)
+
+
+def require_channel(name: str, value: object, hint: str = "") -> Channel | BoxChannel:
+    """Return the argument `value` if it is a channel of any kind; raise `InputError` otherwise.
+
+    `hint` is added to the message as it is.
+    """
+    if isinstance(value, Channel | BoxChannel):
+        return value
+    raise InputError(f"{name} must be a Channel, not {type(value).__name__}{hint}")
 
 
 def _head(path: str | os.PathLike[str]) -> bytes:

@@ -82,13 +82,16 @@ class Job:
             "fresh_draw": self.draws.fresh_draw,
             "draws": self.draws.draws,
             "unit": self.draws.unit,
+            "nights": self.draws.nights,
             "insecure_seed": self.draws.insecure_seed,
             "manifest": self.manifest,
             "internal_manifest": self.sides.internal_manifest,
             "codebook": self.sides.codebook,
         }
         paths = [self.channel, *(self.columns.also or [])]
-        return _release_of(paths, self.source, self.target, self.published, arguments)
+        return _release_of(
+            paths, self.source, self.target, self.columns, self.published, arguments
+        )
 
     def mechanism_release(self, numbers: MechanismOptions) -> Callable[..., Any]:
         """The release through a mechanism file of `quantize`; it takes `progress` and `warn`."""
@@ -140,13 +143,15 @@ class Job:
             or self.draws.changed != "refuse"
             or self.draws.draws is not None
             or self.draws.unit is not None
+            or self.columns.person is not None
+            or self.draws.nights != 1
             or self.published != PolicyOptions()
         )
         if is_asked:
             raise InputError(
                 "a mechanism draws nothing: --also, --as, --missing, --unknown, --normalise, "
-                "--trim, --changed, --fresh-draw, --draws, --unit, --internal-manifest and "
-                "--codebook are for channels"
+                "--trim, --changed, --fresh-draw, --draws, --unit, --person, --nights, "
+                "--internal-manifest and --codebook are for channels"
             )
 
 
@@ -154,6 +159,7 @@ def _release_of(
     paths: list[str],
     source: str,
     target: str,
+    columns: ColumnOptions,
     published: PolicyOptions,
     arguments: dict[str, Any],
 ) -> Callable[..., Any]:
@@ -163,6 +169,7 @@ def _release_of(
     from mechdesign.jobs.vital_files import keep_apart
 
     channels = [load(path) for path in paths]
+    columns.check_people(channels)
     # A channel file that an output replaces would be lost, and with it every later release.
     written = (
         target,

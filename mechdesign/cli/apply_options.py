@@ -136,6 +136,12 @@ class JobOptions(LedgerOption):
         "Release record by record although a column that identifies them, or stays, names people "
         "with several records: the promise is then about each record alone.",
     )
+    nights: int = option(
+        "N",
+        "With a channel for people: how many releases of new records each person may have, by the "
+        "ledger; says what all tell together.",
+        1,
+    )
     dry_run: bool = flag("Check everything, the ledger too, and write nothing.")
     insecure_seed: int | None = option(
         "N", "Draws without a ledger, for tests: anybody who knows N can undo them."

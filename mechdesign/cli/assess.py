@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import options, parsing, table_options
@@ -166,13 +165,11 @@ def _save(
     """Write the report; `again` is the command that makes it again."""
     from mechdesign.report.assessment import assessment_page
     from mechdesign.report.plan import plan_section
-    from mechdesign.report.writing import document_text, save_text
+    from mechdesign.report.writing import save_document
 
-    path = asked.report or ""
     sections = () if plan is None else (plan_section(plan, command),)
     page = partial(
         assessment_page, assessment, os.path.basename(asked.table), again, sections
     )
-    ending = Path(path).suffix.lower()
     record = _record(assessment, plan, command)
-    save_text(path, document_text(record, page, ending), overwrite=force)
+    save_document(asked.report or "", record, page, overwrite=force)

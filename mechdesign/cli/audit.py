@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mechdesign.auditing.measures import ChannelMeasures
     from mechdesign.auditing.population_promise import PopulationPromise
     from mechdesign.auditing.stated import Statement
+    from mechdesign.channel.box_channel import BoxChannel
 
 EXAMPLE = (
     "Example:  mechdesign audit channel.json        Or any matrix:  mechdesign audit --matrix "
@@ -140,7 +141,7 @@ def audit(
         )
     else:
         loaded = md.load(channel)
-        if isinstance(loaded, md.BoxChannel):
+        if loaded.judged_alone is True:
             if what.certificate:
                 raise InputError(NO_CERTIFICATE)
             _refuse_breach(levels, "a channel for boxes of rows")
@@ -366,7 +367,7 @@ def _audit_channel(
         lines = [] if law is None else channel_law_lines(channel, joint)
         # A promise for the population needs counts of records, and one secret for all columns.
         promise: PopulationPromise | None = None
-        if joint.is_counts and not joint.sensitive.protects_columns:
+        if joint.is_sample:
             promise = population_promise(channel, joint, notion, chosen=confidence)
     sentences += lines
     if promise is not None:
@@ -390,7 +391,7 @@ def _law_of(channel: md.Channel, joint: md.Joint) -> Mapping[str, Any] | None:
 
 def _audit_boxes(
     reporter: Reporter,
-    channel: md.BoxChannel,
+    channel: BoxChannel,
     path: str,
     table: table_options.OtherTable,
     budget: options.MaybeBudget,
@@ -402,8 +403,6 @@ def _audit_boxes(
     from mechdesign.report.boxes import box_law_text
     from mechdesign.report.command_records import law_record
 
-    # The proof holds for records that the boxes were not learned on; the file has their counts,
-    # and another table may contain the very records that they were learned on.
     if table.table is not None or after.after:
         raise InputError(
             "a channel for boxes of rows is audited on the counts that it carries: leave --table "

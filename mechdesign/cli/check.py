@@ -26,7 +26,6 @@ from mechdesign.cli.released import (
     ReleasedPath,
     ReleaseReading,
 )
-from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
     from mechdesign.analysis.checking import ReleaseCheck
@@ -148,34 +147,19 @@ def _check_channel(
     level: float,
     advance: Callable[[int], None],
 ) -> ReleaseCheck:
-    """Check a release against the channel, or the channel of boxes, in the file `path`."""
-    from mechdesign.auditing.stated import refuse_broken
-    from mechdesign.channel.box_channel import BoxChannel
-    from mechdesign.channel.loading import load
-
-    channel = load(path)
-    any_data = compared.any_data
-    # The boxes are the symbols of a channel of one column, and what is in them is not compared.
-    if isinstance(channel, BoxChannel):
-        if compared.original is not None:
-            raise InputError(
-                "a release of boxes is checked by its labels alone: leave --original out"
-            )
-        # Its single channel has no promise of its own.
-        refuse_broken(channel)
-        channel = channel.single()
-        # Its table lacks the slice, which is released as well.
-        any_data = True
+    """Check a release against the channel in the file `path`."""
+    channel = md.load(path)
+    release.columns.check_people([channel])
     return md.check(
         channel,
         release.path,
         original=compared.original,
         level=level,
-        any_data=any_data,
+        any_data=compared.any_data,
         ignored=names("--ignore", compared.ignore),
         text=release.text.text(),
         advance=advance,
         **release.columns.arguments(),
-        **release.published.arguments([channel]),
+        **release.published.arguments(channel.channels),
         **release.reading.arguments(),
     )

@@ -26,6 +26,7 @@ from mechdesign.cli.compare_options import GridOptions, OutputOptions, SweepOpti
 from mechdesign.cli.compare_purpose import answer_purpose_comparison
 from mechdesign.cli.compare_rows import answer_row_comparison, refuse_without_rows
 from mechdesign.cli.console import Reporter
+from mechdesign.cli.people_guard import PeopleGuard
 from mechdesign.cli.row_options import RowColumns
 from mechdesign.core.errors import InputError
 
@@ -63,6 +64,14 @@ def compare(
     # An option that a comparison ignored would look as if it had been obeyed: so each way refuses
     # those of the others before anything is read.
     search.check()
+    # A comparison writes no channel, so that people with several records are named alone.
+    guard = PeopleGuard.of(
+        table,
+        rows.released_columns(table) if rows.asked else (),
+        decided=False,
+        writes=False,
+    )
+    guard.check(reporter, None)
     if rows.asked:
         _refuse_with_rows(grid, confidence, search, files)
         answer_row_comparison(

@@ -17,15 +17,21 @@ sensitive one, so the lift of a pair is not the product of two lifts.
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import mechdesign as md
 from mechdesign.cli import options, table_options
 from mechdesign.cli.console import Reporter
+from mechdesign.cli.line import option
 from mechdesign.cli.mechanism import is_mechanism
+from mechdesign.cli.parsing import names
 from mechdesign.core.errors import InputError
+
+if TYPE_CHECKING:
+    from mechdesign.auditing.independent_draws import PeopleTogether
 
 EXAMPLE = (
     "Example:  mechdesign compose march.json april.json        Of two columns of one table:  "
@@ -43,9 +49,21 @@ ChannelPaths = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ComposeOptions:
+    """Whose records"""
+
+    person: list[str] | None = option(
+        "COL[,COL..]",
+        "Column(s) of --table that name a person with several records: what all of them tell "
+        "together is computed, too.",
+    )
+
+
 def compose(
     reporter: Reporter,
     channels: ChannelPaths,
+    asked: ComposeOptions,
     table: table_options.OtherTable,
     common: options.CommonOptions,
 ) -> None:
@@ -56,6 +74,7 @@ def compose(
     sum is shown beside the exact figures.
     """
     from mechdesign.channel.loading import load_without_boxes
+    from mechdesign.report.layout import paragraph
     from mechdesign.report.sentences import composition_record, composition_text
 
     # Before any file is loaded as a channel, whose error would not name the reason.
@@ -68,14 +87,40 @@ def compose(
     with reporter.work("composing"):
         joint = table.read(" and ".join(channels), *loaded, together=True)
         composition = md.compose(loaded, joint)
+        people = _people(asked, loaded, joint, table)
     if joint is not None:
         reporter.notices(joint.notices)
     reporter.notices(_average_notices(channels, loaded))
     reporter.done("composed", f"{len(loaded)} releases are composed")
-    common.answer(
-        lambda: composition_record(composition),
-        lambda: composition_text(composition, channels),
-    )
+    record = composition_record(composition)
+    text = composition_text(composition, channels)
+    if people is not None:
+        together, sentence = people
+        record["people"] = asdict(together)
+        text += "\n" + paragraph(f"{sentence[0].upper()}{sentence[1:]}.")
+    common.answer(lambda: record, lambda: text)
+
+
+def _people(
+    asked: ComposeOptions,
+    channels: list[md.Channel],
+    joint: md.Joint | None,
+    table: table_options.OtherTable,
+) -> tuple[PeopleTogether, str] | None:
+    """What all records of a person in the table tell together, and in words."""
+    from mechdesign.leaks.people_composed import composed_for_people, together_sentence
+
+    if asked.person is None:
+        return None
+    if table.table is None:
+        raise InputError(
+            "--person names a column of the records: give --table TABLE too"
+        )
+    person = names("--person", asked.person)
+    together = composed_for_people(table.table, channels, joint, person, table.text())
+    sensitive = channels[0].sensitive
+    columns = () if sensitive is None else sensitive.columns
+    return together, together_sentence(together, person, columns)
 
 
 def _average_notices(paths: list[str], channels: list[md.Channel]) -> list[str]:

@@ -137,8 +137,9 @@ def _design_table(
     table = arguments.table
     with reporter.work("reading the table"):
         columns = _columns(arguments)
+        earlier = arguments.after.channels()
         if arguments.rows.person is not None and columns is not None:
-            joint, bins = arguments.rows.people(table, columns), None
+            joint, bins = arguments.rows.people(table, columns, earlier), None
         else:
             joint, bins = table.read_before_auto(columns)
         # This notion is provisional: some budgets depend on the table, so `DesignBudget.designed`
@@ -147,17 +148,22 @@ def _design_table(
             joint,
             arguments.budget.kind.at(1.0),
             bins=bins,
+            # A table of people has the columns of earlier releases already.
+            after=earlier if joint.useful.people is not None else (),
             **_roles(arguments, columns),
         )
         request = arguments.search.on(request)
         request = arguments.objective.on(request, table, table.text(), columns)
         request = population.on(request, arguments.confidence.unseen(joint))
-        request = _after(request, table, arguments.after.channels())
+        if joint.useful.people is None:
+            request = _after(request, table, earlier)
         request = replace(request, unknown=arguments.output.unknown)
     result, proposals = _searched(reporter, arguments, request, population)
     guard.check(reporter, result.channel)
-    # Bins that the search chose have made another table.
-    if bins is not None and result.channel.joint is not None:
+    # Bins that the search chose have made another table; that of people may have the columns of
+    # earlier releases, too.
+    is_other = bins is not None or joint.useful.people is not None
+    if is_other and result.channel.joint is not None:
         joint = result.channel.joint
     # A line for others, because the channel file may be given away.
     result = _with_command(

@@ -14,7 +14,7 @@ for one column (and for boxes by name), `_estimate_rows` for the columns of rele
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
@@ -37,6 +37,7 @@ from mechdesign.core.errors import InputError
 if TYPE_CHECKING:
     from mechdesign.analysis.column_frequencies import ColumnFrequencies
     from mechdesign.analysis.release_facts import OtherRecords
+    from mechdesign.channel.box_channel import BoxChannel
 
 EXAMPLE = (
     "Example:  mechdesign estimate released.csv --channel channel.json --method ml "
@@ -113,12 +114,12 @@ def estimate(
     # The kind of the channel decides which options have a meaning; the others are refused, because
     # the user would take an ignored one for obeyed.
     loaded = load(channel)
+    columns.check_people([loaded])
+    columns = replace(columns, person=None, wave=None)
     is_statistic = asked.mean is not None or asked.regress is not None
     if is_statistic or asked.on is not None:
         _check_question(asked, as_csv=as_csv)
-        if isinstance(loaded, md.BoxChannel) or not (
-            loaded.keeps_law or can_correct(loaded)
-        ):
+        if loaded.judged_alone is True or not (loaded.keeps_law or can_correct(loaded)):
             raise InputError(NOT_OF_LABELS)
         if loaded.useful.people is not None:
             raise InputError(NOT_OF_PEOPLE)
@@ -129,7 +130,7 @@ def estimate(
         file = _ReleasedFile(released, columns, published, others, reading, text)
         _estimate_statistics(reporter, file, loaded, statistics.policy, asked, common)
         return
-    if isinstance(loaded, md.BoxChannel) and asked.of is not None:
+    if loaded.judged_alone is True and asked.of is not None:
         policy = others.arguments()["policy"]
         boxed = other_records(released, loaded, policy, others.manifest)
         if boxed.are_there:
@@ -241,7 +242,7 @@ def _estimate_column(
 def _estimate_boxes(
     reporter: Reporter,
     file: _ReleasedFile,
-    channel: md.BoxChannel,
+    channel: BoxChannel,
     asked: EstimateOptions,
     common: options.CommonOptions,
     *,

@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import mechdesign as md
 from mechdesign.cli import options, table_options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, command_line, option
@@ -28,6 +29,7 @@ from mechdesign.cli.released import ChannelOption, FileColumns
 from mechdesign.core.wording import listed
 
 if TYPE_CHECKING:
+    from mechdesign.channel.box_channel import BoxChannel
     from mechdesign.leaks.inspection import Inspection
     from mechdesign.report.blocks import Document
 
@@ -93,14 +95,17 @@ def inspect(
     # Refused before the work. The page has no pictures, so matplotlib is not asked for.
     if path is not None:
         check_report(path, force=force, sources=(asked.source, channel), pictures=False)
+    loaded = load(channel)
+    asked.check_people([loaded])
     with reporter.work("reading"):
         inspection = inspect_file(
-            load(channel),
+            loaded,
             asked.source,
             sensitive=names("--sensitive", asked.sensitive),
             columns=asked.renamed,
             text=text.text(),
         )
+    _name_people(reporter, asked.source, loaded, inspection, text)
     if path is not None:
         record = {"format": "mechdesign.inspection", "version": 1, **asdict(inspection)}
         file = shlex.quote(os.path.basename(channel))
@@ -116,6 +121,29 @@ def inspect(
         "inspected", f"{asked.source} is inspected", records=inspection.records
     )
     common.answer(lambda: asdict(inspection), lambda: _text(inspection))
+
+
+def _name_people(
+    reporter: Reporter,
+    source: str,
+    channel: md.Channel | BoxChannel,
+    inspection: Inspection,
+    text: table_options.TextFormat,
+) -> None:
+    """Say what people's records reach together, if the file has people with several records and the
+    channel promises for each record alone.
+    """
+    from mechdesign.leaks.people_notice import people_in, people_notice, reach_in
+
+    if channel.judged_alone is True or channel.people is not None:
+        return
+    if not inspection.sensitive:
+        return
+    alone = inspection.useful if len(inspection.useful) == 1 else ()
+    found = people_in(source, inspection.sensitive, text.text(), but=alone)
+    if found is not None:
+        reach = reach_in(found, channel)
+        reporter.notices((people_notice(found, inspection.sensitive, reach),))
 
 
 def _rows(inspection: Inspection, label: Callable[[str], str]) -> list[list[str]]:

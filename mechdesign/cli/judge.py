@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import options, parsing, table_options
@@ -132,9 +131,8 @@ def _save(
 ) -> None:
     """Write the report; `again` is the command that makes it again."""
     from mechdesign.report.judgement import judgement_page
-    from mechdesign.report.writing import document_text, save_text
+    from mechdesign.report.writing import save_document
 
-    path = asked.report or ""
     page = partial(
         judgement_page,
         judgement,
@@ -142,5 +140,4 @@ def _save(
         os.path.basename(asked.original or ""),
         again,
     )
-    ending = Path(path).suffix.lower()
-    save_text(path, document_text(_record(judgement), page, ending), overwrite=force)
+    save_document(asked.report or "", _record(judgement), page, overwrite=force)

@@ -17,6 +17,8 @@ import typer
 import mechdesign as md
 from mechdesign.cli import parsing
 from mechdesign.cli.line import flag, option
+from mechdesign.core.errors import InputError
+from mechdesign.core.wording import listed, quoted
 
 ReleasedPath: TypeAlias = Annotated[
     str, typer.Argument(metavar="OUT", help="CSV or Parquet of `apply`.")
@@ -40,6 +42,48 @@ class FileColumns:
         "Name of a channel's column in the file: NAME is called COL there; may be repeated.",
         names="--column",
     )
+    person: list[str] | None = option(
+        "COL[,COL..]",
+        "Column(s) that name a person with several records, which must be those of the "
+        "channel.",
+    )
+    wave: str | None = option(
+        "COL", "With --person: the column that orders a person's records."
+    )
+
+    def check_people(self, channels: Sequence[Any]) -> None:
+        """Raise InputError where --person and --wave are not what the channels say."""
+        if self.person is None:
+            if self.wave is not None:
+                raise InputError(
+                    "--wave orders the records of a person: give --person too"
+                )
+            return
+        asked = parsing.names("--person", self.person)
+        for channel in channels:
+            variable = getattr(channel, "useful", None)
+            people = getattr(variable, "people", None)
+            if people is None:
+                raise InputError(
+                    f"--person {','.join(asked)} names people with several records, and the "
+                    "promise of the channel is about each record alone: design one with --person"
+                )
+            in_file = [self.renamed.get(name, name) for name in people.person]
+            if {*asked} not in ({*people.person}, {*in_file}):
+                raise InputError(
+                    f"--person names {listed(asked)}, and the people of the channel are those of "
+                    f"{listed(people.person)}: leave --person out, say how the file calls them "
+                    "(--column NAME=COL), or design a channel for these people"
+                )
+            waves = (None, people.wave, self.renamed.get(people.wave, people.wave))
+            if self.wave not in waves:
+                own = "by no column, but as they stand in the table"
+                if people.wave is not None:
+                    own = f"by {quoted(people.wave)}"
+                raise InputError(
+                    f"--wave names {quoted(self.wave)}, and the channel orders the records of a "
+                    f"person {own}: leave --wave out, or design a channel with it"
+                )
 
     @property
     def renamed(self) -> dict[str, str]:

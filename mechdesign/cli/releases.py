@@ -22,6 +22,7 @@ from mechdesign.cli import options, table_options
 from mechdesign.cli.apply_options import LedgerOption
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, option
+from mechdesign.cli.parsing import names
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,6 +42,11 @@ class ReleasesOptions(LedgerOption):
     )
     data: str | None = argument(
         "DATA", "CSV or Parquet, in any order and packing.", default=None
+    )
+    person: list[str] | None = option(
+        "COL[,COL..]",
+        "Column(s) of DATA that name a person with several records: what all that was released of "
+        "a person tells together.",
     )
     channel: list[str] | None = option(
         "CHANNEL", "Where a channel file is now that has moved; may be repeated."
@@ -118,9 +124,11 @@ def _total(
     from mechdesign.channel.loading import load
     from mechdesign.jobs.ledger import Ledger
     from mechdesign.jobs.past_releases import history_of
+    from mechdesign.report.layout import paragraph
 
     # The ledger has the place where a channel file was; one that has moved is known by its digest.
     moved = [load(file) for file in asked.channel or []]
+    person = names("--person", asked.person)
 
     def whole_table(channels: Sequence[md.Channel]) -> md.Joint | None:
         return table.read("a channel", *channels, together=True)
@@ -131,12 +139,13 @@ def _total(
     if table.table is not None:
         table_of = whole_table
     with reporter.work("reading", unit="B") as work:
-        share, entries, budget, sentence = history_of(
+        share, entries, budget, sentence, people = history_of(
             Ledger(path, key=asked.key),
             data,
             text=table.text(),
             channels=moved,
             table=table_of,
+            person=person,
             progress=work.at,
         )
     reporter.done("added", sentence)
@@ -146,6 +155,7 @@ def _total(
         "share": share,
         **(budget or _missing_budget(entries)),
         "told": sentence,
+        "people": None if people is None else people.record,
         "releases": _records(entries),
     }
     lines: list[str] = []
@@ -157,6 +167,8 @@ def _total(
             f"About {share:.0%} of the records of {data} were in these releases."
         )
     lines.append(f"{data}: {sentence}.")
+    if people is not None:
+        lines.append(paragraph(f"{people.sentence[0].upper()}{people.sentence[1:]}."))
     common.answer(lambda: record, lambda: "\n".join(lines))
 
 

@@ -16,7 +16,7 @@ import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import mechdesign as md
 from mechdesign.cli import options
@@ -27,6 +27,7 @@ from mechdesign.cli.parsing import number
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
+    from mechdesign.channel.box_channel import BoxChannel
     from mechdesign.report.record import Command, Report
 
 
@@ -272,35 +273,24 @@ def report(
             channel, reports.files, reports.text, reporter, common, force=force
         )
     from mechdesign.channel.loading import load
-    from mechdesign.report.collect import design_behind, promise_of
+    from mechdesign.report.collect import promise_of
 
     started = time.perf_counter()
     loaded = load(channel)
-    if isinstance(loaded, md.BoxChannel):
+    if loaded.judged_alone is True:
         proof.refuse()
         if board.board is not None:
             raise InputError(NO_BOARD)
-        return _report_boxes(loaded, channel, reports, reporter, common, force=force)
-    if loaded.joint is None:
-        proof.refuse()
-    notion = promise_of(loaded, channel)
-    if loaded.joint is None and reports.report is not None:
-        raise InputError(
-            f"{channel} is a public channel without its table, so it has no internal report: give "
-            "--public-report FILE"
+        with reporter.work("reporting"):
+            satisfied = save_boxes(loaded, channel, reports, force=force)
+        promise = "Nothing but the given columns is released"
+        if loaded.promise is not None:
+            promise = loaded.promise.text
+    else:
+        promise = promise_of(loaded, channel).text
+        satisfied = _save_reports(
+            reporter, loaded, channel, reports, proof, board, force=force
         )
-    # Without the table nobody can decide the verdict here.
-    design: md.Design | None = None
-    satisfied: bool | None = None
-    if loaded.joint is not None:
-        with reporter.work("auditing"):
-            design = design_behind(
-                loaded, loaded.joint, notion, certificate=proof.certificate
-            )
-        satisfied = design.verified
-    line = design_line(loaded, os.path.basename(channel))
-    reports.save(loaded, design, reporter, line=line, output=channel, force=force)
-    board.save(design, channel, force=force)
     files = reports.files
     written = reports.text()
     if board.board is not None:
@@ -310,72 +300,57 @@ def report(
     seconds = time.perf_counter() - started
     common.answer(
         lambda: {**files, "satisfied": satisfied, "seconds": seconds},
-        lambda: f"{notion.text}: {VERDICTS[satisfied]}.\n{written}",
+        lambda: f"{promise}: {VERDICTS[satisfied]}.\n{written}",
     )
     return NO if satisfied is False else 0
 
 
-def _report_boxes(
-    channel: md.BoxChannel,
+def _save_reports(
+    reporter: Reporter,
+    channel: md.Channel,
     name: str,
     reports: ReportOptions,
-    reporter: Reporter,
-    common: options.CommonOptions,
+    proof: ProofOptions,
+    board: BoardOptions,
     *,
     force: bool,
-) -> int:
-    """Write the report of a channel of boxes."""
-    started = time.perf_counter()
-    with reporter.work("reporting"):
-        verdict = save_boxes(channel, name, reports, force=force)
-    satisfied = verdict.satisfied
-    reporter.done("reported", reports.text(), **reports.files, satisfied=satisfied)
-    seconds = time.perf_counter() - started
-    promise = "Nothing but the given columns is released"
-    if verdict.notion is not None:
-        promise = verdict.notion.text
-    common.answer(
-        lambda: {**reports.files, "satisfied": satisfied, "seconds": seconds},
-        lambda: f"{promise}: {VERDICTS[satisfied]}.\n{reports.text()}",
-    )
-    return NO if satisfied is False else 0
-
-
-class BoxVerdict(NamedTuple):
-    """What a channel of boxes promises, and whether it keeps it.
-
-    `notion` is None where nothing but given columns is released, `satisfied` where a public channel
-    lacks the table.
+) -> bool | None:
+    """Write the reports of a channel from the file `name`; its exact verdict, None without a table,
+    where nobody can decide it.
     """
+    from mechdesign.report.collect import design_behind, promise_of
 
-    notion: md.Notion | None
-    satisfied: bool | None
+    design: md.Design | None = None
+    if channel.joint is not None:
+        notion = promise_of(channel, name)
+        with reporter.work("auditing"):
+            design = design_behind(
+                channel, channel.joint, notion, certificate=proof.certificate
+            )
+    else:
+        proof.refuse()
+        if reports.report is not None:
+            raise InputError(
+                f"{name} is a public channel without its table, so it has no internal report: "
+                "give --public-report FILE"
+            )
+    line = design_line(channel, os.path.basename(name))
+    reports.save(channel, design, reporter, line=line, output=name, force=force)
+    board.save(design, name, force=force)
+    return None if design is None else design.verified
 
 
 def save_boxes(
-    channel: md.BoxChannel,
-    name: str,
-    reports: ReportOptions,
-    *,
-    force: bool,
-) -> BoxVerdict:
+    channel: BoxChannel, name: str, reports: ReportOptions, *, force: bool
+) -> bool | None:
     """Write the reports of a channel of boxes from the file `name`; its exact verdict."""
-    from mechdesign.report.box_reports import (
-        save_internal_report,
-        save_public_report,
-        verdict_on_boxes,
-    )
+    from mechdesign.report.boxes_page import save_box_reports
 
-    satisfied = verdict_on_boxes(channel)
-    if satisfied is None and reports.report is not None:
+    if channel.utility is None and reports.report is not None:
         raise InputError(f"{name} {NO_COUNTS}, or give --public-report FILE")
-    if reports.report is not None:
-        save_internal_report(channel, reports.report, overwrite=force)
-    if reports.public_report is not None:
-        save_public_report(
-            channel, reports.public_report, satisfied=satisfied, overwrite=force
-        )
-    return BoxVerdict(channel.promise, satisfied)
+    return save_box_reports(
+        channel, reports.report, reports.public_report, overwrite=force
+    )
 
 
 def design_line(channel: md.Channel, output: str) -> str | None:

@@ -7,6 +7,7 @@ the column D as it is. ``--release all`` releases every column but the sensitive
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -217,18 +218,21 @@ class RowOptions(RowColumns):
         return _names("--person", self.person)
 
     def people(
-        self, table: table_options.InputTable, columns: tuple[str, ...]
+        self,
+        table: table_options.InputTable,
+        columns: tuple[str, ...],
+        earlier: Sequence[md.Channel] = (),
     ) -> md.Joint:
-        """The table of people, whose records have these given and released columns."""
+        """The table of people, whose records have these given and released columns, and those of
+        earlier releases.
+        """
+        from mechdesign.mechanisms import combinations
+        from mechdesign.mechanisms.people_request import bins_of_people
         from mechdesign.tables.people_tables import PeopleRoles, read_people
         from mechdesign.tables.reading import columns_named
 
-        for name, value in (("--weight", table.weight), ("--bin", table.bins)):
-            if value:
-                raise InputError(
-                    f"{name} is not built for people with several records (--person): leave one "
-                    "of them out"
-                )
+        if table.weight:
+            combinations.check(combinations.PEOPLE, {"weight": "--weight"})
         header = table.header()
         sensitive = parsing.columns("--sensitive", table.sensitive)
         if sensitive is None:
@@ -242,7 +246,9 @@ class RowOptions(RowColumns):
             given=columns_named(given, header),
             # `People` refuses any other word.
             sensitive_of=cast("Any", self.sensitive_of),
+            bins=bins_of_people(parsing.bins_of(table.bins), columns),
         )
+        roles = roles.widened([channel.useful for channel in earlier])
         joint = read_people(
             table.table, roles, table.missing, table.text(), table.cell_form()
         )

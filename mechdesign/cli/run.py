@@ -25,7 +25,7 @@ from __future__ import annotations
 import inspect
 import os
 import signal
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -36,6 +36,7 @@ import typer
 
 from mechdesign.cli import options, table_options
 from mechdesign.cli.apply import apply
+from mechdesign.cli.apply_options import Files, OutputFormat
 from mechdesign.cli.audit import audit
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.design import design
@@ -211,6 +212,13 @@ def _steps(
         yield ("report",), wanted.check, check
     if job.design is not None and is_new:
         yield ("channel",), check_target, {"target": channel, "force": False}
+    # So are inputs and outputs of releases; a release may read what an earlier one writes.
+    written: list[str] = []
+    for number, release in enumerate(job.apply):
+        check = {**release.model_dump(), "written": tuple(written)}
+        yield ("apply", number), _check_places, check
+        written.append(release.target)
+    if job.design is not None and is_new:
         # In a rehearsal the steps below read the channel from the scratch folder, too.
         channel = place_of(channel)
         yield ("design",), design, job.design.model_dump() | {"output": channel}
@@ -226,6 +234,27 @@ def _steps(
     if reports:
         places = {name: place_of(path) for name, path in reports.items()}
         yield ("report",), report, places | report_options | {"channel": channel}
+
+
+def _check_places(files: Files, text: OutputFormat, written: Sequence[str]) -> None:
+    """Refuse the input and the output of a release before the work, where they cannot be used."""
+    from mechdesign.jobs.options import FileOptions
+    from mechdesign.jobs.release_file import check_places
+
+    if files.target in written:
+        raise InputError(
+            f"{files.target} is the output of two releases: give each a name of its own"
+        )
+    if files.source in written:
+        return
+    compression: Any = text.compress
+    places = FileOptions(
+        text=text.text(),
+        compression=compression,
+        format=text.format,
+        escape_formulas=text.escape_formulas,
+    )
+    check_places(files.source, files.target, places)
 
 
 def _missing_reports(
@@ -251,7 +280,6 @@ def _verify(
     """Check that a channel is the one that the section asks for, and keeps its promise
     on the table of today.
     """
-    from mechdesign.channel.box_channel import BoxChannel
     from mechdesign.channel.loading import load
 
     channel = values["output"]
@@ -273,13 +301,17 @@ def _verify(
         )
 
     table: dict[str, Any] = {"channel": channel}
-    if isinstance(loaded, BoxChannel):
-        # Its counts are its own: the records that its boxes were not learned on.
+    # Such a channel takes no table.
+    if loaded.judged_alone is True:
         return _called(audit, reporter, common, table)
+    # The channel has its own bins, and one for people says which columns make them: `audit`
+    # refuses to be told of either.
+    known = {"bins"}
+    if loaded.people is not None:
+        known |= {"sensitive", "useful"}
     for group in (table_options.OtherTable, options.AfterOptions):
-        # The channel has its own bins, and `audit` refuses others.
         for member in fields(group):
-            if member.name in values and member.name != "bins":
+            if member.name in values and member.name not in known:
                 table[member.name] = values[member.name]
     return _called(audit, reporter, common, table)
 

@@ -1,9 +1,8 @@
 """`mechdesign show CHANNEL`: the matrix and the codebook, for eyes or for other tools.
 
-`show` asks what the file is: a mechanism file of `quantize` (`mechanism.show_mechanism`), a channel
-(`_show_channel`), or one of boxes (`_show_boxes`). Each has a text for people, such as
- ``clerk: mix-1 89.098 %, mix-2 10.902 %``, exact decimals as CSV (--csv), and a record
-(--json).
+`show` asks what the file is: a mechanism file of `quantize` (`mechanism.show_mechanism`) or a
+channel (`_show_channel`). Each has a text for people, such as
+``clerk: mix-1 89.098 %, mix-2 10.902 %``, exact decimals as CSV (--csv), and a record (--json).
 """
 
 from __future__ import annotations
@@ -55,37 +54,12 @@ def _show_channel(
 ) -> bool | None:
     """Print a channel; whether it keeps its promise on its own table, None without one."""
     from mechdesign.auditing.stated import keeps_promise
-    from mechdesign.report.command_records import channel_record
-    from mechdesign.report.terminal import channel_text, matrix_csv
+    from mechdesign.report import display
 
     channel = md.load(path)
     kept = keeps_promise(channel)
-    if isinstance(channel, md.BoxChannel):
-        _show_boxes(channel, common, kept, as_csv=as_csv)
-        return kept
-    text = channel_text
-    if as_csv:
-        text = matrix_csv
+    text = display.matrix if as_csv else display.summary
     common.answer(
-        lambda: {**channel_record(channel), "satisfied": kept}, lambda: text(channel)
+        lambda: {**display.record(channel), "satisfied": kept}, lambda: text(channel)
     )
     return kept
-
-
-def _show_boxes(
-    channel: md.BoxChannel,
-    common: options.CommonOptions,
-    kept: bool | None,
-    *,
-    as_csv: bool,
-) -> None:
-    """A channel of boxes has a matrix for every stratum: as CSV they are one long table."""
-    from mechdesign.jobs.box_codebook import box_codebook_text
-    from mechdesign.report.boxes import box_channel_record
-
-    record = box_channel_record(channel)
-    text = channel.summary()
-    if as_csv:
-        text = box_codebook_text(channel)
-    # The end of the last line is printed with the answer.
-    common.answer(lambda: {**record, "satisfied": kept}, text.rstrip)

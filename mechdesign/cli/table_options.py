@@ -196,7 +196,7 @@ class InputTable(TextFormat, TableOptions):
         public=PUBLIC_TABLE,
     )
 
-    def header(self) -> tuple[str, ...]:
+    def header(self) -> list[str]:
         """The names of the columns of the table."""
         from mechdesign.tables.reading import column_names_of
 
@@ -308,18 +308,18 @@ class OtherTable(TextFormat, TableOptions):
         )
 
     def _read_people(self, channels: Sequence[md.Channel]) -> md.Joint:
-        """The table of a channel for people with several records, folded as its own one was."""
+        """The table of channels for people with several records, folded as their own one was."""
         from mechdesign.release.policies import recorded_rules
         from mechdesign.tables.people_tables import PeopleRoles, read_people
 
-        if len(channels) > 1:
+        useful = [channel.useful for channel in channels]
+        if any(variable.people is None for variable in useful):
             raise InputError(
-                "a channel for people with several records is judged by itself: records of other "
-                "releases are not joined to people yet"
+                "channels for people with several records and channels for single records are not "
+                "judged together: records of a person have as many outputs as there are sequences "
+                "of them"
             )
-        (channel,) = channels
-        people = channel.useful.people
-        if people is None or self.table is None:
+        if self.table is None:
             raise TypeError("no table of people")
         named = (self.sensitive, self.useful, self.weight, self.bins)
         if any(named) or self.contingency or self.probabilities:
@@ -335,13 +335,12 @@ class OtherTable(TextFormat, TableOptions):
             form = form or rules.cell_form
         joint = read_people(
             self.table,
-            PeopleRoles.of(people),
+            PeopleRoles.of(useful[0]).widened(useful[1:]),
             missing,
             self.text(),
             form,
-            longest=people.longest,
         )
-        sensitive = channel.sensitive
+        sensitive = channels[0].sensitive
         if sensitive is not None and sensitive.protects_columns:
             joint = joint.protecting_each()
         return joint

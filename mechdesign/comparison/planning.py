@@ -2,16 +2,19 @@
 
 `plan_release` knows from the assessment which columns name records. It designs a release of all
 others at a few budgets, then without each of the columns that tell most, then with numbers in bins,
-each on the same sample. Each `Trial` says what stays unchanged and what a rule can find. The advice
-is the smallest budget at which enough cells stay; it is advice, not a promise: a design of the
-whole table keeps more or less than its sample.
+then with the columns that tell least given, which are released as they are. All are on the same
+sample. Each `Trial` says what stays unchanged, what the choice gains in the columns that it shares
+with the release of all, and what a rule can find. The advice is the smallest budget at which enough
+cells stay; it is advice, not a promise: a design of the whole table keeps more or less than its
+sample.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
@@ -42,8 +45,17 @@ likely by the same factor.
 ENOUGH = 0.8
 """The share of unchanged cells from which on a release is advised."""
 
+LEAST_GAIN = 0.01
+"""What leaving out a column must gain in the others to be advised, in shares of their cells."""
+
 LEFT_OUT = 3
 """Columns without which a release is tried, those that tell most."""
+
+GIVEN = 3
+"""Columns that are tried as given ones, those that tell least."""
+
+GIVEN_COST = 0.005
+"""The share of all cells that a given column may cost the others: it stays whole for it."""
 
 MANY_VALUES = 20
 """Numbers with more values are also tried in bins."""
@@ -66,10 +78,15 @@ class Trial:
         Columns that are left out beside those that name records.
     bins : tuple of str
         Columns of numbers that are in bins.
+    given : tuple of str
+        Columns that are released as they are.
+    columns : dict of str to float
+        The expected share of unchanged cells of each column.
     cells : float or None
-        The expected share of unchanged cells; None where there is no channel.
-    base : float or None
-        The same of the same columns in the trial that differs by `left_out` alone.
+        Their mean; None where there is no channel.
+    gain : float or None
+        What the same columns gain of it over the trial of all columns at this budget, nothing in
+        bins or given.
     worst : str
         The column with the fewest unchanged cells.
     worst_cells : float
@@ -88,8 +105,10 @@ class Trial:
     factor: float
     left_out: tuple[str, ...] = ()
     bins: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
+    columns: dict[str, float] = field(default_factory=dict[str, float])
     cells: float | None = None
-    base: float | None = None
+    gain: float | None = None
     worst: str = ""
     worst_cells: float = 0.0
     finds: float = 1.0
@@ -115,6 +134,8 @@ class Plan:
         Further columns that are advised to be left out.
     bins : tuple of str
         Columns that are advised to be put into bins.
+    given : tuple of str
+        Columns that are advised to be given, of those of `released`.
     factor : float
         The advised budget.
     is_enough : bool
@@ -130,6 +151,7 @@ class Plan:
     identifiers: tuple[str, ...]
     left_out: tuple[str, ...]
     bins: tuple[str, ...]
+    given: tuple[str, ...]
     factor: float
     is_enough: bool
     has_gaps: bool
@@ -160,40 +182,56 @@ def plan_release(
     # The assessment has the worst first; a release has the order of the table.
     telling = [c.name for c in assessment.columns if not c.identifier]
     released = [name for name in coded.columns if name in telling]
-    sample = _sampled(coded, assessment.sensitive, released)
+    sample = _Sample(
+        _sampled(coded, assessment.sensitive, released), assessment.sensitive, released
+    )
     has_gaps = any("" in coded.columns[name].values for name in released)
     trials: list[Trial] = []
     for factor in FACTORS:
         _say(progress, f"a factor of {factor:g}")
-        trials.append(_trial(sample, assessment.sensitive, released, factor))
+        trials.append(_trial(sample, factor))
     factor = _advised(trials)
     base = trials[FACTORS.index(factor)]
     best = base
     if len(released) > 2:
         for name in telling[:LEFT_OUT]:
             _say(progress, f"without {name}")
-            rest = [other for other in released if other != name]
-            trial = _trial(
-                sample, assessment.sensitive, rest, factor, left_out=(name,), whole=base
-            )
+            trial = _trial(sample, factor, left_out=(name,), base=base)
             trials.append(trial)
-            is_better = (trial.cells or 0.0) > (best.cells or 0.0)
-            if (base.cells or 0.0) < ENOUGH and is_better:
-                best = trial
+            best = _better(best, trial)
     numbers = _numbers_of(coded, released)
     if numbers:
         _say(progress, "numbers in bins")
-        trial = _trial(sample, assessment.sensitive, released, factor, bins=numbers)
+        trial = _trial(sample, factor, bins=numbers, base=base)
         trials.append(trial)
-        if (best.cells or 0.0) < ENOUGH and (trial.cells or 0.0) > (best.cells or 0.0):
-            best = trial
+        best = _better(best, trial)
+    if best.cells is not None and len(released) > GIVEN:
+        for name in telling[: -GIVEN - 1 : -1]:
+            given = (*best.given, name)
+            if name in (*best.left_out, *best.bins) or not _may_be_given(
+                coded, assessment.sensitive, given, factor
+            ):
+                continue
+            _say(progress, f"{name} given")
+            trial = _trial(
+                sample,
+                factor,
+                left_out=best.left_out,
+                bins=best.bins,
+                given=given,
+                base=base,
+            )
+            trials.append(trial)
+            if (trial.cells or 0.0) >= (best.cells or 0.0) - GIVEN_COST:
+                best = trial
     return Plan(
         records=assessment.records,
-        sampled=sample.num_rows,
+        sampled=sample.table.num_rows,
         released=tuple(name for name in released if name not in best.left_out),
         identifiers=(*identifiers, *coded.unreadable),
         left_out=best.left_out,
         bins=best.bins,
+        given=best.given,
         factor=factor,
         is_enough=(best.cells or 0.0) >= ENOUGH,
         has_gaps=has_gaps,
@@ -205,6 +243,39 @@ def _say(progress: Callable[[str], None] | None, trial: str) -> None:
     """Name the trial that begins."""
     if progress is not None:
         progress(trial)
+
+
+def least_factor(factor: float) -> float:
+    """The factor below one of a budget as a command has it: rounded up, so that the promise is as
+    strong as that of the trial.
+    """
+    return math.ceil(10_000 / factor) / 10_000
+
+
+def _may_be_given(
+    coded: CodedTable, sensitive: Sequence[str], names: tuple[str, ...], factor: float
+) -> bool:
+    """Whether these columns alone keep the promise in the whole table, for they stay unchanged."""
+    secret = crossed_secret(coded, tuple(sensitive))
+    width = len(secret.symbols)
+    cells = crossed_secret(coded, names).codes.astype(np.int64) * width + secret.codes
+    table = np.bincount(cells, minlength=(int(cells.max()) // width + 1) * width)
+    table = table.reshape(-1, width)
+    shares = table / table.sum(axis=1, keepdims=True)
+    lifts = shares / (table.sum(axis=0) / coded.records)
+    return bool(lifts.max() <= factor and lifts.min() >= least_factor(factor))
+
+
+def _better(best: Trial, trial: Trial) -> Trial:
+    """The trial where more of its cells stay and too few do in the best one so far.
+
+    What it leaves out or puts into bins must be of use to its columns: without a column that keeps
+    little the mean of the others is larger anyway.
+    """
+    kept = best.cells or 0.0
+    if kept >= ENOUGH or trial.cells is None or (trial.gain or 0.0) < LEAST_GAIN:
+        return best
+    return trial if trial.cells > kept else best
 
 
 def _advised(trials: Sequence[Trial]) -> float:
@@ -247,45 +318,61 @@ def _numbers_of(coded: CodedTable, released: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
+@dataclass(frozen=True)
+class _Sample:
+    """What every trial designs a release of."""
+
+    table: Any
+    sensitive: Sequence[str]
+    released: Sequence[str]
+
+
 def _trial(
-    sample: Any,
-    sensitive: Sequence[str],
-    released: Sequence[str],
+    sample: _Sample,
     factor: float,
     *,
     left_out: tuple[str, ...] = (),
     bins: tuple[str, ...] = (),
-    whole: Trial | None = None,
+    given: tuple[str, ...] = (),
+    base: Trial | None = None,
 ) -> Trial:
     """Design one release of the sample."""
+    useful = [name for name in sample.released if name not in left_out]
+    released = [name for name in useful if name not in given]
     started = time.process_time()
     budget = float(np.log(factor))
     try:
         joint = Joint.from_table(
-            sample,
-            sensitive=list(sensitive),
-            useful=list(released),
+            sample.table,
+            sensitive=list(sample.sensitive),
+            useful=useful,
             missing="symbol",
         )
         result = design(
             joint,
             ALIP(eps_l=budget, eps_u=budget),
-            release=list(released),
+            release=released,
+            given=list(given),
             bins=dict.fromkeys(bins, BINS) or None,
             time_limit=TRIAL_SECONDS,
         )
     except MechdesignError as error:
         spent = time.process_time() - started
-        return Trial(factor, left_out, bins, seconds=spent, refusal=str(error))
-    truth = _truth(result, released)
+        return Trial(factor, left_out, bins, given, seconds=spent, refusal=str(error))
+    truth = _truth(result, released) | dict.fromkeys(given, 1.0)
+    gain: float | None = None
+    if base is not None and base.columns:
+        gain = float(np.mean([truth[name] - base.columns[name] for name in truth]))
     worst = min(truth, key=lambda name: truth[name])
     value, finds, share = _most_raised(result)
     return Trial(
         factor=factor,
         left_out=left_out,
         bins=bins,
+        given=given,
+        columns=truth,
         cells=float(np.mean(list(truth.values()))),
-        base=None if whole is None else whole.cells,
+        gain=gain,
         worst=worst,
         worst_cells=truth[worst],
         finds=finds,

@@ -29,6 +29,10 @@ SCALE = 2**60
 """Denominator of the ends. It is finer than any count of records can distinguish, and products
 with channels of denominator 2**53 stay short."""
 
+MOST_RECORDS = 10**12
+"""Most records of a sample. An end takes time in proportion to the root of its records, a second
+at this number, which no table of records reaches; larger counts are weights."""
+
 MOST_BITS = 1 << 13
 """A tail and a level that agree to this many bits are taken to be in the wrong order."""
 

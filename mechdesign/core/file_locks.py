@@ -25,7 +25,6 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from mechdesign.core.errors import FileError, StartAgain
-from mechdesign.core.files import reason
 
 HELD = frozenset({errno.EAGAIN, errno.EACCES, errno.EDEADLK})
 """Error numbers by which the systems report that another process holds the lock."""
@@ -56,6 +55,11 @@ else:
 
     def _lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def reason(error: OSError) -> str:
+    """Why the operating system refused, in lower case."""
+    return (error.strerror or type(error).__name__).lower()
 
 
 def open_locked(path: Path, *, busy: str) -> int:

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import cast
 
 from mechdesign.core.errors import FileError, InputError
+from mechdesign.core.file_locks import open_locked, reason
 
 PathLike = str | os.PathLike[str]
 
@@ -41,11 +42,6 @@ PARQUET_SUFFIXES = (".parquet", ".pq")
 
 LONGEST_NAME = 255
 """Bytes of a file name that the usual file systems allow."""
-
-
-def reason(error: OSError) -> str:
-    """Why the operating system refused, in lower case."""
-    return (error.strerror or type(error).__name__).lower()
 
 
 def text_of(path: object) -> str:
@@ -128,9 +124,6 @@ def replacing(
     The temporary file has one name for each target, is locked, and can be read by its owner alone.
     So what a killed run leaves behind shows nothing to others, and the next run takes it over.
     """
-    # The locks name their errors by functions of this module: a circle.
-    from mechdesign.core.file_locks import open_locked
-
     path = Path(target)
     name = os.fspath(target)
     temporary = part_file(path)

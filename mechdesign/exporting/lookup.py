@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mechdesign.channel.channel import DENOMINATOR, Channel
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.integers import IntegerRows
 from mechdesign.exporting.rounding import with_one_sum
 from mechdesign.release.drawing import channel_digest
@@ -101,11 +101,7 @@ def lookup_of(channel: Channel) -> Lookup:
         If rows with sums of their own break the promise when they are rounded.
     """
     # Callers without a type checker may pass anything, most likely a channel for boxes of rows.
-    if not isinstance(channel, Channel):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(
-            "export needs a channel of one column or of rows, not an object of type "
-            f"{type(channel).__name__}"
-        )
+    require_type("channel", channel, Channel, "; boxes have no script: use apply")
     if channel.useful.people is not None:
         raise InputError(
             "a channel for people with several records folds their records first, which no script "

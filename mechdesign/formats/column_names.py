@@ -1,20 +1,22 @@
 """Names of columns: the check that a column exists, with a hint when it does not.
 
 `require_column` suggests the name that is most alike. If the header is one name with a delimiter in
-it, the file was read with the wrong one, and `separators` says so:
+it, the file was read with the wrong one, and `misread` says so:
 
     'rac' of age, race      did you mean 'race'?
     'age' of "age;race"     its cells seem to be separated by semicolons
+    'age' of 'Survey 2024'  the first line looks like a title (of a `Header` that knows it)
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.title_lines import quote_hint, title_hint
 
 ALIKE = 0.65
 """Least likeness (difflib) of a suggested name: 'rac' is like 'race', 'nope' (0.6) is not like
@@ -29,8 +31,26 @@ _DELIMITERS = {
 """Usual delimiters: their names, and how they are typed on the command line."""
 
 
-def separators(header: Collection[Any]) -> str:
-    """A hint for a header of one name that contains a delimiter; otherwise empty."""
+class Header(list[str]):
+    """The names of the columns of a file, which may be a title instead.
+
+    Attributes
+    ----------
+    lines_above : int
+        How many lines, this one among them, look like a title or a comment above the header.
+    """
+
+    def __init__(self, names: Iterable[str], lines_above: int) -> None:
+        super().__init__(names)
+        self.lines_above = lines_above
+
+
+def misread(header: Collection[Any]) -> str:
+    """A hint for a header that is a title, has quotes, or is one name with a delimiter in it."""
+    if isinstance(header, Header) and quote_hint(header):
+        return quote_hint(header)
+    if isinstance(header, Header) and header.lines_above:
+        return title_hint(header.lines_above)
     if len(header) != 1:
         return ""
     # A table read with the wrong delimiter has one column, whose name is the whole header.
@@ -66,5 +86,5 @@ def require_column(name: str, available: Collection[Any]) -> None:
         suggestion = _quoting_hint(str(name), columns)
     raise InputError(
         f"there is no column {quoted(name)}{suggestion} (columns: {listed(columns, 20)})"
-        f"{separators(available)}"
+        f"{misread(available)}"
     )

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from mechdesign.core.errors import FileError
-from mechdesign.core.files import PathLike, reason
+from mechdesign.core.file_locks import reason
+from mechdesign.core.files import PathLike
 
 Compression: TypeAlias = Literal["gzip", "zstd"]
 

@@ -30,7 +30,7 @@ from mechdesign.core.arguments import repeated
 from mechdesign.core.errors import FileError
 from mechdesign.core.wording import quoted
 from mechdesign.formats import _csv
-from mechdesign.formats.column_names import require_column
+from mechdesign.formats.column_names import Header, require_column
 from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
 from mechdesign.formats.csv_blocks import Blocks, TextBlock
 from mechdesign.formats.csv_rows import Positions, pieces_of
@@ -67,15 +67,17 @@ class CsvSource(AbstractContextManager["CsvSource"]):
         """The block that was read last."""
         self._raw = raw
         self._rewind()
-        self.header = [
-            _unquoted(cell.decode(), options.quote) for cell in self.blocks.header
-        ]
+        above = 0 if options.skip_lines else self.blocks.lines_above
+        self.header = Header(
+            [_unquoted(cell.decode(), options.quote) for cell in self.blocks.header],
+            above,
+        )
         twice = repeated(self.header)
         if twice is not None and not repeated_names:
             raise FileError(
                 self.name,
                 f"{self.name}: the header has the column {quoted(twice)} more than once"
-                f"{title_hint(self.blocks.lines_above)}",
+                f"{title_hint(above)}",
             )
 
     def _rewind(self) -> None:

@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 from mechdesign.core.errors import FileChanged, FileError
+from mechdesign.core.file_locks import reason
 from mechdesign.core.files import (
     PARQUET_SUFFIXES,
     PathLike,
     read_errors,
-    reason,
     text_of,
 )
 from mechdesign.core.nameless_file import NamelessFile

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.arguments import repeated
 from mechdesign.core.errors import FileError
-from mechdesign.core.files import reason
+from mechdesign.core.file_locks import reason
 from mechdesign.core.nameless_file import NamelessFile
 from mechdesign.core.wording import quoted
 from mechdesign.formats.arrow_arrays import arrow_integers, taken_records

@@ -12,7 +12,8 @@ import codecs
 import csv
 from collections import Counter
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import BinaryIO
 
 from mechdesign.core.errors import FileError
 from mechdesign.core.files import PathLike
@@ -66,32 +67,19 @@ def text_symptoms(path: PathLike, text: TextOptions | None = None) -> list[Sympt
         If the file cannot be opened.
     """
     options = text or TextOptions()
-    with closing(RawInput(path, None)) as raw:
-        if raw.is_parquet or raw.statistics is not None:
-            return []
-        _, stream = raw.from_start()
-        head = stream.read(SNIFFED)
-    if not head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        try:
-            refuse_other_kinds(raw.name, head)
-        except FileError:
-            # Whoever reads the file gets this error, and no option makes it a CSV.
-            return []
+    likely = likely_text(path, options)
     found: list[Symptom] = []
-    encoding = _encoding_of(head, options.encoding)
-    if codecs.lookup(encoding).name != codecs.lookup(options.encoding).name:
+    if likely.encoding != options.encoding:
         found.append(
             Symptom(
                 "encoding",
                 None,
-                f"the text is not {options.encoding}, and can be read as {encoding}",
-                f"--encoding {encoding}",
+                f"the text is not {options.encoding}, and can be read as {likely.encoding}",
+                f"--encoding {likely.encoding}",
             )
         )
-    lines = head.decode(encoding, "replace").lstrip("\ufeff")
-    delimiter = _delimiter_of(lines, options)
-    if delimiter != options.delimiter:
-        typed = _WRITTEN[delimiter]
+    if likely.delimiter != options.delimiter:
+        typed = _WRITTEN[likely.delimiter]
         found.append(
             Symptom(
                 "delimiter",
@@ -100,8 +88,8 @@ def text_symptoms(path: PathLike, text: TextOptions | None = None) -> list[Sympt
                 f"--delimiter {typed}",
             )
         )
-    above = lines_above_header(lines.encode(), delimiter, options.quote)
-    if above and not options.skip_lines:
+    if likely.skip_lines != options.skip_lines:
+        above = likely.skip_lines
         noun = "line looks" if above == 1 else f"{above} lines look"
         found.append(
             Symptom(
@@ -112,6 +100,47 @@ def text_symptoms(path: PathLike, text: TextOptions | None = None) -> list[Sympt
             )
         )
     return found
+
+
+def likely_text(
+    source: PathLike | BinaryIO,
+    text: TextOptions | None = None,
+    *,
+    name: str | None = None,
+) -> TextOptions:
+    """How a CSV file is probably written, by its first bytes: as `text` says, where these agree.
+
+    Of files in other formats `text` is returned, and the defaults without it.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be opened.
+    """
+    options = text or TextOptions()
+    raw = RawInput(source, name)
+    with closing(raw):
+        if raw.is_parquet or raw.statistics is not None:
+            return options
+        _, stream = raw.from_start()
+        head = stream.read(SNIFFED)
+    if not head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        try:
+            refuse_other_kinds(raw.name, head)
+        except FileError:
+            # Whoever reads the file gets this error, and no option makes it a CSV.
+            return options
+    encoding = _encoding_of(head, options.encoding)
+    if codecs.lookup(encoding).name == codecs.lookup(options.encoding).name:
+        encoding = options.encoding
+    lines = head.decode(encoding, "replace").lstrip("\ufeff")
+    delimiter = _delimiter_of(lines, options)
+    skip_lines = options.skip_lines
+    if not skip_lines:
+        skip_lines = lines_above_header(lines.encode(), delimiter, options.quote)
+    return replace(
+        options, encoding=encoding, delimiter=delimiter, skip_lines=skip_lines
+    )
 
 
 def _encoding_of(head: bytes, asked: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Unpack
 
 from mechdesign.channel.channel import Channel
@@ -23,6 +24,7 @@ from mechdesign.frames.libraries import adapter_of
 from mechdesign.frames.people_frames import sanitise_people
 from mechdesign.frames.second_draws import warnings_of_draws
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
+from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.options import ReleaseKeywords, options_of
 from mechdesign.jobs.people_guard import refuse_people
 from mechdesign.jobs.recipe import Drawer, Recipe
@@ -30,9 +32,6 @@ from mechdesign.jobs.recipe import Drawer, Recipe
 __all__ = [
     "engine_errors",
     "sanitise",
-    "sanitise_dask",
-    "sanitise_spark",
-    "spark_errors",
 ]
 
 
@@ -82,7 +81,8 @@ Spark or Dask
     **options : fields of `ReleaseOptions`
         columns, key, ledger, identity, row_numbers, form, into, policy, keep_sensitive,
         correlated, drop, keep, keep_index, shuffle, keep_order, changed, fresh_draw,
-        draws, unit, insecure_seed; explained in ``help(mechdesign.jobs.options.ReleaseOptions)``.
+        draws, unit, nights, insecure_seed; explained in
+        ``help(mechdesign.jobs.options.ReleaseOptions)``.
 
     Raises
     ------
@@ -107,26 +107,37 @@ Spark or Dask
             )
         return release_lazy_table(lazy, recipe, first_row)
     if recipe.people is not None:
+        if not isinstance(recipe, KeyedRecipe):
+            raise TypeError("people are released through a channel")
         released, notices = sanitise_people(frame, recipe, recipe.people, first_row)
     else:
-        released, notices = _sanitise_eager(frame, recipe, first_row)
+        done = release_frame(frame, recipe, first_row)
+        released, notices = done.frame, done.notices
     for notice in notices:
         warnings.warn(notice, stacklevel=2)
     return released
 
 
-sanitise_spark = sanitise
-sanitise_dask = sanitise
-"""Older names of `sanitise`."""
+@dataclass(frozen=True)
+class FrameRelease:
+    """A released frame of one in memory.
 
-spark_errors = engine_errors
-"""The older name of `engine_errors`."""
+    Attributes
+    ----------
+    frame : data frame
+    notices : list of str
+        What the user should know.
+    drawer : Drawer
+        What drew it, with the recipe as it was settled for these records.
+    """
+
+    frame: Any
+    notices: list[str]
+    drawer: Drawer
 
 
-def _sanitise_eager(
-    frame: Any, recipe: Recipe, first_row: int
-) -> tuple[Any, list[str]]:
-    """The released frame of one in memory, and warnings."""
+def release_frame(frame: Any, recipe: Recipe, first_row: int = 0) -> FrameRelease:
+    """Release a frame in memory; `sanitise` explains what is refused."""
     options = recipe.options
     header = header_of(frame)
     columns = arrow_columns(frame)
@@ -148,10 +159,14 @@ def _sanitise_eager(
     whole = [(adapter_of(frame).cells, len(frame))]
     recipe = recipe.settled(header, whole, is_whole=not first_row)
 
+    drawers: list[Drawer] = []
+
     def release(drawer: Drawer) -> tuple[Any, list[str]]:
+        drawers.append(drawer)
         released, notices = release_checked(frame, columns, drawer, first_row)
         if is_remembered:
             notices += warnings_of_draws(columns, len(frame), drawer)
         return released, notices
 
-    return released_table(recipe, header, columns, len(frame), release)
+    released, notices = released_table(recipe, header, columns, len(frame), release)
+    return FrameRelease(released, notices, drawers[-1])

@@ -16,22 +16,15 @@ from typing import Any
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.integers import Integers
-from mechdesign.formats.cells import Encoded
-from mechdesign.jobs.column_plan import Plan
-from mechdesign.jobs.disclosure_checks import Binned, DisclosureChecks, View
-from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.output_columns import OutputColumn
-from mechdesign.jobs.recipe import BadRecord, Drawer, DrawnColumn, Place, Recipe
-from mechdesign.jobs.record_identity import identified_records, record_name
+from mechdesign.jobs.recipe import DrawnColumn, Place, Recipe
+from mechdesign.jobs.release_drawer import ReleaseDrawer, naming_faults
 from mechdesign.leaks.order import Order
 from mechdesign.release.box_drawing import BoxRelease
-from mechdesign.release.draws import Key
 from mechdesign.release.row_draws import RowDraws
-from mechdesign.tables.columns import RecordFault, encode_for
-from mechdesign.tables.rebuilding import own_type_of, own_values, rebuild
 
 
-class BoxDrawer(Drawer):
+class BoxDrawer(ReleaseDrawer):
     """A channel of rows or boxes made ready for the parts of a table with this header."""
 
     def __init__(
@@ -41,19 +34,19 @@ class BoxDrawer(Drawer):
         options = recipe.options
         # One channel for all columns, so one key.
         (key,) = recipe.keys
-        self.release = _draws(channel, key, options)
-        self._channel = channel
-        orders: dict[str, Order] = {}
-        for level, counts in zip(channel.levels, self.counts, strict=True):
-            orders[",".join(level.columns)] = Order(len(counts))
-        checks = DisclosureChecks(
-            plan,
-            options,
-            private=recipe.private_columns,
-            hidden=_protected_views(recipe, plan, channel, header),
-            orders=orders,
+        self.release = BoxRelease(
+            channel, key, policy=options.rules, changed=options.changed
         )
-        super().__init__(recipe, header, plan, checks)
+        self._channel = channel
+        # Of people the columns of the first place, which everybody has: the others tell the number
+        # of records, which is given.
+        self._levels = channel.levels
+        if channel.people is not None:
+            self._levels = channel.levels[: len(channel.people.released)]
+        orders: dict[str, Order] = {}
+        for level, counts in zip(self._levels, self.counts, strict=False):
+            orders[",".join(level.columns)] = Order(len(counts))
+        super().__init__(recipe, (channel,), header, plan, orders)
 
     @property
     def releases(self) -> list[RowDraws]:
@@ -70,26 +63,11 @@ class BoxDrawer(Drawer):
         """For every level, how many records had each symbol; given columns hide nothing."""
         return self.release.symbol_counts[len(self._channel.given) :]
 
-    def reads(self, schema: Any) -> tuple[list[str], list[str]]:
-        """The columns to read as codes (the released ones), and those to read as they are
-        stored.
-        """
-        symbols = [self.header[number] for number in self.plan.inputs[0]]
-        identifiers = [self.header[number] for number in self.plan.identity]
-        return symbols, identifiers
-
     def own_type(self, column: OutputColumn, type_of: Callable[[int], Any]) -> Any:
         """The arrow type of the column that is replaced where the released one can have it, else
         None for text.
         """
-        arrow_type = own_type_of(type_of(self.plan.origin(column)))
-        if own_values(self.labels[column.release or (0, 0)], arrow_type) is None:
-            return None
-        return arrow_type
-
-    def rebuild(self, like: Any, drawn: DrawnColumn, name: str) -> Any:
-        """A released column in the kind of container that `like` is."""
-        return rebuild(like, drawn.codes, drawn.labels, name, own=True)
+        return self.own_type_in(column, type_of(self.plan.origin(column)))
 
     def draw(
         self, column: Callable[[int], Any], count: int, *, first_row: int = 0
@@ -97,23 +75,13 @@ class BoxDrawer(Drawer):
         """The released columns of a part of `count` records; `column` gives its columns by their
         number.
         """
-        cells = self._cells(column)
-        records = identified_records(
-            column,
-            self.header,
-            self.plan,
-            self.recipe.options,
-            first_row=first_row,
-            count=count,
-        )
-        try:
+        (cells,) = self._cells(column)
+        records = self._records(column, first_row, count)
+        with naming_faults(records):
             columns = self.release.draw(cells, records)
-        except RecordFault as error:
-            name = record_name(records, error.position)
-            raise BadRecord(error.position, error.what, name) from None
         # Given columns are released as they are: their order hides nothing. There are no `orders`
         # at all if the user has waived the check.
-        symbols = self.release.codes[len(self._channel.given) :]
+        symbols = self.release.codes[len(self._channel.given) :][: len(self._levels)]
         for order, codes in zip(self.checks.orders.values(), symbols, strict=False):
             order.add(codes)
         drawn: dict[Place, DrawnColumn] = {}
@@ -122,50 +90,3 @@ class BoxDrawer(Drawer):
         ):
             drawn[0, part] = DrawnColumn(codes, texts, own=True)
         return drawn
-
-    def count(self, column: Callable[[int], Any], times: Integers) -> None:
-        """Add to `counts` what a part holds, each record so many times, without drawing for it."""
-        self.release.count(self._cells(column), times)
-
-    def _cells(self, column: Callable[[int], Any]) -> list[Encoded]:
-        """The cells of the given columns and of those of the levels."""
-        numbers = iter(self.plan.inputs[0])
-        cells: list[Encoded] = []
-        for variable in self._channel.groups:
-            for part in range(len(variable.columns)):
-                number = next(numbers)
-                cells.append(
-                    encode_for(column(number), self.header[number], variable, part)
-                )
-        return cells
-
-
-def _draws(channel: BoxChannel, key: Key, options: ReleaseOptions) -> RowDraws:
-    """The channel made ready to draw."""
-    return BoxRelease(channel, key, policy=options.rules, changed=options.changed)
-
-
-def _protected_views(
-    recipe: Recipe,
-    plan: Plan,
-    channel: BoxChannel,
-    header: Sequence[Any],
-) -> dict[View, Binned | None]:
-    """What no kept column may copy: the columns of the levels as they are and in their bins, and S
-    where it is dropped.
-    """
-    views: dict[View, Binned | None] = {}
-    for name in recipe.private_columns:
-        if name in recipe.options.drop:
-            views[View(name)] = None
-    numbers = iter(plan.inputs[0])
-    for k, variable in enumerate(channel.groups):
-        for part in range(len(variable.columns)):
-            number = next(numbers)
-            # A copy of a given column tells what is released in any case.
-            if k < len(channel.given):
-                continue
-            views[View(header[number])] = None
-            if any(variable.bins):
-                views[View(header[number], k)] = variable, part
-    return views

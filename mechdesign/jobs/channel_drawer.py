@@ -22,27 +22,22 @@ import numpy as np
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.integers import Integers
-from mechdesign.formats.cells import Encoded
-from mechdesign.jobs.column_plan import Plan
-from mechdesign.jobs.disclosure_checks import Binned, DisclosureChecks, View
 from mechdesign.jobs.output_columns import OutputColumn
 from mechdesign.jobs.recipe import (
     BadRecord,
     Codes,
-    Drawer,
     DrawnColumn,
     Place,
     Recipe,
 )
-from mechdesign.jobs.record_identity import identified_records, record_name
+from mechdesign.jobs.release_drawer import ReleaseDrawer, naming_faults
 from mechdesign.leaks.order import Order
 from mechdesign.release.drawing import Release
 from mechdesign.release.released_values import LABEL
-from mechdesign.tables.columns import RecordFault, encode_for
-from mechdesign.tables.rebuilding import own_type_of, own_values, rebuild
+from mechdesign.tables.columns import RecordFault
 
 
-class ChannelDrawer(Drawer):
+class ChannelDrawer(ReleaseDrawer):
     """Channels made ready for the parts of a table with this header."""
 
     def __init__(
@@ -50,7 +45,6 @@ class ChannelDrawer(Drawer):
     ) -> None:
         plan = recipe.plan(header)
         options = recipe.options
-        self._channels = channels
         self._releases: list[Release] = []
         for channel, key in zip(channels, recipe.keys, strict=True):
             release = Release(
@@ -65,14 +59,7 @@ class ChannelDrawer(Drawer):
         for release in self._releases:
             name = ",".join(release.channel.useful.columns)
             orders[name] = Order(len(release.symbol_counts))
-        checks = DisclosureChecks(
-            plan,
-            options,
-            private=recipe.private_columns,
-            hidden=_protected_views(recipe, plan, channels, header),
-            orders=orders,
-        )
-        super().__init__(recipe, header, plan, checks)
+        super().__init__(recipe, channels, header, plan, orders)
 
     @property
     def releases(self) -> list[Release]:
@@ -122,22 +109,7 @@ class ChannelDrawer(Drawer):
         place = column.release or (0, 0)
         if not self._releases_symbols(place):
             return None
-        arrow_type = own_type_of(type_of(self.plan.origin(column)))
-        if own_values(self.labels[place], arrow_type) is None:
-            return None
-        return arrow_type
-
-    def reads(self, schema: Any) -> tuple[list[str], list[str]]:
-        """The columns to read as codes (the useful ones), and those to read as they are stored."""
-        symbols: list[str] = []
-        for numbers in self.plan.inputs:
-            symbols += [self.header[number] for number in numbers]
-        identifiers = [self.header[number] for number in self.plan.identity]
-        return symbols, identifiers
-
-    def rebuild(self, like: Any, drawn: DrawnColumn, name: str) -> Any:
-        """A released column in the kind of container that `like` is."""
-        return rebuild(like, drawn.codes, drawn.labels, name, own=drawn.own)
+        return self.own_type_in(column, type_of(self.plan.origin(column)))
 
     def fix(self, codes: Codes) -> None:
         """Fix the counts of the one channel for the records with these symbols."""
@@ -146,7 +118,7 @@ class ChannelDrawer(Drawer):
 
     def symbols_of(self, column: Callable[[int], Any], first_row: int) -> Codes:
         """The symbols of the records of a part for the one channel; nothing is drawn."""
-        (cells,) = self._symbols(column)
+        (cells,) = self._cells(column)
         (release,) = self._releases
         try:
             return release.symbols_of(cells).astype(np.int32)
@@ -160,24 +132,14 @@ class ChannelDrawer(Drawer):
         """The released columns of a part of `count` records; `column` gives its columns by their
         number.
         """
-        cells = self._symbols(column)
-        records = identified_records(
-            column,
-            self.header,
-            self.plan,
-            self.recipe.options,
-            first_row=first_row,
-            count=count,
-        )
+        cells = self._cells(column)
+        records = self._records(column, first_row, count)
         # In the order of the channels, in which they were made.
         orders = list(self.checks.orders.values())
         released: dict[Place, DrawnColumn] = {}
         for k, (release, symbols) in enumerate(zip(self._releases, cells, strict=True)):
-            try:
+            with naming_faults(records):
                 columns = release.draw(symbols, records)
-            except RecordFault as error:
-                name = record_name(records, error.position)
-                raise BadRecord(error.position, error.what, name) from None
             # Empty if the user has waived the check of the order.
             if orders:
                 orders[k].add(release.codes)
@@ -189,48 +151,3 @@ class ChannelDrawer(Drawer):
                 own = self._releases_symbols((k, part))
                 released[k, part] = DrawnColumn(codes, labels, own)
         return released
-
-    def count(self, column: Callable[[int], Any], times: Integers) -> None:
-        """Add to `counts` what a part holds, each record so many times, without drawing for it."""
-        for release, symbols in zip(self._releases, self._symbols(column), strict=True):
-            release.count(symbols, times)
-
-    def _symbols(self, column: Callable[[int], Any]) -> list[list[Encoded]]:
-        """The cells of the useful columns, channel by channel."""
-        symbols: list[list[Encoded]] = []
-        for release, numbers in zip(self._releases, self.plan.inputs, strict=True):
-            cells: list[Encoded] = []
-            for part, number in enumerate(numbers):
-                name = self.header[number]
-                cells.append(
-                    encode_for(column(number), name, release.channel.useful, part)
-                )
-            symbols.append(cells)
-        return symbols
-
-
-def _protected_views(
-    recipe: Recipe,
-    plan: Plan,
-    channels: Sequence[Channel],
-    header: Sequence[Any],
-) -> dict[View, Binned | None]:
-    """What no kept column may copy: X as it is and in its bins, and S where it is dropped."""
-    options = recipe.options
-    views: dict[View, Binned | None] = {}
-    for name in recipe.private_columns:
-        if name in options.drop:
-            views[View(name)] = None
-    # Beside the released column X itself stays, so that a copy of it adds nothing.
-    if options.into is not None:
-        return views
-    for k, numbers in enumerate(plan.inputs):
-        useful = channels[k].useful
-        for part, number in enumerate(numbers):
-            # A copy of a given column tells what is released in any case.
-            if useful.columns[part] in channels[k].given:
-                continue
-            views[View(header[number])] = None
-            if any(useful.bins):
-                views[View(header[number], k)] = useful, part
-    return views

@@ -38,10 +38,11 @@ from mechdesign.jobs.column_groups import ColumnGroup
 from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.entries import Use
 from mechdesign.jobs.file_recipe import FileRecipe
-from mechdesign.jobs.keyed_recipe import KeyedRecipe
+from mechdesign.jobs.keyed_recipe import KeyedRecipe, check_rows
 from mechdesign.jobs.manifest_columns import Released, released_column
 from mechdesign.jobs.option_keys import key_for_columns, key_in_options
 from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.jobs.people_nights import check_nights
 from mechdesign.jobs.people_run import check_people
 from mechdesign.jobs.recipe import Codes, Drawer, Recipe, TablePart
 from mechdesign.jobs.side_files import Sides
@@ -55,7 +56,7 @@ from mechdesign.release.drawing import (
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import MARGINAL, Policy, recorded_rules
 from mechdesign.release.released_values import LABEL, POSTERIOR_DRAW
-from mechdesign.tables.people import People
+from mechdesign.tables.people import RECORDS, People
 
 Kind = TypeVar("Kind", bound=Channel | BoxChannel)
 
@@ -124,6 +125,7 @@ class ChannelRecipe(KeyedRecipe):
             policy = Policy.recorded(recorded_rules(channels))
             options = replace(options, policy=policy)
         people = _people_of(channels)
+        check_nights(people, options.nights, is_identified=bool(options.identifiers))
         if people is not None:
             check_people(people, options)
         key, keyless = key_in_options(options)
@@ -216,12 +218,10 @@ class ChannelRecipe(KeyedRecipe):
         The proof is about fixed counts, and nothing else in the file may tell whose record is
         where: no other columns, no order. A guessed seed undoes the draws. For readers of several
         files, of a folder or through earlier channels (`after`), nothing is proven
-        (docs/explanation/whole-file.md). Nor is it for people: their plan of folded columns does
-        not know the columns of records that stay.
+        (docs/explanation/whole-file.md). A plan of people with several records does not know the
+        columns of records that stay: `FileRun.keeps_more` does.
         """
         options = self.options
-        if any(channel.useful.people is not None for channel in self.channels):
-            return False
         if not (options.draws == FIXED and options.shuffle):
             return False
         if options.insecure_seed is not None or plan.others or self.in_folder:
@@ -272,9 +272,14 @@ class ChannelRecipe(KeyedRecipe):
         plan = self.plan(header)
         uses: list[Use] = []
         for channel, numbers in zip(self.channels, plan.inputs, strict=True):
+            columns = tuple(header[number] for number in numbers)
+            people = channel.useful.people
+            if people is not None:
+                # The columns of the records, and not those of the folded table.
+                columns = _in_table(people.columns, self.options)
             use = Use(
                 channel=channel_digest(channel),
-                columns=tuple(header[number] for number in numbers),
+                columns=columns,
                 form=self.options.form,
                 changed=self.options.changed,
                 draws=self.options.draws or INDEPENDENT,
@@ -293,13 +298,23 @@ class ChannelRecipe(KeyedRecipe):
             if not isinstance(release, Release):
                 raise TypeError("the drawer belongs to another kind of recipe")
             file = channel_files[k] if k < len(channel_files) else None
+            channel = self.channels[k]
+            names = self.released_names(drawer.plan, k)
+            given = channel.given
+            sensitive = self.sensitive_in_table(k)
+            people = channel.useful.people
+            if people is not None:
+                names = use.columns
+                given = (RECORDS, *_in_table(people.given, self.options))
+                sensitive = _in_table(people.sensitive, self.options)
             columns.append(
                 released_column(
-                    self.channels[k],
+                    channel,
                     release,
                     use,
-                    self.released_names(drawer.plan, k),
-                    sensitive=self.sensitive_in_table(k),
+                    names,
+                    given=given,
+                    sensitive=sensitive,
                     channel_file=file,
                 )
             )
@@ -351,6 +366,11 @@ def _people_of(channels: Sequence[Channel]) -> People | None:
             "about all records of a person: design one channel for all columns"
         )
     return people[0]
+
+
+def _in_table(names: Sequence[str], options: ReleaseOptions) -> tuple[str, ...]:
+    """What a table calls columns of the records of people."""
+    return tuple(options.renamed.get(name, name) for name in names)
 
 
 def _cannot_be_fixed(reason: str) -> str:
@@ -408,25 +428,11 @@ def _check_channel(channel: Any, options: ReleaseOptions) -> None:
             "several of them"
         )
     if channel.published is not None:
-        _check_rows(options)
+        check_rows(options)
     if channel.record.objective is not None and options.form == POSTERIOR_DRAW:
         raise InputError(
             "this channel releases symbols of the column itself: a posterior draw would only move "
             "them once more; leave the form (--as) out"
-        )
-
-
-def _check_rows(options: ReleaseOptions) -> None:
-    """Refuse options of a column of labels for a channel that says itself what it writes."""
-    if options.form != LABEL:
-        raise InputError(
-            "a channel of rows says itself what is released of each column; leave the form "
-            "(--as) out"
-        )
-    if options.into is not None:
-        raise InputError(
-            "the columns of a channel of rows are replaced, not added beside the originals, "
-            "which would void its promise; leave --add (into) out"
         )
 
 

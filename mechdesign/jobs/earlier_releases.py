@@ -43,6 +43,7 @@ from mechdesign.jobs.ledger_notices import (
     second_draw_refusal,
     shared_records_notice,
 )
+from mechdesign.jobs.people_nights import EarlierNights
 from mechdesign.jobs.same_records import SAME_FROM, is_same, releases_of
 
 
@@ -62,6 +63,8 @@ class EarlierReleases:
         The budget of all draws together, where a further draw was asked for.
     notices : tuple of str
         What the user should know.
+    nights : EarlierNights
+        The earlier releases of the people whose records these are.
     """
 
     draws: int = 0
@@ -69,6 +72,7 @@ class EarlierReleases:
     beside: tuple[Entry, ...] = ()
     joint: Mapping[str, Any] | None = None
     notices: tuple[str, ...] = ()
+    nights: EarlierNights = field(default_factory=EarlierNights)
 
 
 def find_earlier_releases(

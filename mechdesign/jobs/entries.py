@@ -73,7 +73,8 @@ class Entry(Record):
     `file`, `ordered` and `unordered` are hashes of the data set under the key of the ledger: of its
     bytes and how they are read, of its records in order, and of its records in any order. `joint`
     is the budget that all draws of these records have together, where the user asked for a further
-    one. Times are UTC, in ISO format.
+    one. `people` is the number of people whose records these are, where they are drawn together.
+    Times are UTC, in ISO format.
     """
 
     id: str
@@ -84,6 +85,7 @@ class Entry(Record):
     finished: str | None = None
     output: Digest | None
     records: Natural
+    people: Natural | None = None
     identity: tuple[str, ...] = ()
     drawn: tuple[Drawn, ...]
     settings: Settings = Field(default_factory=dict)

@@ -41,7 +41,11 @@ class FileRecipe(Recipe):
         """What a rehearsal reports that ended at the entry in the ledger."""
         columns = [name for drawn in entry.drawn for name in drawn.use.columns]
         return Applied(
-            entry.records, tuple(columns), entry.output or "", notices=notices
+            entry.records,
+            tuple(columns),
+            entry.output or "",
+            notices=notices,
+            people=entry.people,
         )
 
     def for_folder(self) -> FileRecipe:

@@ -132,6 +132,20 @@ class FileRun:
         """What the user should know so far."""
         return (*self.plan.notices, *self._notes)
 
+    @property
+    def columns_before(self) -> tuple[str, ...]:
+        """The columns of the input."""
+        return tuple(self.table.header)
+
+    @property
+    def columns_after(self) -> tuple[str, ...]:
+        """The columns of the output that are released or kept."""
+        return self.plan.header
+
+    def records_of(self, drawn: int) -> int:
+        """The number of records of so many draws."""
+        return drawn
+
     def add_notes(self, notes: Sequence[str]) -> None:
         """Add notes for the user, all of which are errors if the user is strict."""
         self._notes += notes
@@ -153,6 +167,11 @@ class FileRun:
         """How the text of the input is read, as it stands in the ledger."""
         # Options that are left out are their defaults, so that both have one hash.
         return (self.files.text or TextOptions()).record()
+
+    @property
+    def keeps_more(self) -> bool:
+        """Whether columns stay that the plan does not know."""
+        return False
 
     def settings(self) -> Settings:
         """What decides, beside data, channels and draws, which bytes are written."""
@@ -219,6 +238,8 @@ class FileRun:
             records = self._write(drawer, out.part, self.format, inspect)
         if self.table.cut:
             self._add_once(CUT)
+        for note in drawer.type_notes:
+            self._add_once(note)
         for release in drawer.releases:
             # An unusual spelling and the plain one in one file would be one record with two draws.
             if release.seen.has_any(release.spellings.plain):

@@ -19,19 +19,22 @@ The input files are tested as one table in `folder_table`.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import Encoded, encode
-from mechdesign.formats.opening import open_source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.provisional_ledger import ProvisionalLedger
 from mechdesign.leaks.crossing import Crossing
+from mechdesign.tables.people import at_place
+from mechdesign.tables.people_source import open_people
 
 
 def refuse_copies(ledger: ProvisionalLedger, names: Sequence[str]) -> None:
@@ -73,10 +76,18 @@ def refuse_telling_files(
     text : TextOptions, optional
         How a CSV is read.
     """
+    people = recipe.people
     for column in columns:
         # Released files begin with their header, whatever stood above it in the originals.
         written = None if text is None else text.of_output
-        crossing = _crossed(folder, names, column, written)
+        counted = partial(open_people, people=people, text=written)
+        name = column
+        if people is not None:
+            # The records of a person hang together: one of each is counted.
+            counted = partial(counted, names=recipe.options.renamed)
+            channel_name = {own: name for name, own in recipe.options.renamed.items()}
+            name = at_place(channel_name.get(column, column), 0)
+        crossing = _crossed(folder, names, name, counted)
         warning = recipe.split_warning(crossing, names, looks=len(columns))
         if warning is not None:
             raise InputError(
@@ -86,13 +97,13 @@ def refuse_telling_files(
 
 
 def _crossed(
-    folder: Path, names: Sequence[str], column: str, text: TextOptions | None
+    folder: Path, names: Sequence[str], column: str, opened: Callable[[Path], Any]
 ) -> Crossing:
     """How often each symbol of a column was released in each file."""
     # The empty text counts, too.
     crossing = Crossing(limit=len(names) + 1)
     for name in names:
-        with open_source(folder / name, text) as table:
+        with opened(folder / name) as table:
             for batch in table.batches(encode=[column], whole=False):
                 cells = encode(batch.column(column), column)
                 file = Encoded(np.zeros(len(cells), np.int64), (name,))

@@ -33,14 +33,16 @@ import numpy as np
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
-from mechdesign.formats.opening import Source, open_source
+from mechdesign.formats.opening import Source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.options import ALL
+from mechdesign.jobs.people_run import for_people
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.jobs.writing import schema_of
 from mechdesign.leaks.evidence import decisive, log_evidence
 from mechdesign.release.policies import REFUSE
+from mechdesign.tables.people_source import open_people
 
 
 def refuse_as_one_table(
@@ -53,9 +55,13 @@ def refuse_as_one_table(
     if len(paths) < 2:
         return
     recipe = _without_identity(recipe)
+    names, form = recipe.options.renamed, recipe.options.rules.cell_form
+    people = recipe.people
+    if people is not None:
+        recipe = replace(recipe, options=for_people(recipe.options))
     tables: dict[tuple[str, ...], _JoinedTable] = {}
     for path in paths:
-        with open_source(path, text) as table:
+        with open_people(path, people, text, names=names, form=form) as table:
             header = tuple(table.header)
             if header not in tables:
                 tables[header] = _JoinedTable(recipe.drawer(header))
@@ -83,6 +89,7 @@ def _without_identity(recipe: FileRecipe) -> FileRecipe:
         drop=drop,
         keep=kept,
         ledger=None,
+        nights=1,
         fresh_draw=False,
     )
     return replace(recipe, options=changed)

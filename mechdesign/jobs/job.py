@@ -65,6 +65,11 @@ from mechdesign.jobs.ledger_notices import (
     redraw_notice,
     same_column_refusal,
 )
+from mechdesign.jobs.people_nights import (
+    PeopleAtHand,
+    earlier_nights,
+    nights_sentence,
+)
 from mechdesign.jobs.recipe import RecordedDraws
 from mechdesign.jobs.released_columns import (
     ColumnRecords,
@@ -101,6 +106,8 @@ class Job:
         The channels of the uses, for joint budgets.
     channel_files : sequence of paths
         The files that they were read from.
+    people : PeopleAtHand, optional
+        The people of the data set, where they are drawn with all of their records.
     """
 
     def __init__(
@@ -116,6 +123,7 @@ class Job:
         source: str | None = None,
         channels: Sequence[Channel | BoxChannel] = (),
         channel_files: Sequence[PathLike] = (),
+        people: PeopleAtHand | None = None,
     ) -> None:
         check_uses(uses)
         for path in channel_files:
@@ -125,6 +133,7 @@ class Job:
             files[k] = os.fspath(real_path(path))
         self.ledger = ledger
         self.identity = identity
+        self._people = people
         self.drawn: tuple[Drawn, ...] = ()
         self.keys: tuple[Key, ...] = ()
         self._choice = DrawChoice(
@@ -215,6 +224,9 @@ class Job:
         joint: Mapping[str, Any] | None = None,
     ) -> Entry:
         """What the ledger will hold of a release of this job."""
+        people = None
+        if self._people is not None:
+            people, records = records, self._people.size
         ordered = None
         unordered = None
         if content is not None:
@@ -228,6 +240,7 @@ class Job:
             started=self._started,
             output=output,
             records=records,
+            people=people,
             identity=self.identity,
             drawn=self.drawn,
             settings=self._settings,
@@ -260,6 +273,7 @@ class Job:
                 self._take_on(draws)
                 return None
             earlier = self._earlier(db, entries, content)
+        earlier = self._with_nights(earlier)
         # A budget is only owed where the user asked for a further draw of known records.
         if self._choice.fresh_draw and earlier.draws:
             return with_joint_budget(earlier, self.drawn, self._channels)
@@ -293,7 +307,29 @@ class Job:
         """The earlier releases of these records, in the transaction of `db`; refuses a second
         draw.
         """
-        return find_earlier_releases(db, entries, self._choice, self.drawn, content)
+        earlier = find_earlier_releases(db, entries, self._choice, self.drawn, content)
+        if self._people is None:
+            return earlier
+        nights = earlier_nights(
+            db,
+            self.ledger,
+            entries,
+            self.drawn,
+            self._people,
+            fresh_draw=self._choice.fresh_draw,
+        )
+        return replace(earlier, nights=nights)
+
+    def _with_nights(self, earlier: EarlierReleases) -> EarlierReleases:
+        """The same with a notice of what all releases of a person tell together."""
+        if self._people is None:
+            return earlier
+        sentence = nights_sentence(
+            self._people, self._channels[0], self.drawn, earlier.nights
+        )
+        if sentence is None:
+            return earlier
+        return replace(earlier, notices=(*earlier.notices, sentence))
 
     def renewed(
         self, content: Content, bare: BareRecords, releases: Sequence[RecordedDraws]
@@ -413,6 +449,9 @@ class Job:
             self._take_over_killed(db, entry)
             # First the entry: a rehearsal ends here, after all checks and before anything is kept.
             self.ledger.enter(db, entry, content)
+            if self._people is not None:
+                people = self._people
+                self.ledger.remember_people(db, entry, people.persons, people.records)
             if bare is not None:
                 self.ledger.remember_bare(db, entry, bare.content.to_bytes())
             if columns is not None:

@@ -83,7 +83,7 @@ def joint_budget(
     different = sorted({(draw.use.channel, draw.job, draw.draw) for draw in draws})
     if len(different) == 1 and draws[0].use.form == ROW:
         try:
-            (channel,) = _channels_of(draws, channels).values()
+            (channel,) = channels_of(draws, channels).values()
         except InputError as error:
             return JointBudget(
                 None, f"the joint budget of the one draw is not known: {error}"
@@ -94,7 +94,7 @@ def joint_budget(
         subject = "the one draw"
     unknown = f"the joint budget of {subject} is not known"
     try:
-        by_digest = _channels_of(draws, channels)
+        by_digest = channels_of(draws, channels)
         # A channel that was drawn from twice is here twice.
         drawn: list[Any] = [by_digest[digest] for digest, _, _ in different]
         if any(draw.use.form == ROW for draw in draws):
@@ -177,7 +177,7 @@ def _box_channel_budget(draws: Sequence[Drawn], channel: BoxChannel) -> JointBud
     return JointBudget(budget, sentence + _redrawn(draws))
 
 
-def _channels_of(
+def channels_of(
     draws: Sequence[Drawn], channels: Sequence[Channel | BoxChannel]
 ) -> dict[str, Any]:
     """The channels of some draws by their digests; raises InputError if one is nowhere."""
@@ -210,19 +210,24 @@ def _loaded(file: str) -> Any:
     return None
 
 
-def local_budget(channel: Channel) -> float:
+def local_budget(channel: Channel | BoxChannel) -> float:
     """The largest log W(y|x) / W(y|x') in nats, rounded up: what one draw tells at most of
     anything.
 
-    A record that is drawn independently k times tells at most k times as much.
+    A record that is drawn independently k times tells at most k times as much. A box without
+    records is released as the marginal, a mixture of the rows W(.|x), which adds nothing. Given
+    columns are released as they are, and tell any amount.
     """
     # Exact logarithms take as long to import as a small job.
     from mechdesign.auditing.extremes import log_upper
 
+    if channel.given_columns:
+        return math.inf
     largest = 0.0
-    for inputs, values in channel.columns:
-        # An output that some symbol never has excludes that symbol.
-        if len(inputs) < len(channel.useful):
-            return math.inf
-        largest = max(largest, log_upper(max(values), min(values)))
+    for single in channel.channels:
+        for inputs, values in single.columns:
+            # An output that some symbol never has excludes that symbol.
+            if len(inputs) < len(single.useful):
+                return math.inf
+            largest = max(largest, log_upper(max(values), min(values)))
     return largest

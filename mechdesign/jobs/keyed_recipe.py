@@ -30,7 +30,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from mechdesign.channel.box_channel import BoxChannel
@@ -53,6 +53,8 @@ from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE, record_notices
 from mechdesign.jobs.manifest import Manifest
 from mechdesign.jobs.manifest_columns import Released
+from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.jobs.people_nights import PeopleAtHand
 from mechdesign.jobs.recipe import (
     BadRecord,
     ContentOf,
@@ -68,6 +70,8 @@ from mechdesign.leaks.crossing import Crossing
 from mechdesign.leaks.evidence import LEVEL, decisive, log_evidence
 from mechdesign.release.drawing import INDEPENDENT
 from mechdesign.release.draws import Key
+from mechdesign.release.released_values import LABEL
+from mechdesign.tables.people_source import FoldedTable
 
 MOST_DRAWINGS = 5
 """Times that a file is drawn while other processes release its records: twice as a rule."""
@@ -78,11 +82,13 @@ class KeyedRecipe(GroupedRecipe):
     """A recipe that draws from keys, one for each releasable.
 
     `keyless` says that nothing fixes the keys: they are new ones that nobody keeps.
+    `table_of_people` is the table at hand where it is one of people with several records.
     """
 
     draws: ClassVar[bool] = True
 
     keyless: bool = False
+    table_of_people: FoldedTable | None = field(default=None, repr=False, compare=False)
 
     @property
     @abstractmethod
@@ -106,6 +112,14 @@ class KeyedRecipe(GroupedRecipe):
     @abstractmethod
     def codebook(self) -> str:
         """The codebook of the labels, as it is written."""
+
+    def people_at_hand(self, ledger: Ledger) -> PeopleAtHand | None:
+        """The people with several records of the table at hand, as the ledger knows them; None
+        where each record is one of its own.
+        """
+        if self.table_of_people is None:
+            return None
+        return PeopleAtHand.of(ledger, self.table_of_people, self.options.nights)
 
     def settled(
         self,
@@ -132,9 +146,13 @@ class KeyedRecipe(GroupedRecipe):
         """What the files of a folder report together: fixed counts only if all files have them."""
         first: Applied = results[0]
         draws = {result.draws for result in results}
+        people = None
+        if first.people is not None:
+            people = sum(result.people for result in results)
         return replace(
             first,
             records=sum(result.records for result in results),
+            people=people,
             sha256=sha256,
             already=already,
             notices=notices,
@@ -180,6 +198,7 @@ class KeyedRecipe(GroupedRecipe):
             source=run.guarded.name,
             channels=self.releasables,
             channel_files=run.sides.channel_files,
+            people=self.people_at_hand(ledger),
         )
         ledger_place = os.fspath(ledger.path)
         finished = job.finished(run.target, run.sides.paths)
@@ -206,7 +225,7 @@ class KeyedRecipe(GroupedRecipe):
                 drawn.bare,
                 drawn.columns,
             )
-        whole_file = self._covers_whole_file(run.plan, drawn.earlier)
+        whole_file = self._covers_whole_file(run, run.plan, drawn.earlier)
         return run.applied(drawn.records, sha256, ledger_place, whole_file=whole_file)
 
     def _write_unrecorded(self, run: FileRun) -> Applied:
@@ -217,14 +236,18 @@ class KeyedRecipe(GroupedRecipe):
             earlier = EarlierReleases()
             sha256 = self._seal(run, out, drawer, records, earlier)
             out.commit()
-        whole_file = self._covers_whole_file(run.plan, earlier)
+        whole_file = self._covers_whole_file(run, run.plan, earlier)
         return run.applied(records, sha256, None, whole_file=whole_file)
 
-    def _covers_whole_file(self, plan: Plan, earlier: EarlierReleases) -> bool:
+    def _covers_whole_file(
+        self, run: FileRun, plan: Plan, earlier: EarlierReleases
+    ) -> bool:
         """Whether the promise is proven for a reader of the whole file, too, which it is for the
         only release of these records.
         """
-        if earlier.draws or earlier.beside:
+        # Another night has shown other records of the same people.
+        is_second = earlier.draws or earlier.beside or earlier.nights.entries
+        if is_second or run.keeps_more:
             return False
         return self.covers_whole_file(plan)
 
@@ -294,7 +317,18 @@ class KeyedRecipe(GroupedRecipe):
         run.add_notes((*earlier.notices, *record_notices(drawer.releases)))
         sha256 = out.seal()
         if run.sides.manifests:
-            manifest = self._manifest(run, drawer, records, earlier, sha256)
+            manifest = self.manifest(
+                drawer,
+                run.records_of(records),
+                output=sha256,
+                dataset=run.guarded.sha256,
+                columns_before=run.columns_before,
+                columns=run.columns_after,
+                notices=run.notices,
+                earlier=earlier,
+                channel_digests=run.sides.channel_digests(),
+                whole_file=self._covers_whole_file(run, drawer.plan, earlier),
+            )
             for path, audience in run.sides.manifests:
                 text = manifest.text(audience)
                 out.part_of_side(path).write_text(text, encoding="utf-8")
@@ -303,26 +337,37 @@ class KeyedRecipe(GroupedRecipe):
             codebook.write_bytes(self._codebook_of(run).encode())
         return sha256
 
-    def _manifest(
+    def manifest(
         self,
-        run: FileRun,
         drawer: Drawer,
         records: int,
+        *,
+        output: str,
+        dataset: str,
+        columns_before: Sequence[str],
+        columns: Sequence[str],
+        notices: Sequence[str],
         earlier: EarlierReleases,
-        sha256: str,
+        channel_digests: Sequence[str | None],
+        whole_file: bool,
     ) -> Manifest:
-        """The facts for both manifests of an output with this hash."""
+        """The facts for both manifests of an output.
+
+        `output` and `dataset` are the SHA-256 of the released file and of the input,
+        `channel_digests` those of the channel files, as far as there are some, and `whole_file`
+        says if the promise is proven for readers of the whole file.
+        """
         # How many records changed, or have an unknown row, is a count of the original data: for
         # the internal manifest alone.
         changes = record_notices(drawer.releases)
-        public_notes = tuple(note for note in run.notices if note not in changes)
+        public_notes = tuple(note for note in notices if note not in changes)
         return Manifest(
-            output=sha256,
+            output=output,
             records=records,
-            columns_before=drawer.header,
-            columns=drawer.plan.header,
-            released=tuple(self.described(drawer, run.sides.channel_digests())),
-            dataset=run.guarded.sha256,
+            columns_before=tuple(columns_before),
+            columns=tuple(columns),
+            released=tuple(self.described(drawer, channel_digests)),
+            dataset=dataset,
             kept_private=drawer.plan.kept_private,
             identity=self.options.identifiers,
             draw=earlier.draws,
@@ -330,7 +375,7 @@ class KeyedRecipe(GroupedRecipe):
             other_channels=bool(earlier.beside),
             insecure_seed=self.options.insecure_seed is not None,
             shuffled=self.options.shuffle,
-            whole_file=self._covers_whole_file(drawer.plan, earlier),
+            whole_file=whole_file,
             notes=public_notes,
             inner_notes=changes,
         )
@@ -357,6 +402,7 @@ class KeyedRecipe(GroupedRecipe):
             fresh_draw=self.options.fresh_draw,
             source=FRAME,
             channels=self.releasables,
+            people=self.people_at_hand(ledger),
         )
         # None: another process released these records meanwhile, and the job has its keys now.
         earlier = job.met(table_content)
@@ -466,3 +512,17 @@ def _inspection(
         columns.add_last()
 
     return inspect
+
+
+def check_rows(options: ReleaseOptions) -> None:
+    """Refuse options of a column of labels for a channel that says itself what it writes."""
+    if options.form != LABEL:
+        raise InputError(
+            "a channel of rows says itself what is released of each column; leave the form "
+            "(--as) out"
+        )
+    if options.into is not None:
+        raise InputError(
+            "the columns of a channel of rows are replaced, not added beside the originals, "
+            "which would void its promise; leave --add (into) out"
+        )

@@ -26,7 +26,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike, read_errors, reason, sync_folder
+from mechdesign.core.file_locks import reason
+from mechdesign.core.files import PathLike, read_errors, sync_folder
 from mechdesign.core.nameless_file import MODE
 from mechdesign.release.draws import KEY_BYTES, Key
 

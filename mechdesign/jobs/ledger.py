@@ -15,7 +15,9 @@ and for each release it holds, in the order in which a job enters them:
   CHANNEL``);
 - for each draw, the hashes of identified records with their encrypted symbols (`remember`, in
   `known`), and the identifiers that were not in their plain spelling (`remember_spellings`, in
-  `known` by the job ``spellings JOB``).
+  `known` by the job ``spellings JOB``);
+- of people with several records, the hashes of the people and of their records (`remember_people`,
+  in `known` by the job ``people``).
 
 For example, a survey is released with its column ``id`` as identifier. `known` then has the hash of
 every ``id`` and, encrypted, the number of the symbol in its record. When the survey is released
@@ -41,6 +43,9 @@ from mechdesign.jobs.entries import Drawn, Entry
 from mechdesign.jobs.keys import key_of_draw
 from mechdesign.jobs.ledger_file import LedgerFile
 from mechdesign.release.draws import Key
+
+PEOPLE = "people"
+"""Under which job the table `known` has the people of a release."""
 
 HASH_BYTES = 8
 """Bytes of the hash of a record."""
@@ -215,6 +220,34 @@ class Ledger(LedgerFile):
             written.astype("<u8", copy=False).tobytes(),
         )
         db.execute("INSERT INTO known VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+
+    @staticmethod
+    def remember_people(
+        db: sqlite3.Connection, entry: Entry, persons: Hashes, records: Hashes
+    ) -> None:
+        """Keep the hashes of the people of a release, and of their records, for `people`."""
+        # Both are hashes under the key of the ledger, so nothing is encrypted.
+        row = (
+            PEOPLE,
+            entry.drawn[0].use.channel,
+            entry.drawn[0].draw,
+            entry.id,
+            b"",
+            persons.astype("<u8", copy=False).tobytes(),
+            records.astype("<u8", copy=False).tobytes(),
+        )
+        db.execute("INSERT INTO known VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+
+    @staticmethod
+    def people(db: sqlite3.Connection, entry: Entry) -> tuple[Hashes, Hashes] | None:
+        """What `remember_people` kept; None of a release of records."""
+        row = db.execute(
+            "SELECT records, symbols FROM known WHERE job = ? AND release = ?",
+            (PEOPLE, entry.id),
+        ).fetchone()
+        if row is None:
+            return None
+        return np.frombuffer(row[0], "<u8"), np.frombuffer(row[1], "<u8")
 
     @staticmethod
     def new_records(db: sqlite3.Connection, entry: Entry, drawn: Drawn) -> int:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mechdesign.channel.channel import Channel
 from mechdesign.core.wording import at_most, listed
 from mechdesign.jobs.entries import Entry
 from mechdesign.jobs.joint_budget import local_budget
@@ -170,12 +169,9 @@ def change_notices(releases: Sequence[RecordedDraws]) -> tuple[str, ...]:
         outcome = "kept their old output"
         if release.changed == REDRAW:
             bound = "any amount"
-            # Of a channel of rows the given columns alone have no finite local budget, and with
-            # its own symbols hardly a level has one.
-            if isinstance(release.channel, Channel):
-                budget = local_budget(release.channel)
-                if math.isfinite(budget):
-                    bound = f"at most {at_most(budget)}"
+            budget = local_budget(release.channel)
+            if math.isfinite(budget):
+                bound = f"at most {at_most(budget)}"
             outcome = (
                 f"were drawn anew: each further symbol of a record adds {bound} to what its "
                 "releases tell (the local budget of the channel)"

@@ -85,6 +85,7 @@ def released_column(
     use: Use,
     names: tuple[str, ...],
     *,
+    given: tuple[str, ...],
     sensitive: tuple[str, ...] | None,
     channel_file: str | None = None,
 ) -> ReleasedColumn:
@@ -99,6 +100,8 @@ def released_column(
         How the channel was used.
     names : tuple of str
         The released columns.
+    given : tuple of str
+        The columns that are released as they are.
     sensitive : tuple of str or None
         The sensitive columns, by their names in the table.
     channel_file : str, optional
@@ -122,7 +125,7 @@ def released_column(
         sensitive=sensitive,
         notion=without_infinities(channel.record.notion),
         law_kept=channel.keeps_law,
-        given=channel.given,
+        given=given,
         promise=channel.record.promise_kind,
         channel_file=channel_file,
         achieved=without_infinities(channel.record.achieved),

@@ -97,6 +97,7 @@ class FileKeywords(TypedDict, total=False):
     fresh_draw: bool
     draws: str | None
     unit: str | None
+    nights: int
 
 
 class ReleaseKeywords(FileKeywords, total=False):
@@ -168,6 +169,9 @@ class ReleaseOptions:
     unit : {"record"}, optional
         That the promise is knowingly about each record alone, where a column that identifies
         records, or stays, names people with several of them. By default that is an error.
+    nights : int
+        With a channel for people with several records, and a ledger: how many releases of new
+        records each person may have. By default the second one is an error.
     insecure_seed : int, optional
         Reproducible draws, for tests only: whoever knows the seed can undo the release.
 
@@ -197,6 +201,7 @@ class ReleaseOptions:
     fresh_draw: bool = False
     draws: str | None = None
     unit: str | None = None
+    nights: int = 1
 
     def __post_init__(self) -> None:
         # The one moment at which a frozen value is set: one form for what users give in several.
@@ -236,6 +241,8 @@ class ReleaseOptions:
             raise _wrong("row_numbers", self.row_numbers, "the name of a column")
         if self.policy is not None and not _is(Policy, self.policy):
             raise _wrong("policy", self.policy, "a Policy")
+        if not _is(int, self.nights):
+            raise _wrong("nights", self.nights, "a whole number")
         if self.insecure_seed is not None and not _is(int, self.insecure_seed):
             raise _wrong("insecure_seed", self.insecure_seed, "a whole number")
         if self.form not in FORMS:
@@ -280,6 +287,11 @@ class ReleaseOptions:
         """Refuse options that do not go with a ledger, or need one."""
         if self.ledger is None:
             # Nothing could be released before that anybody knows of.
+            if self.nights != 1:
+                raise InputError(
+                    "nights are counted by a ledger, and there is none: give it, or leave nights "
+                    "out"
+                )
             if self.fresh_draw:
                 raise InputError(
                     "without a ledger every draw is fresh; give the ledger, or leave fresh_draw out"

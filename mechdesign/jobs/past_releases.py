@@ -35,6 +35,7 @@ from mechdesign.jobs.entries import Entry
 from mechdesign.jobs.joint_budget import Budget, TableOf, joint_budget
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.likeness import Likeness, likeness, share_of
+from mechdesign.jobs.people_history import PeopleHistory, people_history
 from mechdesign.jobs.released_columns import with_same_columns
 from mechdesign.jobs.same_records import SharedReleases, releases_of
 
@@ -44,12 +45,14 @@ class History(NamedTuple):
 
     `share` is the share of its records that were in them; `budget` the joint budget of all draws,
     None where there are none or it is not known; `sentence` says what all of them tell together.
+    `people` is what all that was released of a person tells, where a person was named.
     """
 
     share: float
     entries: list[Entry]
     budget: Budget | None
     sentence: str
+    people: PeopleHistory | None = None
 
 
 def history_of(
@@ -59,6 +62,7 @@ def history_of(
     text: TextOptions | None = None,
     channels: Sequence[Channel | BoxChannel] = (),
     table: TableOf | None = None,
+    person: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> History:
     """Look up the records of a file in a ledger.
@@ -74,6 +78,8 @@ def history_of(
         Those that are no more where they were at the release.
     table : function, optional
         Gives a table of all released columns for the channels.
+    person : sequence of str
+        Columns that name a person with several records.
     progress : Progress, optional
 
     Raises
@@ -102,6 +108,11 @@ def history_of(
         # Also those of the same released column beside other columns.
         found = with_same_columns(db, ledger, found, entries)
         entries = draws_apart(db, ledger, found)
+    people: PeopleHistory | None = None
+    if person:
+        people = people_history(
+            ledger, data, person, entries, text=reading, channels=channels, table=table
+        )
 
     draws = drawn_uses(entries)
     budget: Budget | None = None
@@ -114,7 +125,7 @@ def history_of(
         sentences.append(total.sentence(column))
     if not sentences:
         sentences.append("these records have not been released")
-    return History(share, entries, budget, "; ".join(sentences))
+    return History(share, entries, budget, "; ".join(sentences), people)
 
 
 def _contents(

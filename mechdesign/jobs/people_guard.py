@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import Encoded
 from mechdesign.jobs.keyed_recipe import KeyedRecipe
@@ -59,12 +58,12 @@ def refuse_people(
         return
     people, alike = found
     reach = None
-    (*_, releasable) = recipe.releasables
-    is_own = not options.renamed and len(recipe.releasables) == 1
+    channels = [single for one in recipe.releasables for single in one.channels]
     secret: Sequence[str] = alike
-    if isinstance(releasable, Channel) and is_own:
-        reach = reach_in(people, releasable)
-        if releasable.sensitive is not None:
-            secret = releasable.sensitive.columns
+    # The symbols of boxes are no cells of the table, so that nothing is known of them.
+    if len(channels) == 1 and not options.renamed:
+        reach = reach_in(people, channels[0])
+        if channels[0].sensitive is not None:
+            secret = channels[0].sensitive.columns
     notice = people_notice(people, secret, reach, alike)
     raise InputError(f"nothing was released: {notice}")

@@ -20,9 +20,10 @@ from typing import Any, Unpack, cast
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, errors_naming
-from mechdesign.core.files import PathLike
+from mechdesign.core.files import PathLike, check_target
 from mechdesign.core.progress import Progress
 from mechdesign.formats.compression import Compression
+from mechdesign.formats.folders import is_folder
 from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.opening import KINDS, Source, open_source, packing_of
 from mechdesign.formats.text_options import TextOptions
@@ -30,6 +31,7 @@ from mechdesign.formats.urls import STANDARD, is_url, local, place_of
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
 from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.file_run import FileRun
+from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.ledger import Ledger, Rehearsed
 from mechdesign.jobs.options import FileKeywords, FileOptions, options_of
 from mechdesign.jobs.people_guard import refuse_people
@@ -105,7 +107,8 @@ def sanitise_file(
         Called with the bytes read; the input is read twice.
     **options : fields of `ReleaseOptions`
         columns, identity, form, into, policy, keep_sensitive, correlated, drop, keep, shuffle,
-        keep_order, changed, fresh_draw, draws, unit, insecure_seed; explained in
+        keep_order, changed, fresh_draw, draws, unit, nights, insecure_seed; explained
+        in
         ``help(mechdesign.jobs.options.ReleaseOptions)``.
 
     Returns
@@ -186,6 +189,8 @@ def release_file(
             with errors_naming(table.name):
                 refuse_people(recipe, table.header, partial(records_of_source, table))
         else:
+            if not isinstance(recipe, KeyedRecipe):
+                raise TypeError("people are released through a channel")
             run = _run_of_people(recipe, recipe.people, table, fields)
             recipe = cast("FileRecipe", run.recipe)
         if ledger is None:
@@ -202,15 +207,21 @@ def release_file(
 
 
 def _run_of_people(
-    recipe: FileRecipe, people: People, table: Source, fields: dict[str, Any]
+    recipe: KeyedRecipe, people: People, table: Source, fields: dict[str, Any]
 ) -> PeopleRun:
     """The run of a file of people with several records."""
     options = recipe.options
     source = PeopleSource(
-        table, people, names=options.renamed, form=options.rules.cell_form
+        table,
+        people,
+        names=options.renamed,
+        form=options.rules.cell_form,
+        keep_waves=True,
     )
     return PeopleRun(
-        recipe=replace(recipe, options=for_people(options)),
+        recipe=replace(
+            recipe, options=for_people(options), table_of_people=source.table
+        ),
         # It has the interface of a file, and whatever goes with one goes with it.
         table=cast("Source", source),
         kept=options.kept,
@@ -234,6 +245,23 @@ def release_or_rehearse(
     except Rehearsed as end:
         entry, notices = end.args
         return recipe.rehearsed(entry, notices)
+
+
+def check_places(source: PathLike, target: PathLike, files: FileOptions) -> None:
+    """Refuse an input that cannot be read, and a name that its release cannot have, before the work
+    of other steps. A pipe can be read only once, so it is left alone, as URLs and folders are.
+    """
+    source = local(source)
+    target = local(target)
+    is_read_once = os.path.exists(source) and not os.path.isfile(source)
+    if is_url(source) or is_folder(source) or is_read_once:
+        return
+    if os.fspath(source) == STANDARD or os.fspath(target) == STANDARD or is_url(target):
+        return
+    # What a finished step wrote is there, and the step itself knows it again.
+    check_target(target, force=True, sources=(source,))
+    with open_source(source, files.text) as table:
+        _output_format(table, target, files)
 
 
 def _first_half(progress: Progress | None) -> Progress | None:

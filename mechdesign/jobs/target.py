@@ -39,12 +39,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mechdesign.core.errors import InputError
+from mechdesign.core.file_locks import reason
 from mechdesign.core.files import (
     PathLike,
     check_target,
     part_file,
     real_path,
-    reason,
     sync_folder,
 )
 from mechdesign.core.nameless_file import NamelessFile

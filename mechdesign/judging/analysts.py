@@ -95,7 +95,14 @@ def variation(before: Floats, after: Floats) -> float:
 
 
 def column_variation(files: Files, column: SharedColumn) -> float:
-    """The total variation of a column, by value."""
+    """The total variation of a column by value, or by class of numbers (`as_read`) where released
+    numbers are new ones.
+    """
+    if column.numbers is not None and any(len(c) == 0 for c in column.covers):
+        read = as_read(column)
+        had = np.bincount(read.before, minlength=read.classes) / files.records
+        got = np.bincount(column.released.codes, minlength=len(read.after))
+        return variation(had, read.after.T @ (got / files.released_records))
     before = np.bincount(column.original.codes, minlength=len(column.original.values))
     after = np.bincount(column.released.codes, minlength=len(column.released.values))
     shares = column.spread.T @ (after / files.released_records)
@@ -218,12 +225,15 @@ class Regression:
     coefficients : int
     rms, worst : float
         Differences of the released file's coefficients, in standard errors of the original's.
+    lost : int
+        Coefficients that the released file cannot estimate.
     """
 
     outcome: str
     coefficients: int
     rms: float
     worst: float
+    lost: int
 
 
 def regression(files: Files) -> Regression | None:
@@ -245,12 +255,16 @@ def regression(files: Files) -> Regression | None:
     known_after = ~np.isnan(_released_numbers(outcome))
     design = np.hstack(before)[known]
     released_design = np.hstack(after)[known_after]
-    kept = _independent(design)
-    kept = kept[_independent(released_design[:, kept])]
+    possible = _independent(design)
+    kept = possible[_independent(released_design[:, possible])]
     if len(kept) < 2 or len(design) <= len(kept) + 1:
         return None
-    first, errors = _least_squares(design[:, kept], _numbers(outcome)[known])
-    second, _ = _least_squares(
+    observed = _numbers(outcome)[known]
+    first, errors, variance = _least_squares(design[:, kept], observed)
+    if variance <= DEPENDENT * observed.var():
+        # The outcome is a combination of the others: nothing has an error.
+        return None
+    second, _, _ = _least_squares(
         released_design[:, kept], _released_numbers(outcome)[known_after]
     )
     # The intercept moves with all others, and nobody reports it.
@@ -260,6 +274,7 @@ def regression(files: Files) -> Regression | None:
         len(off),
         float(np.sqrt(np.mean(off**2))),
         float(off.max()),
+        len(possible) - len(kept),
     )
 
 
@@ -299,13 +314,13 @@ def _independent(design: Floats) -> Integers:
     return np.array(kept, np.int64)
 
 
-def _least_squares(design: Floats, outcome: Floats) -> tuple[Floats, Floats]:
-    """Coefficients and their standard errors."""
+def _least_squares(design: Floats, outcome: Floats) -> tuple[Floats, Floats, float]:
+    """Coefficients, their standard errors, and the variance of what they leave."""
     inverse = np.linalg.inv(design.T @ design)
     coefficients = inverse @ (design.T @ outcome)
     rest = outcome - design @ coefficients
-    variance = rest @ rest / (len(design) - design.shape[1])
-    return coefficients, np.sqrt(variance * np.diag(inverse))
+    variance = float(rest @ rest / (len(design) - design.shape[1]))
+    return coefficients, np.sqrt(variance * np.diag(inverse)), variance
 
 
 def impossible_share(files: Files) -> float:
@@ -377,14 +392,14 @@ def analysts_part(files: Files, outcome_names: Sequence[str] = ()) -> Part:
                 f"relation that changed most ({' x '.join(changed.names)})",
                 changed.after,
                 changed.before,
-                0.0,
                 unit=NUMBER,
             ),
         ]
     found = regression(files)
     if found is None:
         notes.append(
-            "No regression: the files share no column of numbers, or nothing beside it."
+            "No regression: the files share no column of numbers, or nothing beside it that both "
+            "can estimate."
         )
     else:
         figures += [
@@ -403,6 +418,11 @@ def analysts_part(files: Files, outcome_names: Sequence[str] = ()) -> Part:
                 unit=NUMBER,
             ),
         ]
+        if found.lost:
+            notes.append(
+                f"{found.lost} more coefficients of this regression cannot be estimated from the "
+                "released file: there a column is constant, or follows from the others."
+            )
     figures.append(
         Figure(
             "impossible",

@@ -109,8 +109,13 @@ class Judgement(Displayed):
         Whether the released file has the sensitive columns.
     learner : str
         The model that attackers and analysts use.
+    instruments : str
+        Which instruments measured, in a sentence.
     promise : tuple of str
-        What the channel proves; empty without one.
+        What is known of the channel's promise; empty without a channel.
+    bounds : dict of str to (float, float)
+        For each secret the least and the largest share of it among the people whom any rule picks
+        by their released rows; empty where nothing is proven for this table.
     parts : tuple of Part
     seed : int
     """
@@ -125,7 +130,9 @@ class Judgement(Displayed):
     agreement: float
     secret_released: bool
     learner: str
+    instruments: str
     promise: tuple[str, ...]
+    bounds: dict[str, tuple[float, float]]
     parts: tuple[Part, ...]
     seed: int
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from mechdesign.core.wording import listed
 from mechdesign.judging.figures import NUMBER, WHOLE, Figure, Part
+from mechdesign.judging.instruments import groups_by_pycanon
 from mechdesign.judging.nearest import combined
 from mechdesign.judging.together import Files
 
@@ -59,9 +60,7 @@ def groups_of(files: Files, places: Sequence[int]) -> Groups:
     columns = [files.columns[place] for place in places]
     group = combined([column.released.codes for column in columns])
     sizes = np.bincount(group)
-    secret = files.released_secret
-    if secret is None and files.is_linked:
-        secret = files.secret.codes[files.owner]
+    secret = files.secret_beside
     diversity = closeness = likeness = None
     if secret is not None:
         _, codes = np.unique(secret, return_inverse=True)
@@ -126,6 +125,7 @@ def groups_part(files: Files, untouched: Files, places: Sequence[int]) -> Part:
         Figure("alone", "rows in groups of one", here.alone, there.alone),
         Figure("small", f"rows in groups below {SMALL}", here.small, there.small),
     ]
+    figures += groups_by_pycanon(files, untouched, places)
     notes = [f"Groups are equal in {listed([files.columns[p].name for p in places])}."]
     if here.own is not None:
         figures.append(

@@ -7,7 +7,6 @@ nothing (`untouched_files`).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,13 +17,13 @@ import numpy as np
 from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.loading import load
+from mechdesign.channel.loading import load, require_channel
 from mechdesign.core.errors import InputError
-from mechdesign.core.wording import quoted
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.judging.analysts import analysts_part
 from mechdesign.judging.figures import Judgement, Part
 from mechdesign.judging.groups import groups_part
+from mechdesign.judging.instruments import instruments_note
 from mechdesign.judging.known_cells import (
     cells_part,
     inference_part,
@@ -46,6 +45,11 @@ from mechdesign.judging.together import (
     SharedColumn,
     read_files,
 )
+from mechdesign.leaks.learners import learner_name
+from mechdesign.tables.joint import Joint
+from mechdesign.tables.reading import read_joint
+from mechdesign.tables.records import bins_by_column
+from mechdesign.tables.variable import Symbol
 
 FEWEST_RECORDS = 40
 """Shorter files say nothing: half of them is learnt from, and a twentieth is the surest."""
@@ -119,52 +123,20 @@ def judge(
             "be measured"
         )
     shares = _shares(files)
-    opened, promise, bounds = _promised(channel, files)
-    untouched = untouched_files(files)
-    halves = Halves.of(files.records, seed)
-    rows = DistinctRows.of(files.columns)
-    untouched_rows = DistinctRows.of(untouched.columns)
-    larger = rows if len(rows) > len(untouched_rows) else untouched_rows
-    targets = targets_of(files, larger, seed)
-    learnt = Rows(files.columns, len(files.secret.symbols))
-    known_places = None if known is None else files.places(_names(known))
-    cells = known_by_default(files) if known_places is None else known_places
-    grouped = list(range(len(files.columns))) if known_places is None else known_places
-    learn_places = None if learn is None else files.places(_names(learn))
-
+    opened, promise, bounds = _promised(channel, files, original, text)
+    steps = _steps(
+        files,
+        opened,
+        bounds,
+        shares,
+        None if known is None else files.places(_names(known)),
+        None if learn is None else files.places(_names(learn)),
+        seed,
+    )
     parts: list[Part] = []
-    tell("the secret from a person's own row")
-    parts.append(own_row_part(files, learnt, halves, shares, bounds))
-    tell("an observer of the whole file")
-    parts.append(whole_file_part(files, opened, shares, bounds))
-    tell("the secret from known cells")
-    parts.append(
-        cells_part(
-            files,
-            untouched,
-            learnt,
-            halves,
-            rows,
-            untouched_rows,
-            targets,
-            cells,
-            shares,
-        )
-    )
-    tell("singling out")
-    parts.append(singling_out_part(files, untouched, seed))
-    tell("linkability")
-    parts.append(
-        linkability_part(files, untouched, rows, untouched_rows, targets, known_places)
-    )
-    tell("inference")
-    parts.append(inference_part(files, untouched, rows, untouched_rows, targets))
-    tell("groups of equal rows")
-    parts.append(groups_part(files, untouched, grouped))
-    tell("what analysts read")
-    parts.append(analysts_part(files))
-    tell("what models learn")
-    parts.append(models_part(files, halves, learn_places))
+    for name, measure in steps:
+        tell(name)
+        parts.append(measure())
     return Judgement(
         records=files.records,
         released_records=files.released_records,
@@ -175,11 +147,56 @@ def judge(
         linked=files.linked,
         agreement=_agreement(files),
         secret_released=files.released_secret is not None,
-        learner=learnt.read.model,
+        learner=learner_name(len(files.secret.symbols)),
+        instruments=instruments_note(),
         promise=promise,
+        bounds=bounds,
         parts=tuple(parts),
         seed=seed,
     )
+
+
+def _steps(
+    files: Files,
+    channel: Channel | None,
+    bounds: Bounds,
+    shares: dict[str, float],
+    known: list[int] | None,
+    learn: list[int] | None,
+    seed: int,
+) -> list[tuple[str, Callable[[], Part]]]:
+    """Each part by its name, with what measures it; `known` and `learn` are places of columns."""
+    untouched = untouched_files(files)
+    halves = Halves.of(files, seed)
+    rows = DistinctRows.of(files.columns)
+    untouched_rows = DistinctRows.of(untouched.columns)
+    larger = rows if len(rows) > len(untouched_rows) else untouched_rows
+    targets = targets_of(files, larger, seed)
+    learnt = Rows(files.columns, len(files.secret.symbols))
+    cells = known_by_default(files) if known is None else known
+    grouped = list(range(len(files.columns))) if known is None else known
+    both = files, untouched
+    nearby = rows, untouched_rows, targets
+    return [
+        (
+            "the secret from a person's own row",
+            lambda: own_row_part(files, learnt, halves, shares, bounds),
+        ),
+        (
+            "an observer of the whole file",
+            lambda: whole_file_part(files, channel, shares, bounds),
+        ),
+        (
+            "the secret from known cells",
+            lambda: cells_part(*both, learnt, halves, *nearby, cells, shares, seed),
+        ),
+        ("singling out", lambda: singling_out_part(*both, seed)),
+        ("linkability", lambda: linkability_part(*both, *nearby, known, seed)),
+        ("inference", lambda: inference_part(*both, *nearby)),
+        ("groups of equal rows", lambda: groups_part(*both, grouped)),
+        ("what analysts read", lambda: analysts_part(files)),
+        ("what models learn", lambda: models_part(files, halves, learn, seed)),
+    ]
 
 
 def untouched_files(files: Files) -> Files:
@@ -223,75 +240,78 @@ def _agreement(files: Files) -> float:
         return 0.0
     same = 0.0
     for column in files.columns:
-        values = column.released.codes
         truth = column.original.codes[files.owner]
-        place_of = {value: at for at, value in enumerate(column.original.values)}
-        own = np.array([place_of.get(value, -1) for value in column.released.values])
-        same += float((own[values] == truth).mean())
+        only = [cover[0] if len(cover) == 1 else -1 for cover in column.covers]
+        same += float((np.array(only)[column.released.codes] == truth).mean())
     return same / len(files.columns)
 
 
 def _promised(
-    channel: Any, files: Files
+    channel: Any, files: Files, original: Any, text: TextOptions | None
 ) -> tuple[Channel | None, tuple[str, ...], Bounds]:
-    """The channel, what it promises in words, and its bounds on beliefs in each secret."""
+    """The channel, what is known of its promise, and its bounds on beliefs in each secret."""
     if channel is None:
         return None, (), {}
     opened = load(channel) if isinstance(channel, (str, Path)) else channel
-    if isinstance(opened, BoxChannel):
+    opened = require_channel("channel", opened, "; the path of its file is one, too")
+    if opened.judged_alone is True:
         raise InputError(
             "a channel of boxes promises for a population, not for this file: leave the channel "
             "out, and audit it by itself"
-        )
-    if not isinstance(opened, Channel):
-        raise InputError(
-            f"channel must be a channel or the path of its file, not {type(opened).__name__}"
         )
     check_channel(opened, files)
     proven = refuse_broken(opened)
     notion = opened.record.promise(opened.sensitive)
     if notion is None:
         return opened, ("The channel states no promise.",), {}
-    sentences = [f"The channel promises {notion.text}."]
-    bounds = belief_bounds(opened) if proven else {}
+    bounds: Bounds = {}
     if not proven:
-        sentences.append(
-            "It has no table, so the promise was not verified here: audit it with the table."
+        how = (
+            "The channel has no table, so its promise was not verified here: audit it with the "
+            "table."
         )
-    elif not _is_its_table(opened, files):
-        bounds = {}
-        sentences.append(
-            "It keeps that, verified in exact arithmetic, for the table that it was designed for. "
-            "The original is another one, so no figure here is bounded by it."
+    elif not _is_its_table(opened, original, text):
+        how = (
+            "The channel keeps its promise, verified in exact arithmetic, for the table that it "
+            "was designed for. The original is another one, so no figure here is bounded by it."
         )
     else:
-        sentences.append(
-            "It keeps that for this table, verified in exact arithmetic on its integers."
+        bounds = belief_bounds(opened)
+        how = (
+            "The channel keeps its promise for this table, verified in exact arithmetic on its "
+            "integers."
         )
-    for symbol, (low, high) in list(bounds.items())[:MOST_SENTENCES]:
-        sentences.append(
-            f"Whoever points at released rows by any rule is right about {quoted(symbol)} for "
-            f"{_tenths(low, math.floor)} to {_tenths(high, math.ceil)} % of the people they belong "
-            "to in the mean, however much he has learnt elsewhere."
-        )
-    return opened, tuple(sentences), bounds
+    return opened, (how, f"For specialists: the promise is {notion.text}."), bounds
 
 
-def _tenths(share: float, rounding: Callable[[float], int]) -> str:
-    """A bound in percent with one decimal, rounded so that it claims less."""
-    return f"{rounding(1000 * share) / 10:.1f}"
-
-
-MOST_SENTENCES = 5
-"""Secrets whose bounds are said; all are in the figures."""
-
-
-def _is_its_table(channel: Channel, files: Files) -> bool:
-    """Whether the original has the records and secrets of the channel's table."""
-    joint = channel.joint
-    if joint is None or joint.total != files.records:
+def _is_its_table(channel: Channel, original: Any, text: TextOptions | None) -> bool:
+    """Whether the original has the counts of the channel's table, so that its bounds hold here."""
+    own = channel.joint
+    if own is None or own.useful.people is not None:
         return False
-    counts = np.bincount(files.secret.codes, minlength=len(files.secret.symbols))
-    of_symbol = dict(zip(files.secret.symbols, counts.tolist(), strict=True))
-    own = dict(zip(joint.sensitive.names, joint.sensitive_counts, strict=True))
-    return of_symbol == own
+    rules = channel.record.rules
+    reading: dict[str, Any] = {
+        "sensitive": own.sensitive.columns,
+        "useful": own.useful.columns,
+        "bins": bins_by_column([own.useful]) or None,
+        "missing": rules.counted,
+    }
+    try:
+        if isinstance(original, (str, Path)):
+            joint = read_joint(original, text=text, form=rules.cell_form, **reading)
+        else:
+            joint = Joint.from_table(original, **reading)
+    except InputError:
+        # It has other columns, or cells that the channel's table has not.
+        return False
+    return _filled_cells(joint) == _filled_cells(own)
+
+
+def _filled_cells(joint: Joint) -> dict[tuple[Symbol, Symbol], int]:
+    """The count of each pair of symbols that occurs."""
+    found: dict[tuple[Symbol, Symbol], int] = {}
+    for secret, counts in zip(joint.sensitive.symbols, joint.counts, strict=True):
+        for useful, count in zip(joint.useful.symbols, counts, strict=True):
+            if count:
+                found[secret, useful] = count
+    return found

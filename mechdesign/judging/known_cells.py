@@ -18,7 +18,12 @@ import numpy as np
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed
 from mechdesign.judging.figures import Figure, Part
+from mechdesign.judging.instruments import (
+    inference_by_anonymeter,
+    linkability_by_anonymeter,
+)
 from mechdesign.judging.nearest import (
+    CLOSE,
     DistinctRows,
     chunks,
     distances,
@@ -282,6 +287,7 @@ def cells_part(
     targets: Integers,
     known: Sequence[int],
     shares: dict[str, float],
+    seed: int,
 ) -> Part:
     """The secret of a person some of whose cells are known."""
     # Nobody whose secret the model has learnt.
@@ -306,6 +312,7 @@ def cells_part(
         without=alone,
         most=CELL_SUREST,
     )
+    figures += inference_by_anonymeter(files, untouched, halves, seed)
     return Part(
         key="known_cells",
         title="The secret of a person some of whose true cells are known",
@@ -340,7 +347,7 @@ def linkability(
     for place in second:
         far_second += distances(files.columns[place], pool, rows.codes[place])
     # For each row the people of the second source who are nearest to it, one of them at random.
-    near_second = far_second <= far_second.min(axis=0, keepdims=True) + 1e-5
+    near_second = far_second <= far_second.min(axis=0, keepdims=True) + CLOSE
     chosen = near_second / near_second.sum(axis=0, keepdims=True)
     far_first = np.zeros((len(pool), len(rows)), np.float32)
     for place in first:
@@ -357,6 +364,7 @@ def linkability_part(
     untouched_rows: DistinctRows,
     targets: Integers,
     known: Sequence[int] | None,
+    seed: int,
 ) -> Part:
     """Linkability through the file."""
     title = "Linkability: two sources on the same people"
@@ -389,6 +397,6 @@ def linkability_part(
         title,
         means,
         not_meant,
-        (figure,),
+        (figure, *linkability_by_anonymeter(files, untouched, first, seed)),
         (f"The first source has {listed(names)}, the second one the others.",),
     )

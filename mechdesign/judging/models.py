@@ -9,7 +9,6 @@ import numpy as np
 from mechdesign.core.integers import Integers
 from mechdesign.judging.figures import AREA, Figure, Part
 from mechdesign.judging.own_row import (
-    MOST_LEARNT,
     Halves,
     Rows,
     read_column,
@@ -43,7 +42,9 @@ def classes_of(column: SharedColumn) -> tuple[Integers, Integers, str]:
     return is_frequent[:records], is_frequent[records:], both.values[frequent]
 
 
-def models_part(files: Files, halves: Halves, places: Sequence[int] | None) -> Part:
+def models_part(
+    files: Files, halves: Halves, places: Sequence[int] | None, seed: int
+) -> Part:
     """How well models trained on the released file predict true rows."""
     if places is None:
         places = list(range(len(files.columns)))[:MOST_LEARNT_COLUMNS]
@@ -60,11 +61,14 @@ def models_part(files: Files, halves: Halves, places: Sequence[int] | None) -> P
     if len(files.columns) < 2:
         return Part("models", title, means, not_meant, (), ("One column alone.",))
     rows = np.arange(files.released_records)
+    notes: tuple[str, ...] = ()
     if files.is_linked:
         of_known = row_of_record(files)[halves.known]
         rows = of_known[of_known >= 0]
-    elif len(rows) > MOST_LEARNT:
-        rows = rows[:: -(-len(rows) // MOST_LEARNT)]
+    else:
+        # As many rows as the model beside it has.
+        rows = np.random.default_rng([seed, 3]).permutation(rows)[: len(halves.known)]
+        notes = ("Rows of the people that it is measured on may be among them.",)
     figures: list[Figure] = []
     for place in places:
         column = files.columns[place]
@@ -88,4 +92,4 @@ def models_part(files: Files, halves: Halves, places: Sequence[int] | None) -> P
                 unit=AREA,
             )
         )
-    return Part("models", title, means, not_meant, tuple(figures))
+    return Part("models", title, means, not_meant, tuple(figures), notes)

@@ -48,6 +48,11 @@ class Drawn:
 
 def check_channel(channel: Channel, files: Files) -> None:
     """Raise InputError unless the channel protects this secret and releases columns of the file."""
+    if channel.useful.people is not None:
+        raise InputError(
+            "the channel promises for all records of a person together, and judge looks at single "
+            "records: leave --channel out; nothing then bounds the figures, which are about records"
+        )
     sensitive = channel.sensitive
     if sensitive is not None and set(sensitive.columns) != set(files.secret.names):
         raise InputError(

@@ -48,11 +48,22 @@ class Halves:
     targets: Integers
 
     @classmethod
-    def of(cls, records: int, seed: int) -> Halves:
-        """Two halves at random, of at most `MOST_LEARNT` records each."""
-        order = np.random.default_rng(seed).permutation(records)
-        half = records // 2
-        return cls(order[:half][:MOST_LEARNT], order[half:][:MOST_LEARNT])
+    def of(cls, files: Files, seed: int) -> Halves:
+        """Two halves at random, of at most `MOST_LEARNT` records each.
+
+        Where it is known whose rows are whose, the people with a released row are halved; the
+        others are known, too.
+        """
+        chance = np.random.default_rng(seed)
+        if not files.is_linked:
+            order = chance.permutation(files.records)
+            others = order[:0]
+        else:
+            order = chance.permutation(files.owner)
+            others = np.setdiff1d(np.arange(files.records), order)
+        half = len(order) // 2
+        known = np.concatenate([order[:half], chance.permutation(others)])
+        return cls(known[:MOST_LEARNT], order[half:][:MOST_LEARNT])
 
 
 class Rows:
@@ -335,7 +346,9 @@ def own_row_part(
         means=(
             "Somebody knows which released row is a person's and guesses the secret from it, with "
             "a model of how rows and secrets go together. The figures say how often he is right "
-            "about the people of whom he is surest."
+            "about the people of whom he is surest. The area under the ROC curve is the share of "
+            "pairs, of a person with the secret and one without, whom he puts in the right order: "
+            "0.5 is tossing a coin."
         ),
         not_meant=(
             "A weak attack proves little: another model may do better. Only a promise bounds them "

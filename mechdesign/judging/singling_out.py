@@ -13,6 +13,7 @@ import numpy as np
 
 from mechdesign.core.integers import Integers
 from mechdesign.judging.figures import Figure, Part
+from mechdesign.judging.instruments import singling_out_by_anonymeter
 from mechdesign.judging.nearest import combined
 from mechdesign.judging.together import Files, SharedColumn
 
@@ -55,6 +56,7 @@ def singled_out(files: Files, seed: int) -> Singled | None:
     each = CLAIMS_OF_A_SET
     claims_at_most = COMPARED // (files.records * width)
     each = int(np.clip(claims_at_most // SETS, 2, each))
+    seen: set[tuple[frozenset[int], int]] = set()
     ones: list[bool] = []
     owns: list[bool] = []
     blind: list[bool] = []
@@ -65,6 +67,11 @@ def singled_out(files: Files, seed: int) -> Singled | None:
         alone = np.flatnonzero(np.bincount(group)[group] == 1)
         rows = chance.permutation(alone)[:each]
         for row in rows.tolist():
+            # Of few columns there are few sets, which come again.
+            claim = frozenset(places.tolist()), row
+            if claim in seen:
+                continue
+            seen.add(claim)
             values = [int(column.released.codes[row]) for column in columns]
             met = _met(columns, values)
             ones.append(len(met) == 1)
@@ -137,4 +144,5 @@ def singling_out_part(files: Files, untouched: Files, seed: int) -> Part:
                 None if before is None else before.own,
             )
         )
+    figures += singling_out_by_anonymeter(files, untouched, width, seed)
     return Part("singling_out", title, means, not_meant, tuple(figures), (note,))

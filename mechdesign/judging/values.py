@@ -69,17 +69,30 @@ def covered(
     place_of = {value: place for place, value in enumerate(original)}
     covers: list[Integers] = []
     unread: list[int] = []
+    nothing = np.zeros(0, np.int64)
     for place, value in enumerate(released):
         found = _read(value, place_of, numbers)
+        if found is None and numbers is not None:
+            # 40.0 for 40 is the same number. Another number, such as 40.3, is no code of the
+            # values beside it: it is compared as a number.
+            found = _same_number(value, numbers)
         if found is None:
             unread.append(place)
-            found = np.zeros(0, np.int64)
-        covers.append(found)
+        covers.append(nothing if found is None else found)
     if unread and pairs is not None:
         after, before = pairs
         for place in unread:
             covers[place] = np.unique(before[after == place]).astype(np.int64)
     return covers
+
+
+def _same_number(value: str, numbers: NDArray[np.float64]) -> Integers | None:
+    """The places of the original values that are this number, if any; None for a text."""
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return np.flatnonzero(numbers == number)
 
 
 def _read(

@@ -141,6 +141,10 @@ def inspect_file(
         )
     renamed = dict(columns or {})
     randomised, kept = channel.randomised_columns, channel.given_columns
+    people = channel.people
+    if people is not None:
+        # The columns of the records, and not those of the folded table.
+        randomised, kept = people.released, people.given
     useful = _names_in_file(randomised, renamed)
     given = _names_in_file(kept, renamed)
     with open_source(source, text) as table:
@@ -154,7 +158,11 @@ def inspect_file(
                 )
         protected = sensitive
         if not sensitive:
-            protected = _sensitive_columns(channel, renamed, table.header)
+            secret = () if channel.sensitive is None else channel.sensitive.columns
+            if people is not None:
+                secret = people.sensitive
+            in_file = _names_in_file(secret, renamed)
+            protected = [name for name in in_file if name in table.header]
         # The useful columns first; a dictionary as an ordered set.
         hidden = tuple(dict.fromkeys((*useful, *protected)))
         others = [name for name in table.header if name not in {*hidden, *given}]
@@ -173,18 +181,6 @@ def inspect_file(
 def _names_in_file(names: Sequence[str], renamed: Mapping[str, str]) -> tuple[str, ...]:
     """What the file calls some columns of the channel."""
     return tuple(renamed.get(name, name) for name in names)
-
-
-def _sensitive_columns(
-    channel: Channel | BoxChannel,
-    renamed: Mapping[str, str],
-    header: Sequence[str],
-) -> list[str]:
-    """The sensitive columns of a channel that the file has; it need not have them."""
-    if channel.sensitive is None:
-        return []
-    names = _names_in_file(channel.sensitive.columns, renamed)
-    return [name for name in names if name in header]
 
 
 def _crossed(

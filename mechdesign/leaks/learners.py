@@ -59,6 +59,8 @@ any of them.
 SMOOTHING = 1.0
 """Records added to every cell of naive Bayes, so that nothing has probability zero."""
 
+BOOSTING = "gradient boosting"
+
 SEED = 0
 """Of the models: the same table gives the same figures."""
 
@@ -111,15 +113,21 @@ class Learner:
         return self._predict(columns, seen, classes, unseen, self._symbols)
 
 
+def learner_name(symbols: int) -> str:
+    """The model that tells so many symbols apart here."""
+    if symbols <= MOST_SYMBOLS and find_spec("sklearn") is not None:
+        return BOOSTING
+    return "naive Bayes"
+
+
 def learner_for(columns: Sequence[CodedColumn], symbols: int, step: int = 1) -> Learner:
     """A learner for every `step`-th record of these columns."""
     predict: Predict
-    if symbols <= MOST_SYMBOLS and find_spec("sklearn") is not None:
-        model = "gradient boosting"
+    model = learner_name(symbols)
+    if model == BOOSTING:
         features, categorical = _features(columns, step)
         predict = partial(_boosting, categorical)
     else:
-        model = "naive Bayes"
         parts = [_lumped(column.codes[::step]) for column in columns]
         features = np.stack(parts, axis=1)
         categorical = np.ones(len(columns), bool)

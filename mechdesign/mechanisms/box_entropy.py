@@ -1,8 +1,6 @@
 """Entropies -sum p log p in nats of released rows, in floating point; 0 log 0 counts as 0.
 
-`row_entropies` and `column_entropies` take the entropy of each row or column of an array, as for
-H(Y | X) of a channel W(y|x). `conditional_entropy` is H(X | K) of a table, the unit in which kept
-information is told.
+`conditional_entropy` is H(X | K) of a table, the unit in which kept information is told.
 """
 
 from __future__ import annotations
@@ -17,18 +15,6 @@ def entropy(masses: Array) -> float:
     """Entropy of masses that sum to 1."""
     positive = masses[masses > 0.0]
     return float(-(positive * np.log(positive)).sum())
-
-
-def row_entropies(rows: Array) -> Array:
-    """Entropy of every row, each of which sums to 1."""
-    logs = np.log(rows, out=np.zeros_like(rows), where=rows > 0.0)
-    return -(rows * logs).sum(axis=1)
-
-
-def column_entropies(columns: Array) -> Array:
-    """Entropy of every column, each of which sums to 1."""
-    positive = np.where(columns > 0.0, columns, 1.0)
-    return -(positive * np.log(positive)).sum(axis=0)
 
 
 def conditional_entropy(records: Records, given: int) -> float:

@@ -9,7 +9,6 @@ measured on the records outside of the slice, in nats, and as a share of H(X | K
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from mechdesign.auditing.boxes import BoxAudit
@@ -17,7 +16,8 @@ from mechdesign.auditing.law import Law, absent_box_law, box_law
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.box_utility import BoxUtility
-from mechdesign.core.display import BOX_RENDERER, Described
+from mechdesign.core.above import above
+from mechdesign.core.display import Described
 from mechdesign.core.wording import percent_of
 from mechdesign.notions import Notion
 from mechdesign.tables.rare_limit import RareLimit
@@ -104,8 +104,4 @@ class BoxDesign(Described):
 
     def to_record(self) -> dict[str, Any]:
         """The record of `design --json`."""
-        return import_module(BOX_RENDERER).box_design_record(self)
-
-    def summary(self) -> str:
-        """The text of `design`, without a final newline."""
-        return import_module(BOX_RENDERER).box_design_text(self)
+        return above("display").record(self)

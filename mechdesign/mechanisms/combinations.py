@@ -26,6 +26,7 @@ POPULATION = "population"
 STRATA = "strata"
 ROWS = "rows"
 MEANS = "means"
+PEOPLE = "people"
 
 SHAPES = {
     AVERAGE: "an average budget (--average)",
@@ -34,6 +35,7 @@ SHAPES = {
     STRATA: "given columns with free outputs (--given, --objective information, queries, task)",
     ROWS: "rows as rows of the table (--release with --objective truth, distance)",
     MEANS: "a notion on averages of lifts (--notion l1, chi2, alpha, kl)",
+    PEOPLE: "people with several records (--person)",
 }
 """Every shape in words."""
 
@@ -49,6 +51,10 @@ MESSAGES = {
     ),
     ROWS: "{name} ({reason})",
     MEANS: "{name} ({reason})",
+    PEOPLE: (
+        "{name} is not built for people with several records (person): leave one of them out "
+        "({reason})"
+    ),
 }
 """How a request is refused; for rows and means the words of an option are the sentence."""
 
@@ -117,19 +123,6 @@ REFUSALS = (
         "keep and an objective",
         "--keep with --objective other than information",
         "the share to keep is one of the information",
-    ),
-    Refusal(
-        AVERAGE,
-        "average of rows",
-        "--release with --objective truth, distance, for mi, chi2",
-        "they are not linear in what is released as a row, as plans of rows need it; tv, guess "
-        "and maximal-leakage go, and so does the objective information",
-    ),
-    Refusal(
-        AVERAGE,
-        "averages of rows",
-        "--release with --objective truth, distance, for several averages",
-        "the search for plans has a price for one of them",
     ),
     Refusal(
         AVERAGE,
@@ -323,6 +316,33 @@ REFUSALS = (
         "means: convex",
         "",
         "convex costs and constraints need rows that are listed (l1 with eps_l inf has them)",
+    ),
+    Refusal(
+        PEOPLE,
+        "free outputs",
+        "--objective information, queries, task",
+        "a free label stands for a whole sequence, so that no record would come out; truth, "
+        "distance and costs release sequences of records",
+    ),
+    Refusal(
+        PEOPLE,
+        "bins",
+        "--bin auto",
+        "the number of bins is searched for one column by itself; edges, a width, quantiles:N and "
+        "auto:N are the same at every place of a sequence",
+    ),
+    Refusal(
+        PEOPLE,
+        "after releases of records",
+        "--after a channel for single records",
+        "what it tells of a person is that of all records together, and these have as many outputs "
+        "as there are sequences of them; a channel for the same people goes",
+    ),
+    Refusal(
+        PEOPLE,
+        "weight",
+        "--weight",
+        "a weight counts records, and people are counted",
     ),
 )
 """Every combination that is not built, in the order in which a request is checked."""

@@ -32,6 +32,7 @@ from mechdesign.mechanisms.least_cost_objective import (
     TRUTH,
 )
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.people import ABSENT
 from mechdesign.tables.variable import Variable, numbers_of
 from solvers import Array
 from solvers.plans import CellCosts
@@ -225,9 +226,12 @@ def _numbers(variable: Variable, cells: CodedCells, k: int) -> list[Fraction] | 
     """The number of every text of a column, None where it does not hold numbers."""
     # Each text is read once, however many rows have it.
     bins = variable.bins_of(k)
+    texts = [text for text in cells.texts[k] if not _is_absent(variable, text)]
+    if not texts:
+        return None
     column = Variable(
         (variable.columns[k],),
-        tuple((text,) for text in cells.texts[k]),
+        tuple((text,) for text in texts),
         bins=() if bins is None else (bins,),
     )
     try:
@@ -236,7 +240,17 @@ def _numbers(variable: Variable, cells: CodedCells, k: int) -> list[Fraction] | 
         return None
     # A missing cell among the numbers has no distance to them: then cells change or do not.
     present = [number for number in numbers if number is not None]
-    return present if len(present) == len(numbers) else None
+    if len(present) < len(numbers):
+        return None
+    if len(texts) < len(cells.texts[k]):
+        # Any number does: an absent record stays absent.
+        present.insert(cells.texts[k].index(ABSENT), min(present))
+    return present
+
+
+def _is_absent(variable: Variable, text: str) -> bool:
+    """Whether a cell is that of a record that a person does not have."""
+    return variable.people is not None and text == ABSENT
 
 
 def _ranks(
@@ -244,6 +258,10 @@ def _ranks(
 ) -> Array:
     """The mean rank of every text of a column among the records, in [0, 1]."""
     masses = np.bincount(cells.codes[:, k], joint.p_x, len(numbers))
+    for code, text in enumerate(cells.texts[k]):
+        if _is_absent(joint.useful, text):
+            masses[code] = 0.0
+            masses /= masses.sum()
     order = sorted(range(len(numbers)), key=numbers.__getitem__)
     below = np.cumsum(masses[order]) - masses[order]
     ranks = np.zeros(len(numbers))

@@ -30,7 +30,6 @@ from typing import Any, cast
 import numpy as np
 
 from mechdesign.auditing.averages import average_verdicts
-from mechdesign.auditing.best_guess import guess_without
 from mechdesign.auditing.demands import Demand, demands_of
 from mechdesign.auditing.extremes import LargestQuotients, output_masses
 from mechdesign.auditing.law import channel_law
@@ -56,11 +55,7 @@ from mechdesign.mechanisms.average_budgets import averages_of
 from mechdesign.mechanisms.averages import with_averages, with_own_lifts
 from mechdesign.mechanisms.least_cost_limits import stays_of_symbols
 from mechdesign.mechanisms.least_cost_matrix import exact_costs
-from mechdesign.mechanisms.plan_averages import (
-    budget_of_sum,
-    penalty_of,
-    plan_within,
-)
+from mechdesign.mechanisms.plan_averages import PlanAverage, plan_within
 from mechdesign.mechanisms.plan_costs import (
     RANKS,
     CodedCells,
@@ -84,6 +79,7 @@ from mechdesign.mechanisms.smallest_groups import (
 from mechdesign.notions import Notion
 from mechdesign.release.mean_counts import mean_counts
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.people import RECORDS
 from solvers import Array, SolverError
 from solvers.plans import (
     CellCosts,
@@ -148,8 +144,7 @@ class PlanRequest:
     known : tuple of str
         Columns that count for the groups; all released ones by default.
     average : mapping of a measure to its budget, optional
-        A budget on one average over the released rows, as for `DesignRequest`: tv, guess or
-        maximal-leakage.
+        Budgets on averages over the released rows, as for `DesignRequest`.
     is_average_alone : bool
         Whether nothing was promised of single rows; the channel then states its own lifts.
     whole, after : Joint and channels
@@ -234,7 +229,7 @@ def plan_design(request: PlanRequest) -> Design:
         # Bounds are for the limits as they are asked, whatever the margin.
         if plan.lower_bound > bound:
             bound = plan.lower_bound
-            # With a budget on an average the duals are those of a program with its price, too.
+            # With budgets on averages the duals are those of a program with their prices, too.
             if not averages:
                 proof = of_plan(
                     plan.proof, request.notion.limits, demands, joint.useful_counts
@@ -280,34 +275,29 @@ def _solved(
     margin: float,
     started: float,
 ) -> Plan:
-    """The plan of least cost, within the budget on an average if there is one."""
+    """The plan of least cost, within the budgets on averages."""
 
-    def solve(problem: PlanProblem, further: int) -> Plan:
-        left = request.time_limit
-        if left is not None:
-            left -= time.process_time() - started
-            left = max(left / (1 + further), LEAST_TIME)
+    def left() -> float:
+        if request.time_limit is None:
+            return math.inf
+        return request.time_limit - (time.process_time() - started)
+
+    def solve(problem: PlanProblem, part: float = 1.0) -> Plan:
+        limit = None
+        if request.time_limit is not None:
+            limit = max(left() * part, LEAST_TIME)
         return solve_plan(
             problem,
-            time_limit=left,
+            time_limit=limit,
             gap=request.gap,
             margin=margin,
             progress=cost_steps(request.progress),
         )
 
     if not averages:
-        return solve(problem, 0)
-    (average,) = averages
-    # Integers may have a little more, as with the budgets on lifts.
-    budget = budget_of_sum(average) * (1.0 - margin)
-    if average.measure == "guess":
-        # Without a release some guesses are right already, and the rest of the budget shrinks.
-        without = float(guess_without(request.joint))
-        budget = without + (average.budget - without) * (1.0 - margin)
-    if average.measure == "maximal-leakage":
-        budget = 1.0 + math.expm1(average.budget) * (1.0 - margin)
-    penalty = penalty_of(average.measure, request.joint)
-    return plan_within(problem, penalty, budget, solve)
+        return solve(problem)
+    limited = [PlanAverage(average, request.joint, margin) for average in averages]
+    return plan_within(problem, limited, solve, request.gap, lambda: left() <= 0.0)
 
 
 def _costs(request: PlanRequest, cells: CodedCells) -> CellCosts | MatrixCosts:
@@ -401,9 +391,13 @@ def check_given(
             continue
         symbol = useful.symbols[members[0]]
         cells = [f"{name}={symbol[useful.columns.index(name)]}" for name in given]
+        remedy = "release them (--release), or promise relative to them"
+        if useful.people is not None:
+            # The number of records is always given.
+            remedy = "promise relative to them"
         raise NotPrivate(
-            f"the given columns alone break the promise where {listed(cells)}: release them "
-            "(--release), or promise relative to them (--promise relative)"
+            f"the given columns alone break the promise where {listed(cells)}: {remedy} "
+            "(--promise relative)"
         )
 
 
@@ -439,9 +433,8 @@ def _forbidden(request: PlanRequest) -> tuple[Integers, Integers] | None:
     pairs = forbidden_pairs(request)
     never = never_released(request)
     if never and request.keep_law:
-        name = quoted(useful.names[never[0]])
         raise NotPrivate(
-            f"never: records of the table have the row {name}, and the law of the table is kept; "
+            "never: records of the table have such a row, and the law of the table is kept; "
             "leave it open (--free-frequencies), or leave --never out"
         )
     for y in never:
@@ -641,11 +634,13 @@ def _design(
         recorded = kept(recorded, proof, bound, demands)
     messages: list[str] = []
     if ended_early:
+        unit = "row" if joint.useful.people is None else "record"
+        whole = _largest_change(joint)
         messages.append(
-            f"the search ended early: a row changes by {at_most(least.cost, SPOKEN_DIGITS)} on "
-            "average (1 where all of it changes), and by at least "
-            f"{at_least(least.cost_lower_bound, SPOKEN_DIGITS)} in any such release; "
-            "--time-limit (time_limit) allows more time"
+            f"the search ended early: a {unit} changes by "
+            f"{at_most(least.cost / whole, SPOKEN_DIGITS)} on average (1 where all of it changes), "
+            f"and by at least {at_least(least.cost_lower_bound / whole, SPOKEN_DIGITS)} in any "
+            "such release; --time-limit (time_limit) allows more time"
         )
     return replace(
         design,
@@ -657,6 +652,18 @@ def _design(
         single_rows=_single_rows(channel, joint, groups),
         messages=tuple(messages),
     )
+
+
+def _largest_change(joint: Joint) -> float:
+    """The mean cost of a release that changes all: of people with several records the share of the
+    folded cells that are cells of a record.
+    """
+    people = joint.useful.people
+    if people is None:
+        return 1.0
+    place = joint.useful.columns.index(RECORDS)
+    lengths = np.array([int(symbol[place]) for symbol in joint.useful.symbols])
+    return float(joint.p_x @ lengths) / people.longest
 
 
 def _with_costs(

@@ -38,7 +38,6 @@ from mechdesign.mechanisms.least_cost_objective import (
 )
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.people_request import of_people
-from mechdesign.mechanisms.plan_averages import LINEAR
 from mechdesign.mechanisms.purposes import PURPOSES, TASK
 from mechdesign.mechanisms.queries import Queries
 from mechdesign.mechanisms.result import Design
@@ -277,6 +276,8 @@ class DesignRequest:
                 f"mechanism ({self.mechanism!r}) must be one of {', '.join(MECHANISMS)}"
             )
         # From here on options are compared with each other.
+        if self.joint.useful.people is not None:
+            combinations.check(combinations.PEOPLE, self.named)
         self._check_rows()
         self._check_objective()
         self._check_population()
@@ -329,9 +330,9 @@ class DesignRequest:
             raise InputError(
                 "useful releases columns as one label, release as rows: give one of them"
             )
-        people = self.joint.useful.people
-        if people is not None:
-            for name, value in of_people(people, self).items():
+        useful = self.joint.useful
+        if useful.people is not None:
+            for name, value in of_people(useful, useful.people, self).items():
                 object.__setattr__(self, name, value)
 
     def _set_objective(self) -> None:
@@ -621,8 +622,10 @@ class DesignRequest:
             named["mechanism"] = f"mechanism {self.mechanism}"
         if self.unknown != REFUSE:
             named["unknown"] = f"unknown={self.unknown}"
-        if own_rows and isinstance(self.average, Mapping):
-            named |= _named_of_averages(tuple(self.average))
+        if self.has_free_outputs:
+            named["free outputs"] = f"objective {self.least_cost.name}"
+        if any(channel.useful.people is None for channel in self.after):
+            named["after releases of records"] = "after a release of single records"
         if self.promise == RELATIVE and self.after:
             named["rows: relative after"] = (
                 "a promise relative to given columns is not built after earlier releases, which "
@@ -678,17 +681,6 @@ class DesignRequest:
             kept_measure(self.average)
             share_of("--keep", self.keep)
         combinations.check(combinations.AVERAGE, self.named)
-
-
-def _named_of_averages(measures: Sequence[Any]) -> dict[str, str]:
-    """What averages a release of rows as rows of the table does not have."""
-    named: dict[str, str] = {}
-    others = [str(measure) for measure in measures if measure not in LINEAR]
-    if others:
-        named["average of rows"] = f"{listed(others)} and rows of the table"
-    if len(measures) > 1:
-        named["averages of rows"] = "rows of the table and another average"
-    return named
 
 
 def names_of_columns(columns: str | Sequence[str]) -> tuple[str, ...]:

@@ -310,7 +310,7 @@ class Design(Displayed):
         joint = self.channel.joint
         if joint is None or self.channel.published is not None:
             return False
-        return joint.is_counts and not joint.sensitive.protects_columns
+        return joint.is_sample
 
 
 def finish(

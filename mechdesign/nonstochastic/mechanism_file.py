@@ -24,6 +24,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.core import documents
+from mechdesign.core.above import above
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import quoted
@@ -210,10 +211,7 @@ class MechanismFile:
 
     def recipe(self, options: ReleaseOptions) -> FileRecipe:
         """The recipe of a release of single records (for `sanitise` and `sanitise_file`)."""
-        # Imported here because of a circle: a recipe needs this module.
-        from mechdesign.nonstochastic.numbers_recipe import NumbersRecipe
-
-        return NumbersRecipe.of(self, options)
+        return above("numbers").NumbersRecipe.of(self, options)
 
     @classmethod
     def load(cls, path: PathLike) -> MechanismFile:

@@ -3,7 +3,7 @@
 The draw of a record follows from the text of its identifier, byte for byte. A table that was saved
 by a spreadsheet has lost its leading zeros, and every record would be drawn a second time. So the
 identifiers of a release are compared in their plain spelling, and two texts with one plain spelling
-are refused. `plain_spelling` makes it by replacements one after the other (`STEPS`): " 017.0"
+are refused. `formats.plain_spelling` makes it by replacements one after the other: " 017.0"
 becomes "017.0", then "017", then "17".
 
 `Spellings.add` is called for every batch. It remembers pairs of hashes, (plain, as written), and
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.formats.census import Hashes
 from mechdesign.formats.digests import RowHasher
+from mechdesign.formats.plain_spelling import plain_spelling
 from mechdesign.release.first_symbols import REMEMBERED, FirstSymbols
 
 TWO_SPELLINGS = (
@@ -41,43 +42,8 @@ OTHER_SPELLING = (
     "spreadsheet takes leading zeros away), or accept a second draw (--fresh-draw)"
 )
 
-UNUSUAL = (
-    r"^[\s\x{A0}\x{FEFF}]|[\s\x{A0}]$|^\+[0-9]|^-?0[0-9]+(\.0*)?$|^-?[0-9]+\.0*$"
-    r"|^[A-Za-z]+[-_ ]?0+[0-9]+$"
-)
-"""Matches every text that is not in its plain spelling, and perhaps others."""
-
-STEPS = (
-    (r"^[\s\x{A0}\x{FEFF}]+|[\s\x{A0}]+$", ""),
-    (r"^\+([0-9])", r"\1"),
-    (r"^(-?[0-9]+)\.0*$", r"\1"),
-    (r"^(-?)0+([0-9]+)$", r"\1\2"),
-    (r"^([A-Za-z]+[-_ ]?)0+([0-9]+)$", r"\1\2"),
-)
-"""Replacements one after the other: blanks around, a plus, .0, and zeros before a number, also
-after letters (P001). Identifiers of one length never become equal.
-"""
-
-
 FIRST_ROOM = 1 << 10
 """Pairs of hashes for which there is room at the beginning."""
-
-
-def plain_spelling(texts: Any) -> Any | None:
-    """A pyarrow array of texts in their plain spelling; None where they all are."""
-    # There are no stubs of this module.
-    import pyarrow.compute  # pyright: ignore[reportMissingTypeStubs]
-
-    pc: Any = pyarrow.compute
-
-    # One pass decides for nearly all columns that nothing has to be replaced.
-    unusual = pc.match_substring_regex(texts, UNUSUAL)
-    if not pc.any(unusual).as_py():
-        return None
-    plain = texts
-    for pattern, replacement in STEPS:
-        plain = pc.replace_substring_regex(plain, pattern, replacement)
-    return plain
 
 
 class Spellings:

@@ -8,8 +8,9 @@ table, what each column keeps, the boxes, and the outputs that move a belief mos
   `_box_blocks` and `_output_blocks`.
 - `report_record` is the JSON: the same figures, not rounded.
 
-`save_box_report` computes a report and writes the form that the ending of its file asks for. Tables
-of boxes and outputs go through all strata, and name the stratum where columns are given.
+`save_box_reports` computes a report and writes the form that the ending of its file asks for, and
+the page for everybody (`public_boxes`). Tables of boxes and outputs go through all strata, and name
+the stratum where columns are given.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from functools import partial
 from typing import Any
 
 from mechdesign.analysis.box_truth import box_truth
+from mechdesign.auditing.boxes import audit_boxes
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.box_channel import BoxChannel
+from mechdesign.core.files import PathLike
 from mechdesign.core.wording import about, percent_of
 from mechdesign.notions import Notion
 from mechdesign.report import blocks, box_sentences, boxes, wording
@@ -28,6 +31,7 @@ from mechdesign.report.box_content import BoxReport, box_report
 from mechdesign.report.document import VERIFIED
 from mechdesign.report.ledger_picture import ledger_picture
 from mechdesign.report.plain_values import optional_record
+from mechdesign.report.public_boxes import save_public_box_report
 from mechdesign.report.writing import save_page
 
 FORMAT, VERSION = "mechdesign.box-report", 1
@@ -54,7 +58,7 @@ def report_page(report: BoxReport, *, pictures: bool = True) -> blocks.Document:
     total = box_sentences.kept_lines(report.utility, channel)[0]
     kept = [
         total,
-        *box_sentences.own_lines(report.utility),
+        *box_sentences.own_lines(report.utility, channel),
         *box_sentences.law_lines(report.utility, channel),
         *box_sentences.rare_lines(channel, report.utility),
     ]
@@ -110,12 +114,34 @@ def report_record(report: BoxReport) -> dict[str, Any]:
     }
 
 
-def save_box_report(channel: BoxChannel, path: str, *, overwrite: bool) -> BoxReport:
-    """Compute the report of a channel and write it, as HTML, Markdown or JSON by the ending."""
-    report = box_report(channel)
-    page = partial(report_page, report)
-    save_page(path, report_record(report), page, overwrite=overwrite)
-    return report
+def save_box_reports(
+    channel: BoxChannel,
+    internal: PathLike | None,
+    public: PathLike | None,
+    *,
+    overwrite: bool,
+) -> bool | None:
+    """Write the reports with a path, as HTML, Markdown or JSON by its ending.
+
+    Returns the exact verdict on the channel; None for a public one, without counts.
+
+    Raises
+    ------
+    InputError
+        If an internal report is asked of a public channel.
+    """
+    satisfied: bool | None = None
+    if channel.utility is not None:
+        satisfied = audit_boxes(channel).satisfied
+    if internal is not None:
+        report = box_report(channel)
+        page = partial(report_page, report)
+        save_page(internal, report_record(report), page, overwrite=overwrite)
+    if public is not None:
+        save_public_box_report(
+            channel, public, satisfied=satisfied, overwrite=overwrite
+        )
+    return satisfied
 
 
 def _cards(report: BoxReport) -> tuple[tuple[str, str], ...]:

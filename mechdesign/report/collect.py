@@ -14,7 +14,7 @@
 5. `writing.save_report` writes the file.
 
 `write_report` refuses a `Channel` that breaks its promise. Channels of boxes have a report of their
-own kind (`box_reports`).
+own kind (`boxes_page`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from mechdesign import __version__
 from mechdesign.auditing.measures import beyond_given, measure, utility
@@ -43,9 +43,10 @@ from mechdesign.auditing.stated import (
 from mechdesign.auditing.unchanged import unchanged_cells
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.loading import require_channel
 from mechdesign.comparison.curve import Curve, axis_of, curve_through
 from mechdesign.core.arguments import number
-from mechdesign.core.errors import InputError, require_type
+from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, sha256_of
 from mechdesign.core.wording import STATED
 from mechdesign.formats.folders import files_of, is_folder
@@ -100,22 +101,25 @@ def write_report(
 ) -> None:
     """Write the report of `mechdesign.report`, which has the parameters and errors."""
     # Collecting a report for another renderer needs none of these.
+    from mechdesign.report.boxes_page import save_box_reports
     from mechdesign.report.writing import check_report, save_report
 
-    if isinstance(design, BoxDesign):
-        design = design.channel
-    if isinstance(design, BoxChannel):
-        _write_box_report(design, path, public, curve, overwrite)
+    # A design has its channel; a channel stands for itself.
+    channel = require_channel(
+        "design", getattr(design, "channel", design), "; and no Design"
+    )
+    check_report(path, force=overwrite, pictures=not public)
+    if channel.judged_alone is True:
+        if curve is not None:
+            raise InputError("a channel of boxes has no curve: leave curve out")
+        paths = (None, path) if public else (path, None)
+        save_box_reports(channel, *paths, overwrite=overwrite)
         return
     # A design brings its bound and its remarks; of a channel alone they come from the file.
     result: Design | None = None
-    if isinstance(design, Design):
-        result = design
-        channel = design.channel
-    else:
-        channel = require_type("design", design, Channel, "; and no Design")
+    if channel is not design:
+        result = cast("Design", design)
     seconds = _curve_seconds(curve)
-    check_report(path, force=overwrite, pictures=not public)
     notion = promise_of(channel)
     joint = channel.joint
     if result is None and joint is not None:
@@ -305,33 +309,6 @@ def attributed(
     return replace(
         report, written=written, provenance=tuple(facts), commands=tuple(commands)
     )
-
-
-def _write_box_report(
-    channel: BoxChannel,
-    path: PathLike,
-    public: bool,
-    curve: float | None,
-    overwrite: bool,
-) -> None:
-    """A report on a channel of boxes, which has no curve."""
-    # Collecting a report for another renderer needs none of these.
-    from mechdesign.report.box_reports import (
-        save_internal_report,
-        save_public_report,
-        verdict_on_boxes,
-    )
-    from mechdesign.report.writing import check_report
-
-    if curve is not None:
-        raise InputError("a channel of boxes has no curve: leave curve out")
-    check_report(path, force=overwrite)
-    name = os.fspath(path)
-    if not public:
-        save_internal_report(channel, name, overwrite=overwrite)
-        return
-    satisfied = verdict_on_boxes(channel)
-    save_public_report(channel, name, satisfied=satisfied, overwrite=overwrite)
 
 
 def _curve_seconds(curve: float | None) -> float | None:

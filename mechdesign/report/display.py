@@ -27,18 +27,31 @@ from typing import Any
 from mechdesign.analysis.checking import ReleaseCheck
 from mechdesign.analysis.frequencies import Frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
+from mechdesign.auditing.boxes import BoxAudit
 from mechdesign.auditing.composition import Composition
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.verdict import Achieved, Audit
+from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.run import Comparison
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import about, percent_of
+from mechdesign.jobs.box_codebook import box_codebook_text
 from mechdesign.judging.figures import Judgement
 from mechdesign.leaks.assessment import Assessment
+from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.result import Design
-from mechdesign.report import comparing, drawing, plot_lines, plots, releases, terminal
+from mechdesign.report import (
+    boxes,
+    comparing,
+    drawing,
+    plot_lines,
+    plots,
+    releases,
+    terminal,
+)
 from mechdesign.report.assessment import assessment_text
+from mechdesign.report.command_records import channel_record
 from mechdesign.report.judgement import judgement_text
 from mechdesign.report.pages import laid_out
 from mechdesign.report.sentences import composition_text
@@ -77,6 +90,16 @@ BUDGETS = ("eps_ldp", "eps_u", "eps_l")
 def summary(shown: Any) -> str:
     """The words of the command line."""
     return WORDS[type(shown)](shown)
+
+
+def record(shown: Any) -> dict[str, Any]:
+    """The record of the command line for `--json`."""
+    return RECORDS[type(shown)](shown)
+
+
+def matrix(channel: Any) -> str:
+    """The probabilities of a channel as CSV, without a final newline."""
+    return MATRICES[type(channel)](channel)
 
 
 def frame(shown: Any) -> Any:
@@ -167,6 +190,9 @@ WORDS: Mapping[type[Any], Callable[[Any], str]] = {
     # Those of the command line take the table, the file or the names of releases as well.
     Design: lambda shown: terminal.design_text(shown, joint_of(shown)),
     Channel: terminal.channel_text,
+    BoxChannel: boxes.box_channel_text,
+    BoxDesign: boxes.box_design_text,
+    BoxAudit: boxes.box_audit_text,
     Audit: terminal.audit_text,
     Comparison: lambda shown: comparing.comparison_text(shown, None),
     Composition: lambda shown: composition_text(shown, _numbered(shown)),
@@ -177,6 +203,20 @@ WORDS: Mapping[type[Any], Callable[[Any], str]] = {
     ReleaseCheck: lambda shown: releases.check_text(shown, "the file"),
 }
 """The function that makes the words of each type of result."""
+
+RECORDS: Mapping[type[Any], Callable[[Any], dict[str, Any]]] = {
+    Channel: channel_record,
+    BoxChannel: boxes.box_channel_record,
+    BoxDesign: boxes.box_design_record,
+    BoxAudit: boxes.box_audit_record,
+}
+"""The function that makes the record of each kind of channel, and of what is about boxes."""
+
+MATRICES: Mapping[type[Any], Callable[[Any], str]] = {
+    Channel: terminal.matrix_csv,
+    BoxChannel: lambda shown: box_codebook_text(shown).rstrip(),
+}
+"""The function that writes the matrix of each kind; boxes have one for each stratum."""
 
 
 def _numbered(composition: Composition) -> list[str]:

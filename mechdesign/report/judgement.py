@@ -12,7 +12,15 @@ from mechdesign.core.wording import listed
 from mechdesign.judging.figures import AREA, NUMBER, WHOLE, Figure, Judgement, Part
 from mechdesign.report import blocks
 from mechdesign.report.layout import aligned, item, paragraph
-from mechdesign.report.wording import count, label
+from mechdesign.report.wording import (
+    TENTH,
+    count,
+    label,
+    people_in,
+    percent,
+    percent_at_least,
+    percent_at_most,
+)
 
 HEADER = ("", "released", "untouched", "without", "promised")
 
@@ -34,6 +42,12 @@ LEGEND = (
 ROUNDING = 1e-9
 """Figures below are rounding errors: a record is a share of 1e-9 only in a file of a billion."""
 
+SUREST_5 = "other_data_surest_5_"
+"""The key of the attack that is told first, before the value of the secret."""
+
+MOST_SENTENCES = 5
+"""Secrets whose bounds are said, those that can rise most; all are in the figures."""
+
 NO_PROMISE = (
     "No channel was given, so nothing bounds these figures: an attack that was not tried may do "
     "better."
@@ -43,8 +57,10 @@ NO_PROMISE = (
 def judgement_text(judgement: Judgement) -> str:
     """The text of ``mechdesign judge``."""
     lines = [paragraph(text, "") for text in opening_texts(judgement)]
+    lines += ["", "In short"]
+    lines += [item(text) for text in short_texts(judgement)]
     lines += ["", "What is proven"]
-    lines += [item(text) for text in judgement.promise or (NO_PROMISE,)]
+    lines += [item(text) for text in proven_texts(judgement)]
     for part in judgement.parts:
         lines += ["", part.title, paragraph(part.means)]
         if part.figures:
@@ -63,10 +79,13 @@ def judgement_page(
     """The same as a page for those who may see the data; `again` is the command that repeats it."""
     sections = [
         blocks.Section(
+            "short", "In short", (blocks.Bullets(tuple(short_texts(judgement))),)
+        ),
+        blocks.Section(
             "proven",
             "What is proven",
-            (blocks.Bullets(judgement.promise or (NO_PROMISE,)),),
-        )
+            (blocks.Bullets(tuple(proven_texts(judgement))),),
+        ),
     ]
     for part in judgement.parts:
         sections.append(blocks.Section(part.key, part.title, _part_blocks(part)))
@@ -106,6 +125,122 @@ def opening_texts(judgement: Judgement) -> list[str]:
             f"{listed([label(name) for name in judgement.unjudged])}."
         )
     texts.append(f"Attackers and analysts learn by {judgement.learner}.")
+    texts.append(judgement.instruments)
+    return texts
+
+
+def proven_texts(judgement: Judgement) -> list[str]:
+    """What the channel proves, in the words of the release, and how it is known."""
+    secret = ", ".join(map(label, judgement.sensitive))
+    shares = judgement.shares
+    ordered = sorted(
+        judgement.bounds.items(), key=lambda bound: shares[bound[0]] - bound[1][1]
+    )
+    texts: list[str] = []
+    for value, (low, high) in ordered[:MOST_SENTENCES]:
+        texts.append(
+            "Of the people whom any rule picks by their released rows, "
+            f"{people_in(low)} ({percent_at_least(low, step=TENTH)}) to "
+            f"{people_in(high)} ({percent_at_most(high, step=TENTH)}) are expected to have "
+            f"{secret} {label(value)}, whatever the rule was learnt from; "
+            f"{_spoken(shares[value])} of all people do."
+        )
+    return [*texts, *(judgement.promise or (NO_PROMISE,))]
+
+
+def _spoken(share: float) -> str:
+    """A share as people say it, with its percentage."""
+    return f"{people_in(share)} ({percent(share, step=TENTH)})"
+
+
+def short_texts(judgement: Judgement) -> list[str]:
+    """The main figures in sentences, for those who decide."""
+    return [
+        _own_row_text(judgement),
+        *_singled_texts(judgement),
+        *_group_texts(judgement),
+        *_reader_texts(judgement),
+    ]
+
+
+def _own_row_text(judgement: Judgement) -> str:
+    """The attack on the secret of people whose rows are known."""
+    attack = next(
+        figure
+        for figure in judgement.part("own_row").figures
+        if figure.key.startswith(SUREST_5)
+    )
+    value = label(attack.key.removeprefix(SUREST_5))
+    secret = ", ".join(map(label, judgement.sensitive))
+    if attack.released is None or attack.untouched is None or attack.without is None:
+        return f"Nobody's own row was attacked for {secret}: it is not known whose row is whose."
+    text = (
+        "Somebody who knows whose row is whose, and has learnt elsewhere what rows say, points at "
+        f"the 5 % of the people who look most like {secret} {value}: {_spoken(attack.released)} "
+        f"have it. In the untouched file it is {_spoken(attack.untouched)}, of all people "
+        f"{_spoken(attack.without)}."
+    )
+    if attack.promised is not None:
+        most = percent_at_most(attack.promised, step=TENTH)
+        text += f" No rule exceeds {most} in the mean, which is proven."
+    return text
+
+
+def _singled_texts(judgement: Judgement) -> list[str]:
+    """Claims on released rows that are true of their own person."""
+    part = judgement.part("singling_out")
+    for key, text in (
+        ("own", "only the row's own person meets"),
+        ("one", "exactly one person meets"),
+    ):
+        found = [figure for figure in part.figures if figure.key == key]
+        if not found or found[0].released is None or found[0].untouched is None:
+            continue
+        return [
+            f"Of claims on rows that are alone in a few columns, {_spoken(found[0].released)} are "
+            f"claims that {text}; of the untouched file {_spoken(found[0].untouched)}."
+        ]
+    return []
+
+
+def _group_texts(judgement: Judgement) -> list[str]:
+    """The smallest group, and whether rows are those of their people."""
+    part = judgement.part("groups")
+    smallest = part.figure("k")
+    text = (
+        "The smallest number of equal rows (k) is "
+        f"{figure_text(smallest.released, WHOLE)}, in the untouched file "
+        f"{figure_text(smallest.untouched, WHOLE)}."
+    )
+    own = [figure.released for figure in part.figures if figure.key == "own"]
+    if own and own[0] is not None and own[0] < 1:
+        text += f" Of the rows {_spoken(own[0])} have the true cells of their person."
+    return [text]
+
+
+def _reader_texts(judgement: Judgement) -> list[str]:
+    """What analysts and models read."""
+    texts: list[str] = []
+    analysts = judgement.part("analysts")
+    worst = [figure for figure in analysts.figures if figure.key == "pair_variation"]
+    if worst and worst[0].released is not None:
+        moved = percent_at_most(max(worst[0].released, 0.0), step=TENTH)
+        texts.append(
+            "To have the table of any two columns that the original has, at most "
+            f"{moved} of the records would have to be others."
+        )
+    areas = [
+        (figure.released, figure.untouched)
+        for figure in judgement.part("models").figures
+        if figure.released is not None and figure.untouched is not None
+    ]
+    if areas:
+        here = sum(area for area, _ in areas) / len(areas)
+        there = sum(area for _, area in areas) / len(areas)
+        texts.append(
+            f"Models that learn from it put {100 * here:.0f} of 100 pairs of people in the right "
+            f"order, models that learn from the untouched file {100 * there:.0f}; a coin 50."
+        )
     return texts
 
 

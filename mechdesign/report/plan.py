@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import shlex
 
-from mechdesign.comparison.planning import BINS, Plan, Trial
+from mechdesign.comparison.planning import BINS, Plan, Trial, least_factor
 from mechdesign.core.wording import listed
 from mechdesign.report import blocks
 from mechdesign.report.layout import aligned, paragraph
 from mechdesign.report.wording import TENTH, label, people_in, percent
 
-HEADER = ("trial", "unchanged", "worst column", "a rule finds at most")
+HEADER = ("trial", "unchanged", "gain", "worst column", "a rule finds at most")
 
-LEFT = (0, 2, 3)
+LEFT = (0, 3, 4)
 
 
 def trial_rows(plan: Plan) -> list[tuple[str, ...]]:
@@ -22,15 +22,18 @@ def trial_rows(plan: Plan) -> list[tuple[str, ...]]:
         name = f"factor {trial.factor:g}"
         if trial.left_out:
             name += f", without {', '.join(map(label, trial.left_out))}"
+        if trial.given:
+            name += f", {', '.join(map(label, trial.given))} given"
         if trial.bins:
             name += f", {', '.join(map(label, trial.bins))} in bins"
         if trial.cells is None:
-            rows.append((name, "-", "refused", ""))
+            rows.append((name, "-", "", "refused", ""))
             continue
         rows.append(
             (
                 name,
                 percent(trial.cells, step=TENTH),
+                "" if trial.gain is None else f"{100 * trial.gain:+.1f}",
                 f"{label(trial.worst)} {percent(trial.worst_cells, step=TENTH)}",
                 _finds(trial),
             )
@@ -50,7 +53,9 @@ def plan_sentences(plan: Plan) -> list[str]:
         f"Tried on {plan.sampled:,} of {plan.records:,} records. It is no promise: a design of the "
         "whole table keeps more or less, and 'unchanged' is the expected share of cells that stay. "
         "With factor 2 no value of the secret becomes more than twice, or less than half, as "
-        "likely."
+        "likely. 'Gain' is what the columns of a trial gain over the same columns in the release "
+        "of all, in points of unchanged cells. Of a column in bins, a cell in its own bin is "
+        "unchanged."
     ]
     if plan.identifiers:
         texts.append(f"Leave out, since they name records: {listed(plan.identifiers)}.")
@@ -71,6 +76,9 @@ def plan_sentences(plan: Plan) -> list[str]:
         advice += f", without {listed(plan.left_out)}"
     if plan.bins:
         advice += f", with {listed(plan.bins)} in bins"
+    if plan.given:
+        verb = "is" if len(plan.given) == 1 else "are"
+        advice += f". {listed(plan.given)} {verb} released as given, without any change"
     if not plan.is_enough:
         advice += ". That is little: give fewer columns, or a larger factor"
     texts.append(f"{advice}.")
@@ -80,8 +88,8 @@ def plan_sentences(plan: Plan) -> list[str]:
 def _chosen(plan: Plan) -> Trial | None:
     """The trial that is advised."""
     for trial in plan.trials:
-        wanted = (plan.factor, plan.left_out, plan.bins)
-        if (trial.factor, trial.left_out, trial.bins) == wanted:
+        wanted = (plan.factor, plan.left_out, plan.bins, plan.given)
+        if (trial.factor, trial.left_out, trial.bins, trial.given) == wanted:
             return trial
     return None
 
@@ -93,12 +101,13 @@ def plan_command(plan: Plan, table: str, sensitive: tuple[str, ...]) -> str:
     left_out = (*plan.identifiers, *plan.left_out)
     if left_out:
         words += ["--leave-out", ",".join(left_out)]
+    if plan.given:
+        words += ["--given", ",".join(plan.given)]
     for name in plan.bins:
         words += ["--bin", f"{name}={BINS}"]
     if plan.has_gaps:
         words += ["--missing", "symbol"]
-    # Rounded up, so that the promise is as strong as that of the trial.
-    least = -(-10_000 // plan.factor) / 10_000
+    least = least_factor(plan.factor)
     words += ["--at-most-times", f"{plan.factor:g}", "--at-least-times", f"{least:g}"]
     return shlex.join([*words, "--output", "channel.json"])
 

@@ -9,6 +9,7 @@ where the promise ends. `public_rows` is the same for row channels.
 from __future__ import annotations
 
 from mechdesign.channel.box_channel import BoxChannel
+from mechdesign.core.files import PathLike
 from mechdesign.core.wording import percent_of
 from mechdesign.notions import Notion
 from mechdesign.report import blocks, box_sentences, boxes, wording
@@ -57,7 +58,7 @@ def public_box_page(channel: BoxChannel, *, satisfied: bool | None) -> blocks.Do
 
 
 def save_public_box_report(
-    channel: BoxChannel, path: str, *, satisfied: bool | None, overwrite: bool
+    channel: BoxChannel, path: PathLike, *, satisfied: bool | None, overwrite: bool
 ) -> None:
     """Write the report for everybody, as HTML, Markdown or JSON by the ending of `path`."""
     save_public_page(

@@ -248,7 +248,7 @@ def _measures(report: Report, all_measures: bool) -> list[str]:
 def _population_of(channel: Channel) -> PopulationPromise | None:
     """What holds for the population; None for a channel without the counts of its table."""
     joint = channel.joint
-    if joint is None or not joint.is_counts or joint.sensitive.protects_columns:
+    if joint is None or not joint.is_sample:
         return None
     # Without a notion there is nothing that could hold for the population.
     if channel.promise is None:

@@ -52,10 +52,20 @@ def save_page(
     path: PathLike, record: Mapping[str, Any], page: PageMaker, *, overwrite: bool
 ) -> None:
     """Write a page as HTML, Markdown or JSON by the ending of its path, whole or not at all."""
-    ending = Path(path).suffix.lower()
     # Markdown shows no pictures, and so needs no matplotlib.
-    pictures = ending == HTML
-    text = document_text(record, lambda: page(pictures=pictures), ending)
+    pictures = Path(path).suffix.lower() == HTML
+    save_document(path, record, lambda: page(pictures=pictures), overwrite=overwrite)
+
+
+def save_document(
+    path: PathLike,
+    record: Mapping[str, Any],
+    page: Callable[[], blocks.Document],
+    *,
+    overwrite: bool,
+) -> None:
+    """The same of a page that has no pictures, or has decided on them."""
+    text = document_text(record, page, Path(path).suffix.lower())
     save_text(path, text, overwrite=overwrite)
 
 

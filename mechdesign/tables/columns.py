@@ -20,8 +20,9 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 from mechdesign.formats.arrow_arrays import combined, is_arrow
 from mechdesign.formats.cells import Encoded, encode, encoded_columns
-from mechdesign.tables.bins import NO_NUMBER, OUTSIDE
+from mechdesign.tables.bins import NO_NUMBER, OUTSIDE, Bins
 from mechdesign.tables.cell_numbers import WHAT
+from mechdesign.tables.people import ABSENT
 from mechdesign.tables.symbol_lookup import NOWHERE
 from mechdesign.tables.variable import Variable
 
@@ -145,9 +146,21 @@ def in_bins(columns: Sequence[Encoded], variable: Variable) -> Sequence[Encoded]
     in_bins: list[Encoded] = []
     for column, bins in zip(columns, variable.bins, strict=True):
         if bins is not None:
-            column = bins.sorted_in(column)
+            column = _sorted_in(column, bins, variable)
         in_bins.append(column)
     return in_bins
+
+
+def _sorted_in(column: Encoded, bins: Bins, variable: Variable) -> Encoded:
+    """The column with the labels of bins; of people the cells of absent records stay."""
+    if variable.people is None or ABSENT not in column.texts:
+        return bins.sorted_in(column)
+    if column.texts == (*bins.marked, ABSENT):
+        return column
+    is_absent = column.codes == column.texts.index(ABSENT)
+    labelled = bins.sorted_in(column.recoded(np.where(is_absent, -1, column.codes)))
+    texts = (*labelled.texts, ABSENT)
+    return Encoded(np.where(is_absent, len(texts) - 1, labelled.codes), texts)
 
 
 def texts_of(columns: Sequence[Encoded], key: tuple[int, ...]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ and leads from its cells back to those of the records.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -15,9 +15,11 @@ import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.core.wording import quoted
+from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.arrow_arrays import arrow_texts
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.distinct import distinct_records
+from mechdesign.formats.plain_spelling import plain_spelling
 from mechdesign.tables.cell_numbers import kind_of, number_of
 from mechdesign.tables.columns import RecordFault
 from mechdesign.tables.people import (
@@ -208,7 +210,9 @@ def fold(
     if wave is not None:
         named.append(wave)
     for name, column in named:
-        empty = np.flatnonzero(column.codes < 0)
+        # The last entry is that of a missing cell, which has the code -1.
+        blank = np.array([not text.strip() for text in column.texts] + [True])
+        empty = np.flatnonzero(blank[column.codes])
         if empty.size:
             raise RecordFault(
                 int(empty[0]),
@@ -224,6 +228,11 @@ def fold(
     ]
     _, numbers = distinct_records(keys)
     _, first, of_record = np.unique(numbers, return_index=True, return_inverse=True)
+    if len(first) > 1 and _plain_people(keys) < len(first):
+        raise InputError(
+            f"two people in {listed([*person])} differ only in blanks, leading zeros, a sign or "
+            ".0: nobody can tell whether they are one; spell all of them alike"
+        )
     # By first appearance, so that the people stand in the order of the table.
     order_of_people = np.argsort(first, kind="stable")
     rank = np.empty(len(first), dtype=np.int64)
@@ -254,6 +263,19 @@ def fold(
                 "correct them"
             )
     return FoldedRecords(person_of, place_of, lengths, first[order_of_people])
+
+
+def _plain_people(keys: Sequence[Encoded]) -> int:
+    """How many people there are by the plain spelling of what names them."""
+    plain_keys: list[Encoded] = []
+    for column in keys:
+        texts = plain_spelling(arrow_texts(column.texts))
+        if texts is not None:
+            plain = Encoded(column.codes, tuple(texts.to_pylist()))
+            column = plain.recoded(_canonical_codes(plain)[plain.codes])
+        plain_keys.append(column)
+    _, numbers = distinct_records(plain_keys)
+    return len(np.unique(numbers))
 
 
 def _wave_ranks(column: Encoded) -> Integers:

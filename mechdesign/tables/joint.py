@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.arguments import list_argument
+from mechdesign.core.binomial import MOST_RECORDS
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
@@ -48,6 +49,12 @@ Array = NDArray[np.float64]
 EXACT_DOUBLE = 2**53
 """Integers up to here are exact as doubles."""
 
+WEIGHTS = (
+    f"the counts sum to more than {MOST_RECORDS:,}: they are taken as weights, and not as numbers "
+    "of records"
+)
+"""The notice on a table that no records can have."""
+
 
 @dataclass(frozen=True, repr=False)
 class Joint(Displayed):
@@ -64,6 +71,7 @@ class Joint(Displayed):
         Non-negative, below 2**256, no row or column all zero.
     is_counts : bool
         False when the integers are scaled probabilities or weights and not numbers of records.
+        Integers that sum to more than 10**12 are weights.
     notices : tuple of str
         Changes to the input, such as dropped symbols and dropped records.
     empty_sensitive, empty_useful : tuple of str
@@ -82,7 +90,7 @@ class Joint(Displayed):
     useful: Variable
     counts: tuple[tuple[int, ...], ...]
     is_counts: bool = True
-    notices: tuple[str, ...] = ()
+    notices: tuple[str, ...] = field(default=(), compare=False)
     empty_sensitive: tuple[str, ...] = field(default=(), compare=False)
     empty_useful: tuple[str, ...] = field(default=(), compare=False)
     rules: CellRules = field(default=NO_RULES, compare=False)
@@ -106,6 +114,8 @@ class Joint(Displayed):
                 "columns must be the sensitive ones, all of them in the same order"
             )
         self._check_entries()
+        if self.is_counts and self.total > MOST_RECORDS:
+            object.__setattr__(self, "is_counts", False)
         if shared:
             self._check_diagonal()
         _require_mass("sensitive", self.sensitive, self.sensitive_counts)
@@ -198,6 +208,8 @@ class Joint(Displayed):
         if not useful.bins:
             # No bins at all are an empty tuple, not one of Nones.
             variable = replace(variable, bins=())
+        if useful.people is not None:
+            variable = replace(variable, people=useful.people.releasing(names))
         return replace(self, useful=variable, counts=counts)
 
     def _with_symbols(
@@ -234,6 +246,11 @@ class Joint(Displayed):
     def records(self) -> int | None:
         """Number of records of a table of counts; None for probabilities and fractional weights."""
         return self.total if self.is_counts else None
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether the records are a sample of a population that something can be said of."""
+        return self.is_counts and not self.sensitive.protects_columns
 
     @cached_property
     def p(self) -> Array:
@@ -279,7 +296,7 @@ class Joint(Displayed):
     @classmethod
     def from_exact(cls, table: ExactTable, *, is_counts: bool) -> Joint:
         """The joint of a clean table."""
-        return cls(
+        joint = cls(
             table.sensitive,
             table.useful,
             table.counts,
@@ -288,6 +305,9 @@ class Joint(Displayed):
             empty_sensitive=table.empty_sensitive,
             empty_useful=table.empty_useful,
         )
+        if is_counts and not joint.is_counts:
+            return replace(joint, notices=(*joint.notices, WEIGHTS))
+        return joint
 
     @classmethod
     def from_counts(

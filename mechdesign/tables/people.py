@@ -22,7 +22,7 @@ itself is in `folding`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -154,6 +154,18 @@ class People:
         for place in range(self.longest):
             columns += [at_place(name, place) for name in names]
         return tuple(columns)
+
+    def releasing(self, folded: Sequence[str]) -> People | None:
+        """The people with the columns of records whose folded ones are named; None if the folded
+        columns are not those of whole sequences.
+        """
+        columns = dict.fromkeys(
+            self.column_of[name] for name in folded if name in self.column_of
+        )
+        given = tuple(name for name in self.given if name in columns)
+        released = tuple(name for name in columns if name not in given)
+        people = replace(self, columns=(*given, *released), given=given)
+        return people if people.folded_columns == tuple(folded) else None
 
     def symbol(self, records: Sequence[Sequence[str]]) -> tuple[str, ...]:
         """The symbol of a person with these records, a text for each of `columns` in each.

@@ -19,10 +19,12 @@ import numpy as np
 
 from mechdesign.core.errors import FileError, InputError, errors_naming
 from mechdesign.core.files import PathLike
+from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.arrow_arrays import arrow_texts
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.cells import Encoded, encoded_columns
+from mechdesign.formats.column_names import misread
 from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.parquet import ParquetBatch
 from mechdesign.formats.text_options import TextOptions
@@ -42,19 +44,33 @@ class FoldedTable:
         Those of the channel.
     records : FoldedRecords
         The person and the place of each record.
+    person : tuple of (people,) columns
+        What names each person.
+    wave : (records,) column, optional
+        What orders the records of a person.
     columns : mapping of name to (people,) column
         The folded columns, the sensitive ones if the table has them, and what names a person.
     """
 
     people: People
     records: FoldedRecords
+    person: tuple[Encoded, ...]
+    wave: Encoded | None
     columns: Mapping[str, Encoded]
 
     @classmethod
     def of(
-        cls, people: People, cells: Mapping[str, Encoded], form: CellForm | None = None
+        cls,
+        people: People,
+        cells: Mapping[str, Encoded],
+        form: CellForm | None = None,
+        *,
+        keep_waves: bool = False,
     ) -> FoldedTable:
         """Fold the columns of a long table, by the channel's names for them.
+
+        With `keep_waves` the folded table has the waves of the records, too: they tell equal
+        sequences of different records apart.
 
         Raises
         ------
@@ -69,13 +85,18 @@ class FoldedTable:
         person = _person_in(people, cells)
         records = fold_by(cells, person, people.wave)
         named: dict[str, Encoded] = {}
+        waves = None if people.wave is None else cells[people.wave]
+        if waves is not None and keep_waves:
+            named[str(people.wave)] = waves
         for name in (*people.columns, *people.sensitive):
             if name in cells:
                 named[name] = cells[name]
         columns = records.folded(people, named)
+        names: list[Encoded] = []
         for name in person:
             columns[name] = cells[name].recoded(cells[name].codes[records.first])
-        return cls(people, records, columns)
+            names.append(columns[name])
+        return cls(people, records, tuple(names), waves, columns)
 
     @property
     def header(self) -> list[str]:
@@ -97,9 +118,60 @@ class FoldedTable:
             )
         return pa.RecordBatch.from_arrays(arrays, self.header)
 
-    def unfolded(self, columns: Mapping[str, Encoded]) -> dict[str, Encoded]:
-        """The released columns of the records for those of the people."""
-        return self.records.unfolded(self.people, columns)
+    def long_form(
+        self,
+        header: Sequence[str],
+        released: Mapping[str, Encoded],
+        *,
+        kept: Sequence[str] = (),
+        names: Mapping[str, str] | None = None,
+        order: Integers | None = None,
+    ) -> list[LongColumn]:
+        """What is written of the records, in the order of the columns of the table.
+
+        Parameters
+        ----------
+        header : sequence of str
+            The columns of the long table.
+        released : mapping of folded column to (people,) column
+        kept : sequence of str
+            Columns of the header that stay as they are.
+        names : mapping of str to str
+            The table's name of a column that the channel calls otherwise.
+        order : (people,) array, optional
+            The person of each new number; by default people are numbered as they appear.
+        """
+        people = self.people
+        in_table = names or {}
+        channel_name = {of_table: name for name, of_table in in_table.items()}
+        records = self.records.unfolded(people, released)
+        person = [in_table.get(name, name) for name in people.person]
+        # New numbers stand where the first column was that is not kept.
+        numbered = [name for name in person if name not in kept][:1]
+        columns: list[LongColumn] = []
+        for title in header:
+            name = channel_name.get(title, title)
+            if name in records:
+                columns.append(LongColumn(title, title, records[name]))
+            elif title in kept:
+                columns.append(LongColumn(title, title, None))
+            elif title in numbered:
+                numbers = self.records.people_anew(order)
+                columns.append(LongColumn(",".join(person), title, numbers))
+            elif name == people.wave:
+                columns.append(LongColumn(title, title, self.records.places_anew()))
+        return columns
+
+
+@dataclass(frozen=True)
+class LongColumn:
+    """A column of the long table that is written: under a title, in the place of the column
+    `source` of the original, with new cells; None where it stays as it is.
+    """
+
+    title: str
+    source: str
+    cells: Encoded | None
 
 
 def columns_of_people(people: People, header: Sequence[str]) -> tuple[str, ...]:
@@ -112,6 +184,7 @@ def columns_of_people(people: People, header: Sequence[str]) -> tuple[str, ...]:
     if missing:
         raise InputError(
             f"there is no column {listed(missing)}, which the channel for people needs"
+            f"{misread(header)}"
         )
     sensitive = [name for name in people.sensitive if name in header]
     return tuple(dict.fromkeys((*person, *needed, *sensitive)))
@@ -127,7 +200,7 @@ def _person_in(people: People, header: Any) -> tuple[str, ...]:
     raise InputError(
         f"there is no column {listed(missing)}, which names a person: the promise is about all "
         "records of a person together, so they must be told apart (--person names it where it has "
-        "another name)"
+        f"another name){misread(header)}"
     )
 
 
@@ -150,6 +223,7 @@ class PeopleSource(AbstractContextManager["PeopleSource"]):
         *,
         names: Mapping[str, str] | None = None,
         form: CellForm | None = None,
+        keep_waves: bool = False,
     ) -> None:
         self.inner = inner
         self.names = dict(names or {})
@@ -165,7 +239,7 @@ class PeopleSource(AbstractContextManager["PeopleSource"]):
         }
         try:
             with errors_naming(inner.name):
-                self.table = FoldedTable.of(people, cells, form)
+                self.table = FoldedTable.of(people, cells, form, keep_waves=keep_waves)
         except RecordFault as error:
             where = inner.where(error.position)
             raise FileError(inner.name, f"{where}: {error.what}") from None
@@ -214,6 +288,8 @@ def fold_frame(
     frame: Any,
     form: CellForm | None = None,
     names: Mapping[str, str] | None = None,
+    *,
+    keep_waves: bool = False,
 ) -> FoldedTable:
     """The people of a pandas, polars or pyarrow table; a record at fault is named by its place.
 
@@ -227,14 +303,14 @@ def fold_frame(
         header = nw.from_native(frame, eager_only=True).columns
     except (TypeError, nw.exceptions.DuplicateError):
         # The reader of columns says what is wrong with it.
-        header = [
-            in_frame.get(name, name) for name in (*people.person, *people.columns)
-        ]
+        waves = () if people.wave is None else (people.wave,)
+        needed = (*people.person, *waves, *people.columns)
+        header = [in_frame.get(name, name) for name in needed]
     own = [channel_name.get(name, name) for name in header]
     needed = columns_of_people(people, own)
     columns = encoded_columns(frame, [in_frame.get(name, name) for name in needed])
     cells = dict(zip(needed, columns, strict=True))
-    return FoldedTable.of(people, cells, form)
+    return FoldedTable.of(people, cells, form, keep_waves=keep_waves)
 
 
 def refuse_kept(people: People, kept: Sequence[str], header: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,15 @@ import numpy as np
 from mechdesign.core.errors import FileError, InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.integers import Integers
-from mechdesign.core.wording import quoted
+from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.cells import Encoded, as_whole, encoded_columns
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.folders import files_of, is_folder
 from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.text_options import TextOptions
+from mechdesign.tables.bin_edges import bins_for, spec_of, specs_by_column
+from mechdesign.tables.bins import Bins
 from mechdesign.tables.cell_rules import REFUSE, SYMBOL
 from mechdesign.tables.columns import RecordFault
 from mechdesign.tables.folding import FoldedRecords, fold
@@ -34,6 +36,7 @@ from mechdesign.tables.joint import Joint
 from mechdesign.tables.people import PERSON, RECORDS, People, SensitiveOf
 from mechdesign.tables.reading import coded_columns
 from mechdesign.tables.tally import Missing, Roles, Tally
+from mechdesign.tables.variable import Variable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +53,10 @@ class PeopleRoles:
         As in any release of rows.
     sensitive_of : {"person", "sequence"}
         Whether the secret is one value of a person, or the sequence of those of all records.
+    bins : mapping of column to bins
+        As `Joint.binned` has them, of columns of a record: the same at every place.
+    longest : int
+        The fewest places of the sequences, where another table had longer ones.
     """
 
     person: tuple[str, ...]
@@ -58,10 +65,15 @@ class PeopleRoles:
     released: tuple[str, ...]
     given: tuple[str, ...] = ()
     sensitive_of: SensitiveOf = PERSON
+    bins: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    longest: int = 1
 
     @classmethod
-    def of(cls, people: People) -> PeopleRoles:
-        """The roles with which the table of a channel was folded."""
+    def of(cls, useful: Variable) -> PeopleRoles:
+        """The roles with which the table of a channel was folded, with its bins."""
+        people = useful.people
+        if people is None:
+            raise TypeError("the variable is not one of people")
         return cls(
             person=people.person,
             wave=people.wave,
@@ -69,7 +81,42 @@ class PeopleRoles:
             released=people.released,
             given=people.given,
             sensitive_of=people.sensitive_of,
+            bins=record_bins(useful),
+            longest=people.longest,
         )
+
+    def widened(self, earlier: Sequence[Variable]) -> PeopleRoles:
+        """The roles with the columns and bins of earlier releases of the same people, too.
+
+        Raises
+        ------
+        InputError
+            If these name people or order their records by other columns.
+        """
+        roles = self
+        for useful in earlier:
+            people = useful.people
+            # Of a release of single records the request says what is wrong.
+            if people is None:
+                continue
+            if (people.person, people.wave) != (self.person, self.wave):
+                raise InputError(
+                    "the earlier release has other columns of people or waves "
+                    f"({listed([*people.person, people.wave or 'no wave'])}), so its sequences "
+                    "are not those of these people: give the same (--person, --wave)"
+                )
+            further = [
+                name
+                for name in people.columns
+                if name not in (*roles.given, *roles.released)
+            ]
+            roles = replace(
+                roles,
+                released=(*roles.released, *further),
+                bins={**record_bins(useful), **roles.bins},
+                longest=max(roles.longest, people.longest),
+            )
+        return roles
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -96,8 +143,6 @@ def joint_of_people(
     roles: PeopleRoles,
     missing: Missing = REFUSE,
     form: CellForm | None = None,
-    *,
-    longest: int = 1,
 ) -> Joint:
     """The joint table of secrets and sequences, which counts people.
 
@@ -110,15 +155,14 @@ def joint_of_people(
         The effect of an empty cell.
     form : CellForm, optional
         The form in which cells are compared.
-    longest : int
-        The fewest places of the sequences, where another table had longer ones.
 
     Raises
     ------
     RecordFault
         At an empty cell that must not be, or a record without a person or wave.
     InputError
-        If people have two records in one wave, several secrets, or nothing is left to release.
+        If people have two records in one wave, several secrets, or nothing is left to release, or
+        bins do not fit their column.
     """
     # Roles that exclude each other are refused before the sort.
     roles.people(1)
@@ -130,17 +174,55 @@ def joint_of_people(
     form = form or CellForm()
     cells = {name: _whole(form.cells(columns[name])) for name in roles.columns}
     folded_records = fold_by(cells, roles.person, roles.wave)
-    people = roles.people(max(longest, folded_records.longest))
+    people = roles.people(max(roles.longest, folded_records.longest))
     if missing == REFUSE:
         _refuse_gaps(cells, (*roles.sensitive, *people.columns))
     named = {name: cells[name] for name in (*roles.sensitive, *people.columns)}
+    bins = _bins_of(roles.bins, people.columns, cells)
+    for name, of_column in bins.items():
+        named[name] = of_column.sorted_in(named[name])
     folded = folded_records.folded(people, named)
     if RECORDS in people.sensitive_columns:
         raise InputError(f"rename the sensitive column {quoted(RECORDS)}")
     tally = Tally(Roles(people.sensitive_columns, people.folded_columns), missing, form)
     tally.add_columns([folded[name] for name in tally.roles.columns])
     joint = Joint.from_tally(tally)
-    return replace(joint, useful=replace(joint.useful, people=people))
+    of_folded: tuple[Bins | None, ...] = ()
+    if bins:
+        record_columns = map(people.column_of.get, people.folded_columns)
+        of_folded = tuple(bins.get(name or "") for name in record_columns)
+    return replace(joint, useful=replace(joint.useful, people=people, bins=of_folded))
+
+
+def _bins_of(
+    specs: Mapping[str, Any], columns: Sequence[str], cells: Mapping[str, Encoded]
+) -> dict[str, Bins]:
+    """The bins of columns of a record, with the values that all records have."""
+    bins: dict[str, Bins] = {}
+    for name, spec in specs_by_column(dict(specs), columns).items():
+        column = cells[name]
+        present = column.codes[column.codes >= 0]
+        counts: list[int] = np.bincount(present, minlength=len(column.texts)).tolist()
+        numbers: list[tuple[str, int]] = []
+        for text, count in zip(column.texts, counts, strict=True):
+            if text and count:
+                numbers.append((text, count))
+        if not isinstance(spec, Bins):
+            spec = spec_of(spec)
+        bins[name] = bins_for(name, spec, numbers)
+    return bins
+
+
+def record_bins(useful: Variable) -> dict[str, Bins]:
+    """The bins of columns of a record that the sequences of people have."""
+    bins: dict[str, Bins] = {}
+    if useful.people is None:
+        return bins
+    for place, folded in enumerate(useful.columns):
+        of_column = useful.bins_of(place)
+        if of_column is not None:
+            bins[useful.people.column_of[folded]] = of_column
+    return bins
 
 
 def fold_by(
@@ -179,13 +261,11 @@ def people_of_frame(
     roles: PeopleRoles,
     missing: Missing = REFUSE,
     form: CellForm | None = None,
-    *,
-    longest: int = 1,
 ) -> Joint:
     """The joint table of the people of a pandas, polars or pyarrow table; as `joint_of_people`."""
     names = roles.columns
     columns = dict(zip(names, encoded_columns(frame, names), strict=True))
-    return joint_of_people(columns, roles, missing, form, longest=longest)
+    return joint_of_people(columns, roles, missing, form)
 
 
 def read_people(
@@ -194,13 +274,11 @@ def read_people(
     missing: Missing = REFUSE,
     text: TextOptions | None = None,
     form: CellForm | None = None,
-    *,
-    longest: int = 1,
 ) -> Joint:
     """The joint table of the people of a file, folder or glob; as `joint_of_people`."""
     records = read_records(path, roles.columns, text)
     try:
-        return joint_of_people(records.columns, roles, missing, form, longest=longest)
+        return joint_of_people(records.columns, roles, missing, form)
     except RecordFault as error:
         raise FileError(records.name, records.fault(error)) from None
     except InputError as error:

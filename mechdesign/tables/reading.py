@@ -33,7 +33,7 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.wording import escaped, listed, quoted
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.cells import Encoded, empty_as_missing, encode
-from mechdesign.formats.column_names import require_column, separators
+from mechdesign.formats.column_names import misread, require_column
 from mechdesign.formats.folders import files_of, is_folder
 from mechdesign.formats.opening import Batch, Source, all_rows, open_source
 from mechdesign.formats.text_options import TextOptions
@@ -158,14 +158,14 @@ def columns_named(
     return columns
 
 
-def column_names_of(path: PathLike, text: TextOptions | None = None) -> tuple[str, ...]:
+def column_names_of(path: PathLike, text: TextOptions | None = None) -> list[str]:
     """The names of the columns of a file, or of the first file of a folder or glob."""
     file: PathLike = path
     if is_folder(path):
         base, names = files_of(path)
         file = base / names[0]
     with open_source(file, text) as source:
-        return tuple(source.header)
+        return source.header
 
 
 def with_columns(question: str, path: PathLike, text: TextOptions | None = None) -> str:
@@ -178,7 +178,7 @@ def with_columns(question: str, path: PathLike, text: TextOptions | None = None)
     shown = ", ".join(escaped(name) for name in names[:MOST_NAMED])
     if len(names) > MOST_NAMED:
         shown += f" and {len(names) - MOST_NAMED} more"
-    return f"{question} Columns: {shown}"
+    return f"{question} Columns: {shown}{misread(names)}"
 
 
 def coded_columns(source: Source, batch: Batch, names: Sequence[str]) -> list[Encoded]:
@@ -283,8 +283,8 @@ def _roles(
             columns_named(sensitive, header), columns_named(useful, header), weight
         )
     except InputError as error:
-        # Another delimiter explains a missing column better than what follows.
-        if separators(header):
+        # Another delimiter, or a title, explains a missing column better than what follows.
+        if misread(header):
             raise
         # One batch is enough for a guess.
         first = next(iter(source.batches()), None)

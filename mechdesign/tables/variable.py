@@ -26,7 +26,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
 from mechdesign.tables.bins import Bins
 from mechdesign.tables.cell_numbers import kind_of, number_of
-from mechdesign.tables.people import People
+from mechdesign.tables.people import ABSENT, People
 from mechdesign.tables.symbol_lookup import SymbolLookup
 
 Symbol: TypeAlias = tuple[str, ...]
@@ -139,8 +139,9 @@ class Variable:
         for k, bins in enumerate(self.bins):
             if bins is None:
                 continue
-            # A missing cell, the empty text, may be a symbol beside the bins.
-            labels = {"", *bins.labels}
+            # Beside the bins a symbol may be the empty text, of a missing cell, or that of a record
+            # that a person does not have.
+            labels = {"", ABSENT, *bins.labels}
             strangers = set(self._texts_by_column[k]) - labels
             if strangers:
                 raise InputError(

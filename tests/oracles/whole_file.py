@@ -67,6 +67,32 @@ def posteriors(secrets, sigmas):
     return {file: ones[file] / total[file] for file in total}
 
 
+def posteriors_of_people(secrets, lengths, sigmas):
+    """P(the secret of person 0 is 1 | what an observer knows) of people with several records.
+
+    He knows how many records everybody has: person i as many as slot i. The file has a new number
+    for each person, in uniform order. Two mappings: from the file and the number of person 0, and
+    from the file alone.
+    """
+    size = len(secrets)
+    total = (defaultdict(Fraction), defaultdict(Fraction))
+    ones = (defaultdict(Fraction), defaultdict(Fraction))
+    for seats in permutations(range(size)):
+        if any(lengths[seat] != lengths[k] for k, seat in enumerate(seats)):
+            continue
+        for chance, sigma in sigmas:
+            for people in permutations(range(size)):
+                file = tuple(sigma[seats[person]] for person in people)
+                for known, key in enumerate(((file, people.index(0)), file)):
+                    total[known][key] += chance
+                    if secrets[seats[0]] == 1:
+                        ones[known][key] += chance
+    return tuple(
+        {key: ones[known][key] / mass for key, mass in total[known].items()}
+        for known in range(2)
+    )
+
+
 def mean_flows(law, released):
     """E[records of each row with each output | the counts of the file], every row one record.
 

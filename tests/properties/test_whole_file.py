@@ -16,7 +16,12 @@ from mechdesign.release import fixed_counts
 from mechdesign.release.draws import Key
 from mechdesign.release.fixed_counts import integer_flows
 from tests.oracles.random_choices import outcomes
-from tests.oracles.whole_file import fixed_sigmas, independent_sigmas, posteriors
+from tests.oracles.whole_file import (
+    fixed_sigmas,
+    independent_sigmas,
+    posteriors,
+    posteriors_of_people,
+)
 
 KEY = Key.insecure(4)
 
@@ -91,6 +96,46 @@ def test_the_whole_file_tells_what_the_own_value_tells(table):
     for file, posterior in found.items():
         assert sorted(file) == sorted(outputs)
         assert posterior == own[file[0]]
+
+
+@st.composite
+def tables_of_people(draw):
+    """As `tables`, of people who have one record (rows 0 and 1) or two (rows 2 and 3)."""
+    size = draw(st.integers(2, 4))
+    rows = sorted(draw(st.lists(st.integers(0, 3), min_size=size, max_size=size)))
+    lengths = [1 + row // 2 for row in rows]
+    shorter = lengths.count(1)
+    outputs = [draw(st.integers(2 * length - 2, 2 * length - 1)) for length in lengths]
+    secrets = draw(st.lists(st.integers(0, 1), min_size=size, max_size=size))
+    unit = 2
+    values = Counter()
+    for _ in range(unit):
+        # Sequences are released as ones of the same length.
+        order = [
+            *draw(st.permutations(range(shorter))),
+            *draw(st.permutations(range(shorter, size))),
+        ]
+        for row, slot in zip(rows, order, strict=True):
+            values[row, outputs[slot]] += 1
+    return rows, lengths, secrets, outputs, values, unit
+
+
+@settings(max_examples=40, deadline=None)
+@given(table=tables_of_people())
+def test_a_file_of_people_tells_what_the_own_sequence_tells(table):
+    """Whoever knows all lengths and a person's new number believes P(s_i | y_i); whoever knows the
+    lengths alone a mean of it over the released sequences of that length."""
+    rows, lengths, secrets, outputs, values, unit = table
+    flows = drawn_flows(rows, outputs, values, unit)
+    own = own_posteriors(rows, secrets, values)
+    with_number, alone = posteriors_of_people(
+        secrets, lengths, fixed_sigmas(rows, flows)
+    )
+    for (file, number), posterior in with_number.items():
+        assert posterior == own[file[number]]
+    for file, posterior in alone.items():
+        possible = [own[y] for y in file if 1 + y // 2 == lengths[0]]
+        assert min(possible) <= posterior <= max(possible)
 
 
 SECRET_ROWS = ([0, 1], [0, 1])

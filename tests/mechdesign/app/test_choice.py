@@ -72,13 +72,17 @@ def test_refusals(change, message):
 
 
 def test_form_with_an_unknown_role_is_refused():
-    with pytest.raises(InputError, match="none of leave out, protect"):
-        choice_of_form(("a", "b"), {"role-0": "publish"})
+    before = Choice(roles={"a": "give"})
+    form = {"role-0": "publish", "role-1": "release"}
+    choice, refusal = choice_of_form(("a", "b"), form, before)
+    assert refusal.startswith("Role of a: 'publish' is none of leave out, protect")
+    assert choice.roles == {"a": "give", "b": "release"}
 
 
 def test_form_numbers_the_columns():
     form = {"role-0": "protect", "role-1": "release", "bins-1": " 10 ", "factor": "3"}
-    choice = choice_of_form(("a", "b"), form)
+    choice, refusal = choice_of_form(("a", "b"), form, Choice())
+    assert refusal == ""
     assert choice.roles == {"a": "protect", "b": "release"}
     assert choice.used_bins == {"b": "10"}
     assert choice.at_least_times == "0.3334"

@@ -8,14 +8,17 @@ import shlex
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from mechdesign.app.choice import Choice
+from mechdesign.app.choice import Choice as AnyChoice
 from mechdesign.app.designing import design_channel
 from mechdesign.app.memory_table import read_path
 from mechdesign.app.recipes import command_of, job_of, script_of
 from mechdesign.cli import main
+
+Choice = partial(AnyChoice, objective="information")
 
 COLUMN = {"illness": "protect", "job": "release"}
 ROWS = {"illness": "protect", "job": "release", "town": "give", "age": "release"}

@@ -3,18 +3,44 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
+import hashlib
 import io
+import json
+import random
 import urllib.request
+import zipfile
+from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import mechdesign as md
 from mechdesign.app.choice import Choice
 from mechdesign.app.designing import design_channel
+from mechdesign.app.form import choice_of_form
 from mechdesign.app.memory_table import read_path
-from mechdesign.app.releasing import channel_in, release_file
+from mechdesign.app.page import rendered
+from mechdesign.app.readings import _Rows, readings
+from mechdesign.app.releasing import (
+    ORDERS,
+    _checked,
+    _csv,
+    channel_in,
+    judge_file,
+    release_file,
+)
 from mechdesign.app.session import Session
+from mechdesign.cli import main
+from mechdesign.cli.apply_options import KeptOptions
+from mechdesign.cli.design_options import OutputOptions
+from mechdesign.cli.options import ConfidenceOptions, SearchOptions
+from mechdesign.cli.row_options import RowOptions
+from mechdesign.cli.table_options import InputTable
+from mechdesign.core.errors import InputError
+from mechdesign.jobs.manifest_records import read_manifest
+from mechdesign.mechanisms.request import DesignRequest
 from tests.mechdesign.app.test_server import FORM, act, get, wait
 
 
@@ -22,25 +48,31 @@ def silent(text):
     pass
 
 
-def designed(people, **roles):
+def designed(people, **choices):
     table = read_path(str(people))
-    names = dict.fromkeys(table.columns, "leave out")
-    choice = Choice(
-        roles={**names, "illness": "protect", **roles}, objective="truth", factor="1.5"
-    )
-    used = table.with_columns(choice.used)
-    return used, choice, design_channel(used, choice, silent)
+    roles = {name: choices.pop(name, "leave out") for name in table.columns[1:]} | {
+        "illness": "protect"
+    }
+    choice = Choice(roles=roles, **{"factor": "1.5", **choices})
+    return table, choice, design_channel(table, choice, silent)
 
 
-def released_table(released):
-    (file,) = [file for file in released.files if file.name == "released.csv"]
-    return pd.read_csv(io.StringIO(file.text), dtype=str)
+def released(people, order="order", **choices):
+    table, choice, design = designed(people, **choices)
+    return release_file(design.channel_text, order, table, choice, silent)
+
+
+def released_table(release):
+    return pd.read_csv(io.StringIO(release.file("released.csv").text), dtype=str)
+
+
+ROW = {"job": "release", "town": "release"}
 
 
 def test_rows_are_released_through_the_channel_of_the_page(people):
-    table, choice, design = designed(people, job="release", town="release")
-    released = release_file(design.channel_text, table, choice, silent)
-    found = released_table(released)
+    table, choice, design = designed(people, **ROW)
+    release = release_file(design.channel_text, "order", table, choice, silent)
+    found = released_table(release)
     original = pd.read_csv(people, dtype=str)
     assert list(found.columns) == ["job", "town"]
     assert len(found) == len(original)
@@ -51,37 +83,148 @@ def test_rows_are_released_through_the_channel_of_the_page(people):
         map(tuple, original[["job", "town"]].to_numpy())
     )
     assert not found.equals(original[["job", "town"]])
-    facts = dict(released.facts)
-    assert "readers of the whole file, too" in facts["Draws"]
-    (attack,) = [text for name, text in facts.items() if name.startswith("Attack on")]
+    assert {file.name for file in release.files if file.is_public} == {
+        "released.csv",
+        "released.csv.manifest.json",
+        "released.txt",
+    }
+    assert {file.name for file in release.files if not file.is_public} == {
+        "board.html",
+        "check.txt",
+    }
+
+
+def test_the_promise_for_the_whole_file_needs_a_random_order(people):
+    """In the order of the table a reader who knows it sees whose row is where."""
+    in_order = released(people, **ROW)
+    assert "may learn a little more" in dict(in_order.facts)["Readers"]
+    shuffled = released(people, order="shuffled", **ROW)
+    assert "and of the whole file" in dict(shuffled.facts)["Readers"]
+    for release, is_shuffled in ((in_order, False), (shuffled, True)):
+        manifest = json.loads(release.file("released.csv.manifest.json").text)
+        assert manifest["shuffled"] == is_shuffled
+        covers = " ".join(manifest["covers"])
+        assert ("sees the whole file, too" in covers) == is_shuffled
+
+
+def test_the_manifest_is_that_of_the_file(people, tmp_path):
+    release = released(people, **ROW)
+    text = release.file("released.csv.manifest.json").text
+    (tmp_path / "m.json").write_text(text)
+    manifest = read_manifest(tmp_path / "m.json", "public")
+    content = release.file("released.csv").text.encode()
+    assert manifest.output == hashlib.sha256(content).hexdigest()
+    assert manifest.columns_before == ("illness", "job", "town", "age", "note")
+    # Nothing of the data set itself goes out.
+    assert hashlib.sha256(people.read_bytes()).hexdigest() not in text
+
+
+@pytest.mark.parametrize("order", ["order", "shuffled"])
+def test_the_check_is_that_of_the_command_line(people, tmp_path, order, capsys):
+    table, choice, design = designed(people, **ROW)
+    release = release_file(design.channel_text, order, table, choice, silent)
+    assert release.is_plausible
+    for file in release.files:
+        (tmp_path / file.name).write_text(file.text)
+    (tmp_path / "channel.json").write_text(design.channel_text)
+    line = ["check", str(tmp_path / "released.csv"), "--channel"]
+    line.append(str(tmp_path / "channel.json"))
+    if order == "order":
+        line += ["--original", str(people)]
+    assert main(line) == 0
+    said = capsys.readouterr().out.replace(str(tmp_path) + "/", "")
+    assert said.split()[:6] == release.check.split()[:6]
+
+
+def test_a_file_that_is_no_draw_fails_the_check(people):
+    """The untouched rows are possible, and far too true."""
+    table, _, design = designed(people, **ROW)
+    channel = channel_in(design.channel_text)
+    untouched = table.frame.select(["job", "town"])
+    content = _csv(untouched, table).replace("clerk", "cook")
+    check, words = _checked(channel, content, table, is_shuffled=False)
+    assert not check.plausible
+    assert "no plausible draw" in words or "not plausible" in words
+
+
+def test_an_order_that_tells_is_refused(people):
+    lines = people.read_text().splitlines()
+    people.write_text("\n".join([lines[0], *sorted(lines[1:])]) + "\n")
+    with pytest.raises(
+        InputError, match=r"stand in an order that tells .* random order"
+    ):
+        released(people, **ROW)
+    assert released(people, order="shuffled", **ROW).is_plausible
+
+
+def test_people_with_several_records_are_refused(tmp_path):
+    path = tmp_path / "panel.csv"
+    rng = random.Random(3)
+    lines = ["person,ill,job"]
+    for person in range(200):
+        ill = rng.choice(("yes", "no"))
+        lines += [f"p{person},{ill},{rng.choice('abc')}" for _ in range(4)]
+    path.write_text("\n".join(lines) + "\n")
+    table = read_path(str(path))
+    roles = {"person": "leave out", "ill": "protect", "job": "release"}
+    with pytest.raises(
+        InputError, match="'person' names 200 people with up to 4 records"
+    ):
+        design_channel(table, Choice(roles=roles), silent)
+    knowingly = Choice(roles=roles, unit="record")
+    assert design_channel(table, knowingly, silent).channel_text
+
+
+def test_what_an_analyst_reads_is_counted_in_the_file(people):
+    release = released(people, **ROW)
+    readings = {reading.columns: reading for reading in release.readings}
+    assert set(readings) == {("job",), ("town",), ("job", "town")}
+    found = released_table(release)
+    (bar,) = [bar for bar in readings[("job",)].bars if bar.label == "clerk"]
+    share = (found["job"] == "clerk").mean()
+    assert bar.after == f"{100 * share:.1f} %"
+
+
+def test_distances_of_columns_and_pairs():
+    """By hand: half of the mass moves from a to b, whatever the other column is."""
+    before = _Rows([np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])], np.ones(4))
+    after = _Rows([np.array([0, 1, 1, 1]), np.array([0, 1, 0, 1])], np.ones(4))
+    column, other, pair = readings(("x", "y"), [["a", "b"], ["c", "d"]], before, after)
+    assert (column.distance, other.distance) == ("25.0 %", "0.0 %")
+    assert pair.columns == ("x", "y")
+    assert pair.distance == "25.0 %"
+    assert {bar.label: (bar.before, bar.after) for bar in pair.bars} == {
+        "a, d": ("25.0 %", "0.0 %"),
+        "b, d": ("25.0 %", "50.0 %"),
+        "a, c": ("25.0 %", "25.0 %"),
+        "b, c": ("25.0 %", "25.0 %"),
+    }
+
+
+@pytest.mark.slow
+def test_the_file_is_attacked(people):
+    table, choice, design = designed(people, **ROW)
+    release = release_file(design.channel_text, "order", table, choice, silent)
+    text = release.file("released.csv").text
+    used = table.with_columns(choice.used)
+    judged = judge_file(design.channel_text, text, used, choice, silent)
+    (attack,) = [text for name, text in judged.facts if name.startswith("Attack on")]
     assert "Promised: at most" in attack
-    names = {file.name for file in released.files}
-    assert names == {"released.csv", "released.txt", "board.html", "judged.html"}
-
-
-def test_the_text_that_goes_with_the_file_has_no_figure_of_an_attack(people):
-    table, choice, design = designed(people, job="release", town="release")
-    released = release_file(design.channel_text, table, choice, silent)
-    (text,) = [file.text for file in released.files if file.name == "released.txt"]
-    assert "Once only" in text
-    assert "Attack" not in text
-    assert "600 records of 'job', 'town'" in text
+    assert not judged.file.is_public
+    assert "Attack" not in release.file("released.txt").text
 
 
 def test_labels_come_with_their_codebook(people):
-    table = read_path(str(people))
-    roles = dict.fromkeys(table.columns, "leave out")
-    choice = Choice(roles={**roles, "illness": "protect", "job": "release"})
-    used = table.with_columns(choice.used)
-    design = design_channel(used, choice, silent)
-    released = release_file(design.channel_text, used, choice, silent)
-    (book,) = [file.text for file in released.files if file.name == "codebook.csv"]
-    labels = {row["output"] for row in csv.DictReader(io.StringIO(book))}
-    assert set(released_table(released)["job"]) <= labels
+    release = released(people, job="release", objective="information", factor="2")
+    book = release.file("codebook.csv")
+    assert not book.is_public
+    labels = {row["output"] for row in csv.DictReader(io.StringIO(book.text))}
+    assert set(released_table(release)["job"]) <= labels
+    assert release.readings == ()
 
 
 def test_an_edited_channel_releases_nothing(people):
-    table, choice, design = designed(people, job="release", town="release")
+    table, choice, design = designed(people, **ROW)
     channel = channel_in(design.channel_text)
     joint = channel.joint
     identity = [[0] * len(joint.useful) for _ in joint.useful.names]
@@ -99,7 +242,7 @@ def test_an_edited_channel_releases_nothing(people):
     from mechdesign.channel.file import text_of
 
     with pytest.raises(md.MechdesignError):
-        release_file(text_of(broken), table, choice, silent)
+        release_file(text_of(broken), "order", table, choice, silent)
 
 
 def test_the_page_goes_from_a_file_to_a_released_file(served, people):
@@ -111,23 +254,38 @@ def test_the_page_goes_from_a_file_to_a_released_file(served, people):
     form |= {"role-1": "release", "role-2": "release"}
     act(address, "design", **form, objective="truth")
     assert wait(address)["place"] == "result"
-    assert "Release the file" in get(address)
+    assert "Release and check the file" in get(address)
     post = urllib.request.urlopen(address + "act", data=b"action=release")
     post.close()
     assert wait(address)["place"] == "released"
     page = get(address)
     assert "5. The released file" in page
-    assert "Release the file" not in page
+    assert "Checked: a plausible draw of the channel" in page
+    assert "Release and check" not in page
     text = get(address + "files/released.csv")
     assert text.splitlines()[0].replace('"', "") == "job,town"
     assert len(text.splitlines()) == 601
     # Another release of the same people is not made by a second click.
     urllib.request.urlopen(address + "act", data=b"action=release").close()
     assert "The file is released already" in get(address)
-    # Another choice drops what was released under the old one.
-    act(address, "bins", **form, objective="truth", factor="1.5")
+    with urllib.request.urlopen(address + "files/release.zip") as answer:
+        archive = zipfile.ZipFile(io.BytesIO(answer.read()))
+    assert archive.read("give away/released.csv").decode() == text
+    kept = {name for name in archive.namelist() if name.startswith("keep/")}
+    assert {"keep/board.html", "keep/channel.json", "keep/report.html"} <= kept
+    # Another choice drops what was released under the old one, and releases nothing.
+    act(address, "design", **form, objective="truth", factor="1.5")
     assert session.released is None
+    assert wait(address)["place"] == "result"
     assert "5. The released file" not in get(address)
+    urllib.request.urlopen(address + "act", data=b"action=release").close()
+    assert "These records were released already" in get(address)
+    # Nor does the same file, opened again.
+    session.open_upload("again.csv", people.read_bytes())
+    act(address, "design", **form, objective="truth")
+    assert wait(address)["place"] == "result"
+    urllib.request.urlopen(address + "act", data=b"action=release").close()
+    assert "These records were released already" in get(address)
 
 
 def test_nothing_is_released_without_a_design(people):
@@ -137,8 +295,8 @@ def test_nothing_is_released_without_a_design(people):
     assert session.error.startswith("Design a channel first")
 
 
-def test_a_refused_number_keeps_roles_and_bins(people):
-    """The wrong field is as it was before, and everything else is what was typed."""
+def test_a_refused_number_keeps_what_was_typed(people):
+    """Also the wrong one, so that it can be mended; the factor alone is as it was."""
     session = Session()
     session.open_upload("people.csv", people.read_bytes())
     typed = {**FORM, "role-3": "release", "bins-3": "10", "time_limit": "-1"}
@@ -146,7 +304,90 @@ def test_a_refused_number_keeps_roles_and_bins(people):
     assert "seconds from 1 to 86400" in session.error
     assert session.choice.roles["illness"] == "protect"
     assert session.choice.bins["age"] == "10"
-    assert session.choice.time_limit == "30"
+    assert session.choice.time_limit == "-1"
+    assert 'value="-1"' in rendered(session)
+    session.act("design", {**typed, "factor": "x", "time_limit": "30"})
+    assert "The factor must be" in session.error
+    assert session.choice.factor == "2"
+    rendered(session)
+
+
+def test_a_role_that_is_refused_keeps_the_others(people):
+    session = Session()
+    session.open_upload("people.csv", people.read_bytes())
+    session.act("design", {**FORM, "role-1": "publish", "bins-3": "10"})
+    assert session.error.startswith("Role of job: 'publish' is none of")
+    assert session.choice.roles["illness"] == "protect"
+    assert session.choice.bins["age"] == "10"
+
+
+@pytest.mark.parametrize("objective", ["truth", "information"])
+def test_a_useless_channel_keeps_its_files_until_they_are_asked_for(objective):
+    session = Session()
+    lines = [f"{k % 20},{k % 20}" for k in range(600)]
+    session.open_upload("copies.csv", "\n".join(["secret,copy", *lines]).encode())
+    roles = {"role-0": "protect", "role-1": "release"}
+    session.act("design", {**roles, "objective": objective, "factor": "1.05"})
+    session.work.wait(60)
+    assert not session.running
+    assert session.designed.useless.startswith("Of little use: only ")
+    assert session.download("channel.json") is None
+    assert "Release and check" not in rendered(session)
+    session.act("release", {})
+    assert session.error.startswith("Of little use")
+    assert session.work is None
+    session.act("accept", {})
+    assert session.download("channel.json") is not None
+    assert "Release and check" in rendered(session)
+
+
+@pytest.mark.slow
+def test_the_advice_is_that_of_the_command_line(people, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    session = Session()
+    session.open_path("people.csv")
+    session.act("advice", {"role-0": "protect"})
+    assert session.error == "There is no advice yet: ask for it first."
+    session.act("plan", {"role-0": "protect"})
+    session.work.wait(120)
+    assert not session.running
+    plan = session.assessed.plan
+    assert main(["assess", "people.csv", "--sensitive", "illness", "--plan"]) == 0
+    said = capsys.readouterr().out
+    assert plan.command in said
+    assert all(" ".join(row[0].split()) in said for row in plan.rows)
+    assert plan.sentences[0] in rendered(session).replace("&#39;", "'")
+    session.act("advice", {"role-0": "protect"})
+    assert session.choice.released == plan.released
+    assert session.choice.factor == plan.factor
+    assert session.choice.missing == "symbol"
+
+
+def test_defaults_are_those_of_the_command_line(people):
+    """The budget alone has none there: it is recommended, and the page begins with a factor of 2."""
+    choice = choice_of_form(("a", "b"), {}, Choice())[0]
+    assert replace(choice, roles={}, bins={}) == Choice()
+    usual = {}
+    for group in (
+        InputTable,
+        SearchOptions,
+        OutputOptions,
+        RowOptions,
+        ConfidenceOptions,
+        KeptOptions,
+    ):
+        usual |= {field.name: field.default for field in dataclasses.fields(group)}
+    assert choice.missing == usual["missing"]
+    assert choice.time_limit == usual["time_limit"]
+    assert choice.promise == usual["promise"]
+    assert choice.unit == (usual["unit"] or "")
+    assert choice.level == (usual["confidence"] or "")
+    assert choice.merge_rare == (usual["merge_rare"] or "")
+    assert next(iter(ORDERS)) == "order"
+    assert usual["shuffle"] is False
+    joint = md.Joint.from_table(pd.read_csv(people), sensitive="illness", useful="job")
+    request = DesignRequest(joint, md.LIP(1.0), release=("job",))
+    assert choice.objective == request.least_cost.name
 
 
 def test_identifiers_stay_out_of_all_others(tmp_path):

@@ -214,3 +214,35 @@ def test_rows_with_a_title_are_checked_beside_their_original(alike, run):
     check = ("check", "out.csv", "--channel", "c.json", "--original", "rows.csv")
     result = run(*check, *skip, "--ignore", "income")
     assert result.code == 0, (result.out, result.err)
+
+
+READERS = [
+    ("design", "t.csv", "--sensitive", "income", "--useful", "job"),
+    ("assess", "t.csv", "--sensitive", "income"),
+    ("assess", "t.csv"),
+    ("apply", "c.json", "t.csv", "out.csv", *SEED),
+    ("apply", "r.json", "t.csv", "out.csv", *SEED),
+    ("check", "t.csv", "--channel", "c.json"),
+    ("estimate", "t.csv", "--channel", "c.json"),
+    ("estimate", "t.csv", "--channel", "r.json"),
+    ("inspect", "t.csv", "--channel", "c.json"),
+    ("audit", "c.json", "--table", "t.csv"),
+    ("judge", "t.csv", "--original", "t.csv", "--sensitive", "income"),
+]
+
+
+@pytest.mark.parametrize("title", ["Survey 2024", "# exported\n# on Monday"])
+def test_every_command_names_the_remedy_of_a_title(alike, run, title):
+    rows = ["job,town,income"]
+    for job, town, income in (("a", "n", "low"), ("b", "s", "high")):
+        rows += [f"{job},{town},{income}", f"{job},{town},low"] * 10
+    (alike / "plain.csv").write_text("\n".join(rows) + "\n")
+    (alike / "t.csv").write_text("\n".join([title, *rows]) + "\n")
+    design = ("design", "plain.csv", "--sensitive", "income", "--epsilon", "1")
+    assert run(*design, "--useful", "job", "--output", "c.json").code == 0
+    assert run(*design, "--release", "job,town", "--output", "r.json").code == 0
+    for command in READERS:
+        result = run(*command)
+        assert result.code == 2, command
+        remedy = f"--skip-lines {len(title.splitlines())}"
+        assert result.err.count(remedy) == 1, command

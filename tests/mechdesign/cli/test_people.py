@@ -245,21 +245,56 @@ def test_options_of_single_records_are_refused(table, run, options, words):
     assert words in refused.err
 
 
-@pytest.mark.parametrize("kept", [(), ("--keep", "note")])
-def test_nothing_is_claimed_for_readers_of_the_whole_file(table, run, kept):
-    """It was, with a column of the records beside the release."""
+CLAIM = "holds for readers of the whole file"
+
+
+@pytest.mark.parametrize(
+    ("options", "claimed"),
+    [
+        (("--shuffle",), True),
+        ((), False),
+        (("--shuffle", "--keep", "note"), False),
+        (("--shuffle", "--keep", "year"), False),
+        (("--shuffle", "--draws", "independent"), False),
+        (("--shuffle", "--insecure-seed", "1"), False),
+        (("--identity", "id", "--shuffle"), False),
+    ],
+)
+def test_the_whole_file_is_claimed_where_it_is_proven(table, run, options, claimed):
+    """docs/explanation/whole-file.md, proposition 6: of shuffled records with renewed numbers and
+    nothing beside them."""
     designed(run)
-    frame = pd.read_csv("panel.csv", dtype=str)
-    frame.assign(note=[f"n{k % 7}" for k in range(len(frame))]).to_csv(
-        "noted.csv", index=False
-    )
-    written = run("apply", "channel.json", "noted.csv", "out.csv", "--shuffle", *kept)
+    noted = table.assign(note=[f"n{k % 7}" for k in range(len(table))])
+    noted.to_csv("noted.csv", index=False)
+    written = run("apply", "channel.json", "noted.csv", "out.csv", *options)
     assert written.code == 0, written.err
     manifest = Path("out.csv.manifest.json").read_text(encoding="utf-8")
-    assert "fixed" in manifest
-    for said in (written.out, manifest):
-        assert "holds for readers of the whole file" not in said
-        assert "With them the promise holds" not in said
+    assert (CLAIM in written.out) is claimed
+    assert ("With them the promise holds" in manifest) is claimed
+    assert ("note" in pd.read_csv("out.csv").columns) is ("note" in options)
+
+
+def test_the_whole_file_of_people_is_not_claimed_after_another_release(table, run):
+    asked = ("design", "panel.csv", "--sensitive", "ill", *PEOPLE, "--notion", "lip")
+    run(*asked, "--release", "job", "--epsilon", "0.5", "--output", "channel.json")
+    after = ("--epsilon", "0.8", "--after", "channel.json", "--output", "second.json")
+    run(*asked, "--release", "health", *after)
+    written = run("apply", "second.json", "panel.csv", "out.csv", "--shuffle")
+    assert written.code == 0, written.err
+    assert CLAIM not in written.out
+
+
+def test_the_whole_file_of_people_is_not_claimed_of_a_second_night(table, run):
+    designed(run)
+    later = table.assign(year=table["year"] + 10).iloc[::-1]
+    later.to_csv("later.csv", index=False)
+    apply = ("--shuffle", "--ledger", "ledger.db", "--nights", "2")
+    first = run("apply", "channel.json", "panel.csv", "out.csv", *apply)
+    second = run("apply", "channel.json", "later.csv", "second.csv", *apply)
+    assert CLAIM in first.out
+    assert second.code == 0, second.err
+    assert "Counts are fixed" in second.out
+    assert CLAIM not in second.out
 
 
 def test_people_who_are_identified_keep_their_draw(table, run):
@@ -355,8 +390,12 @@ def test_a_number_of_records_that_tells_the_secret_is_refused(folder, run):
     refused = run(*DESIGN, *PEOPLE, *PROMISE)
     assert refused.code == 1
     assert "number of records" in refused.err
-    relative = run(*DESIGN, *PEOPLE, *PROMISE, "--promise", "relative", "--json")
+    relative = run(*DESIGN, *PEOPLE, *PROMISE, "--promise", "relative")
     assert relative.code == 0
+    # Nobody is left alone with it without a word.
+    said = " ".join(relative.out.split())
+    assert "By number of records alone a value of ill is at most" in said
+    assert "times as probable, certain for 40 people" in said
 
 
 def test_secrets_that_change_are_refused_or_are_sequences(folder, run):
@@ -396,12 +435,13 @@ def test_secrets_that_change_are_refused_or_are_sequences(folder, run):
         (("--person", "nobody"), "nobody"),
         (
             ("--person", "id", "--confidence", "0.95"),
-            "a confidence level is not built for people",
+            "the number of records of a person",
         ),
         (("--person", "id", "--objective", "information"), "is not built for people"),
-        (("--person", "id", "--never", "job=j1"), "never is not built for people"),
-        (("--person", "id", "--forbid", "j1:j2"), "forbid is not built for people"),
-        (("--person", "id", "--bin", "year=2"), "--bin is not built for people"),
+        (("--person", "id", "--never", "job=j9"), "no record has 'job=j9'"),
+        (("--person", "id", "--forbid", "j1:j9"), "no record has 'j9'"),
+        (("--person", "id", "--bin", "year=2"), "--bin names the column 'year'"),
+        (("--person", "id", "--bin", "job=auto"), "is searched for one column"),
         (("--person", "id", "--sensitive-of", "wave"), "must be one of"),
         (("--person", "job"), "'job' has two roles"),
     ],
@@ -432,6 +472,64 @@ def test_weights_of_columns_and_smallest_groups_count_for_people(table, run):
     assert light["truth"]["health"] > heavy["truth"]["health"]
     grouped = designed(run, "--smallest-group", "2", "--force")
     assert grouped["smallest_group"] == 2
+
+
+def test_a_release_after_another_one_of_the_same_people(table, run):
+    """The second one is of another column, in bins, and both together keep the promise."""
+    frame = table.assign(age=np.arange(len(table)) % 40 + 20)
+    frame.to_csv("panel.csv", index=False)
+    asked = ("design", "panel.csv", "--sensitive", "ill", *PEOPLE, "--notion", "lip")
+    first = ("--release", "age", "--bin", "age=20", "--epsilon", "0.5")
+    run(*asked, *first, "--output", "first.json")
+    after = ("--after", "first.json", "--epsilon", "0.8")
+    full = run(*asked, "--release", "health", *after, "--full")
+    assert "together they come to" in " ".join(full.out.split())
+    run(*asked, "--release", "health", *after, "--output", "second.json")
+    table_of = ("--table", "panel.csv", "--json")
+    both = run("audit", "second.json", "--after", "first.json", *table_of).record
+    assert both["satisfied"] is True
+    together = run("compose", "first.json", "second.json", *table_of).record
+    assert 0.5 < together["eps_l"] <= 0.8
+    assert together["eps_u"] <= 0.8
+    by_record(run)
+    refused = run("compose", "first.json", "records.json", *table_of)
+    assert "are not judged together" in refused.err
+
+
+def test_the_command_line_designs_and_applies_boxes_of_people(folder, run):
+    frame = panel(people=900, longest=3)
+    frame.to_csv("panel.csv", index=False)
+    asked = (*DESIGN, *PEOPLE, "--notion", "lip", "--epsilon", "0.8")
+    boxes = ("--confidence", "0.9", "--promise", "relative", "--slice-seed", "1")
+    screen = run(*asked, *boxes, "--output", "channel.json", "--report", "page.html")
+    assert screen.code == 0, screen.err
+    said = " ".join(screen.out.split())
+    assert "all released records of a person together make any value of ill" in said
+    assert "the people were not drawn from independently" in said
+    assert "health " in screen.out
+    written = run("apply", "channel.json", "panel.csv", "out.csv", "--ledger", "l.db")
+    assert written.code == 0, written.err
+    assert f"{len(frame):,} records of 900 people" in written.out
+    with open("out.csv.manifest.json", encoding="utf-8") as file:
+        covers = " ".join(json.load(file)["covers"])
+    assert "It is about all records of a person together" in covers
+    assert "each record alone" not in covers
+    assert "applies to a new person" in covers
+    # The ledger knows the people.
+    later = frame.assign(year=frame["year"] + 10).iloc[::-1]
+    later.to_csv("later.csv", index=False)
+    apply = ("apply", "channel.json", "later.csv", "later_out.csv", "--ledger", "l.db")
+    second = run(*apply)
+    assert second.code == 2
+    assert "900 people were released before" in second.err
+    refused = run(*apply, "--nights", "2")
+    assert refused.code == 2
+    assert "release each person once" in refused.err
+    public = run(*asked, *boxes, "--public", "--output", "public.json")
+    assert "cannot be public" in public.err
+    for verb in ("estimate", "check"):
+        verdict = run(verb, "out.csv", "--channel", "channel.json")
+        assert verdict.code == 2
 
 
 def test_exports_refuse_people(table, run):

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
+from mechdesign.channel.box_channel import BoxChannel
 from tests.cases.people import people
 from tests.oracles import released_rows as oracle
 
@@ -308,7 +309,7 @@ def test_check_and_estimate_of_released_boxes(table, run):
     level = ("--level", "0.9999", "--json")
     record = run("estimate", "out.csv", "--channel", "boxes.json", *level).record
     channel = md.load("boxes.json")
-    assert isinstance(channel, md.BoxChannel)
+    assert isinstance(channel, BoxChannel)
     symbols = [
         [list(v.names).index(x) for x in table[v.columns[0]].astype(str)]
         for v in channel.columns

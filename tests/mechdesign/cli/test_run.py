@@ -185,6 +185,34 @@ def test_a_mistake_is_told_with_its_line_before_anything_is_written(
     assert f"job.toml, line {line}: " in error or f"(at line {line}, column" in error
 
 
+@pytest.mark.parametrize(
+    ("path", "target", "message"),
+    [
+        ("in.csv", "late.xlsx", "so is the output; name it accordingly"),
+        ("in.csv", "nowhere/late.csv", "there is no folder 'nowhere'"),
+        ("in.csv", "out.csv", "out.csv is the output of two releases"),
+        ("none.csv", "late.csv", "none.csv: there is no such file"),
+        ("in.csv", "in.csv", "in.csv is the input file itself"),
+    ],
+)
+def test_a_later_release_that_cannot_be_is_refused_before_any_work(
+    job, refused, path, target, message
+):
+    before = contents(job.parent)
+    job.write_text(f'{JOB}\n[[apply]]\nin = "{path}"\nout = "{target}"\n')
+    assert message in refused("run", job, "--json")
+    assert contents(job.parent).keys() == before.keys()
+
+
+def test_a_release_may_read_what_an_earlier_one_writes(job, run):
+    more = '\n[[apply]]\nin = "out.csv"\nout = "again.csv"\n'
+    job.write_text(JOB.replace('"out.csv"\n', '"out.csv"\nkeep = ["id"]\n') + more)
+    assert "again.csv" not in contents(job.parent)
+    result = run("run", job, "--json")
+    # The second draw of the same records is the matter of its own step.
+    assert (job.parent / "out.csv").exists(), result.err
+
+
 def test_no_job_file(folder, refused):
     (folder / "bytes.toml").write_bytes(b"channel = '\xff'")
     assert "none.toml: there is no such file" in refused("run", "none.toml")

@@ -48,7 +48,7 @@ def test_identifiers_are_left_out_and_every_factor_is_tried():
     plan = planned(people())
     assert plan.identifiers == ("id",)
     assert set(plan.released) <= {"job", "sex", "town"}
-    factors = [trial.factor for trial in plan.trials if not trial.left_out]
+    factors = [trial.factor for trial in plan.trials[:3]]
     assert factors == [1.5, 2.0, 3.0]
     assert {trial.left_out for trial in plan.trials} == {
         (),
@@ -68,21 +68,64 @@ def test_a_larger_factor_keeps_more_and_finds_more():
 
 def test_the_advice_is_the_smallest_factor_at_which_enough_stays():
     plan = planned(people())
-    kept = {t.factor: t.cells for t in plan.trials if not t.left_out}
+    kept = {t.factor: t.cells for t in plan.trials[:3]}
     enough = [factor for factor, cells in kept.items() if cells >= planning.ENOUGH]
     assert plan.factor == min(enough, default=3.0)
 
 
-def test_where_little_stays_the_best_trial_is_advised(monkeypatch):
-    """A column that gives the secret away costs more than it is worth."""
+def test_a_column_is_left_out_where_the_others_gain(monkeypatch):
+    """The mean rises without a column that keeps little, which alone is no reason."""
     monkeypatch.setattr(planning, "ENOUGH", 0.99)
     table = people(strength=0.9)
     table["diagnosis"] = table["ill"] + table["job"]
     plan = planned(table)
-    chosen = [t for t in plan.trials if t.left_out == plan.left_out and not t.bins][-1]
-    assert plan.left_out == ("diagnosis",)
-    assert chosen.cells > chosen.base
-    assert "diagnosis" not in plan.released
+    base = next(t for t in plan.trials if t.factor == plan.factor)
+    without = next(t for t in plan.trials if t.left_out == ("diagnosis",))
+    assert without.cells > base.cells + 0.02
+    assert without.gain < planning.LEAST_GAIN
+    assert plan.left_out == ()
+    monkeypatch.setattr(planning, "LEAST_GAIN", 0.004)
+    plan = planned(table)
+    gains = {t.left_out: t.gain for t in plan.trials if t.left_out and not t.given}
+    assert plan.left_out == max(gains, key=gains.get) == ("job",)
+    assert "job" not in plan.released
+
+
+def test_the_gain_is_that_of_the_columns_that_stay():
+    """Leaving out a column that keeps little raises the mean of all, which is no gain."""
+    plan = planned(people())
+    base = next(t for t in plan.trials if t.factor == plan.factor)
+    for trial in plan.trials[3:]:
+        rest = [base.columns[name] for name in trial.columns]
+        assert trial.gain == pytest.approx(trial.cells - np.mean(rest))
+        assert set(trial.columns) == set(base.columns) - set(trial.left_out)
+
+
+def test_columns_that_tell_nothing_are_given():
+    """The columns that tell least are released as they are, where they cost the others nothing."""
+    table = people(4_000)
+    table["hand"] = np.random.default_rng(3).choice(["l", "r"], len(table))
+    plan = planned(table)
+    assert plan.given
+    assert "job" not in plan.given
+    assert set(plan.given) < set(plan.released)
+    chosen = next(t for t in plan.trials if t.given == plan.given)
+    assert all(chosen.columns[name] == 1.0 for name in plan.given)
+    # In the whole table, whose design the command is.
+    shares = table.groupby(list(plan.given))["ill"].value_counts(normalize=True)
+    lifts = shares / shares.index.get_level_values("ill").map(
+        table["ill"].value_counts(normalize=True)
+    )
+    assert lifts.max() <= plan.factor
+    assert lifts.min() >= planning.least_factor(plan.factor)
+
+
+def test_a_column_that_breaks_the_promise_alone_is_not_tried_as_given():
+    table = people(strength=1.0)[["job", "sex", "town", "ill"]]
+    for name in ("sex", "town"):
+        table[name] = table["ill"] + table[name]
+    table["more"] = table["job"]
+    assert not [trial for trial in planned(table).trials if trial.given]
 
 
 def test_numbers_of_many_values_are_tried_in_bins():
@@ -109,7 +152,8 @@ def test_a_trial_without_a_channel_says_why(monkeypatch):
 
 def test_the_command_of_the_plan_designs_the_release(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    table = people()
+    table = people(4_000)
+    table["hand"] = np.random.default_rng(3).choice(["l", "r"], len(table))
     table.loc[::50, "town"] = ""
     table.to_csv("people.csv", index=False)
     line = ["assess", "people.csv", "--sensitive", "ill", "--plan"]
@@ -118,6 +162,7 @@ def test_the_command_of_the_plan_designs_the_release(tmp_path, monkeypatch, caps
     assert "It is no promise" in text
     command = text.rpartition("Next:  mechdesign ")[2].strip()
     assert "--missing symbol" in command
+    assert "--given" in command
     assert "The release that is advised" in (tmp_path / "plan.html").read_text()
     assert main([*shlex.split(command), "--time-limit", "2"]) == 0
     assert (tmp_path / "channel.json").exists()

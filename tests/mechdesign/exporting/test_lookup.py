@@ -134,7 +134,7 @@ def test_other_denominators_are_refused():
 
 
 def test_what_is_no_channel_is_refused():
-    with pytest.raises(md.InputError, match="not an object of type str"):
+    with pytest.raises(md.InputError, match="channel must be a Channel, not str"):
         md.export("channel.json")
 
 

@@ -88,6 +88,7 @@ def column(
         release,
         use,
         names,
+        given=(),
         sensitive=("rel",),
         channel_file=CHANNEL_FILE,
     )

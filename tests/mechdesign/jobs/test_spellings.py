@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 
 from mechdesign.core.errors import InputError
+from mechdesign.formats import plain_spelling as spellings
+from mechdesign.formats.plain_spelling import plain_spelling
 from mechdesign.jobs.identified_symbols import IdentifiedRecords
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.past_releases import history_of
 from mechdesign.jobs.release_file import sanitise_file
-from mechdesign.release import spellings
-from mechdesign.release.spellings import plain_spelling
 from tests.cases.released_records import mixing_channel
 
 CHANNEL = mixing_channel()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from mechdesign.judging.judge import untouched_files
 from mechdesign.judging.known_cells import guess_scores, inferences
 from mechdesign.judging.nearest import DistinctRows, distances, nearest, votes
 from mechdesign.judging.observers import drawn_by
+from mechdesign.judging.own_row import Halves
 from mechdesign.judging.together import read_files
 from mechdesign.leaks import learners
 from tests.oracles import judged_files as oracle
@@ -132,7 +134,15 @@ def test_the_promise_is_about_the_observer_who_is_measured():
     judgement = md.judge(
         released, original=table, sensitive="ill", channel=design.channel
     )
-    assert "verified in exact arithmetic" in judgement.promise[1]
+    assert "verified in exact arithmetic" in judgement.promise[0]
+    assert (
+        judgement.promise[1]
+        == "For specialists: the promise is lip (eps_l 0.4, eps_u 0.4)."
+    )
+    low, high = judgement.bounds["yes"]
+    text = " ".join(judgement.summary().split())
+    assert f"{math.ceil(1000 * high) / 10:.1f} %) are expected to have ill yes" in text
+    assert f"({math.floor(1000 * low) / 10:.1f} %) to" in text
     surest = judgement.figure("own_row", "other_data_surest_5_yes")
     share = judgement.shares["yes"]
     assert share < surest.promised <= share * np.exp(0.4) + 1e-9
@@ -171,7 +181,8 @@ def test_another_table_bounds_nothing():
         sensitive="ill",
         channel=design.channel,
     )
-    assert "The original is another one" in judgement.promise[1]
+    assert "The original is another one" in judgement.promise[0]
+    assert judgement.bounds == {}
     assert judgement.figure("own_row", "other_data_surest_5_yes").promised is None
 
 
@@ -407,3 +418,118 @@ def test_a_judgement_is_shown_as_words_and_as_a_table():
     assert "What analysts read" in judgement.summary()
     with pytest.raises(KeyError):
         judgement.figure("own_row", "nothing")
+
+
+def test_one_number_in_two_spellings_is_one_number():
+    """A column of integers with a gap is one of floats to pandas, and its text is 40.0."""
+    table = people(300)
+    released = table.drop(columns="ill").assign(age=table["age"].astype(float))
+    judgement = md.judge(released, original=table, sensitive="ill")
+    assert judgement.agreement == 1.0
+    assert judgement.figure("groups", "own").released == 1.0
+    assert judgement.figure("analysts", "impossible").released == 0.0
+
+
+def test_noise_on_numbers_is_no_code_of_them():
+    """Every noisy number occurs once; read beside its record it would name the true number."""
+    table = people(2_000)
+    chance = np.random.default_rng(1)
+    noisy = table["age"].astype(float) + chance.normal(0, 20, len(table))
+    released = table.drop(columns="ill").assign(age=noisy)
+    files = files_of(released, table)
+    assert files.linked == "position"
+    column = files.columns[files.places(["age"])[0]]
+    assert not any(len(cover) for cover in column.covers)
+    # Classes of numbers: values that nobody has would all count as changed.
+    assert 0 < column_variation(files, column) < 0.4
+    judgement = md.judge(released, original=table, sensitive="ill")
+    inference = judgement.figure("inference", "right_age")
+    assert inference.released < inference.untouched
+
+
+def test_files_that_are_sorted_alike_are_not_linked():
+    """Sorted by one column, two unrelated files agree in it at every place."""
+    table = people(2_000).sort_values("job", kind="stable")
+    other = people(2_000, seed=9).sort_values("job", kind="stable")
+    assert files_of(other.drop(columns="ill"), table).linked == "no"
+    assert files_of(table.drop(columns="ill"), table).linked == "position"
+
+
+def test_a_person_with_two_released_rows_is_refused():
+    table = people(100).assign(id=lambda t: [f"p{k}" for k in range(100)])
+    twice = pd.concat([table, table.head(3)]).drop(columns="ill")
+    with pytest.raises(InputError, match="repeats in the released file"):
+        md.judge(twice, original=table, sensitive="ill", identity="id")
+
+
+def test_few_released_people_of_many_are_halved_themselves():
+    table = people(3_000).assign(id=lambda t: [f"p{k}" for k in range(len(t))])
+    released = table.drop(columns="ill").sample(45, random_state=1)
+    files = files_of(released, table, identity="id")
+    halves = Halves.of(files, 0)
+    assert len(halves.targets) == 23
+    assert set(halves.targets) <= set(files.owner)
+    assert len(halves.known) == 3_000 - 23
+    assert not set(halves.known) & set(halves.targets)
+    judgement = md.judge(released, original=table, sensitive="ill", identity="id")
+    assert judgement.figure("own_row", "half_area").released is not None
+
+
+def test_a_table_with_the_same_secrets_and_other_rows_has_no_bounds():
+    table = people(400)[["job", "ill"]]
+    design = md.design(table, md.LIP(0.5), sensitive="ill", release="job")
+    other = table.assign(job=blind(table)["job"])
+    released = design.channel.apply(other[["job"]]).assign(id=range(400))
+    judgement = md.judge(
+        released,
+        original=other.assign(id=range(400)),
+        sensitive="ill",
+        channel=design.channel,
+        identity="id",
+    )
+    assert "The original is another one" in judgement.promise[0]
+    assert judgement.bounds == {}
+    assert judgement.figure("own_row", "other_data_surest_5_yes").promised is None
+
+
+def test_a_regression_says_which_coefficients_are_lost():
+    table = people(500).assign(income=lambda t: t["age"].astype(int) * 3 % 101)
+    table["income"] = table["income"].astype(str)
+    released = table.drop(columns="ill").assign(sex="f")
+    found = regression(files_of(released, table))
+    assert found.lost == 1
+    judgement = md.judge(released, original=table, sensitive="ill")
+    notes = judgement.part("analysts").notes
+    assert any("1 more coefficients of this regression cannot" in n for n in notes)
+    exact = table.assign(income=(2 * table["age"].astype(int)).astype(str))
+    assert regression(files_of(exact.drop(columns="ill"), exact)) is None
+
+
+def test_models_of_unlinked_rows_have_no_more_rows_than_those_beside_them():
+    table = people(400)
+    released = table.drop(columns="ill").sample(frac=1, random_state=1)
+    judgement = md.judge(released, original=table, sensitive="ill")
+    assert judgement.linked == "no"
+    assert "may be among them" in judgement.part("models").notes[0]
+
+
+def test_the_main_figures_are_told_in_sentences():
+    table = people(800)
+    judgement = md.judge(table.drop(columns="ill"), original=table, sensitive="ill")
+    text = " ".join(judgement.summary().split())
+    attack = judgement.figure("own_row", "other_data_surest_5_yes")
+    share = judgement.shares["yes"]
+    assert "who look most like ill yes: " in text
+    assert (
+        f"({100 * attack.released:.1f} %) have it. In the untouched file it is" in text
+    )
+    assert f"({100 * share:.1f} %)." in text
+    assert "all (100.0 %) are claims that only the row's own person meets" in text
+    assert "at most 0.0 % of the records would have to be others" in text
+    assert (
+        "The smallest number of equal rows (k) is 1, in the untouched file 1." in text
+    )
+    shuffled = md.judge(blind(table), original=table, sensitive="ill", shuffled=True)
+    text = " ".join(shuffled.summary().split())
+    assert "Nobody's own row was attacked for ill" in text
+    assert "claims that exactly one person meets" in text

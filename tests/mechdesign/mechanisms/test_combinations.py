@@ -12,6 +12,7 @@ from mechdesign.mechanisms.combinations import (
     AVERAGE,
     BOXES,
     MEANS,
+    PEOPLE,
     POPULATION,
     REFUSALS,
     ROWS,
@@ -29,6 +30,7 @@ BASES = {
     STRATA: {"release": ["a"], "given": ["k"], "objective": "information"},
     ROWS: {"release": ["a", "b"]},
     MEANS: {**ONE, "notion": md.Chi2Lift.from_epsilon(0.5)},
+    PEOPLE: {"release": ["a"], "person": "p", "sensitive_of": "sequence"},
 }
 
 BY_NAME = {
@@ -40,12 +42,6 @@ BY_NAME = {
         "average": {"mi": None},
         "keep": 0.5,
         "objective": "truth",
-    },
-    "average of rows": {"useful": None, "release": ["a", "b"]},
-    "averages of rows": {
-        "useful": None,
-        "release": ["a", "b"],
-        "average": {"tv": 0.1, "guess": 0.9},
     },
     "given columns of rows": {
         "useful": None,
@@ -83,6 +79,8 @@ BY_NAME = {
         "objective": "information",
     },
     "means: average": {"average": {"mi": 0.02}},
+    "free outputs": {"objective": "information"},
+    "weight": {"weight": "n"},
 }
 """What is asked besides the shape; entries of the command line alone are tried in its tests."""
 
@@ -113,16 +111,18 @@ def frame():
             "a": a.astype(str),
             "b": rng.choice(["u", "v"], count),
             "k": rng.choice(["m", "f"], count),
+            "p": np.arange(count) // 2,
+            "n": 1,
         }
     )
 
 
 def options_of(entry, frame):
     asked = {**BASES[entry.shape]}
-    if entry.name in ("after", "rows: relative after"):
+    if entry.name in ("after", "rows: relative after", "after releases of records"):
         first = md.design(frame, md.LIP(0.1), sensitive="secret", useful="a").channel
         asked["after"] = [first]
-        if entry.name != "after":
+        if entry.name == "rows: relative after":
             asked |= {"release": ["a"], "given": ["k"], "promise": "relative"}
     elif entry.name == "protect_each":
         asked |= {"protect_each": True, "sensitive": ["secret", "other"]}

@@ -79,7 +79,7 @@ def test_folding_and_unfolding_give_every_record_its_own_cell(rows, random):
             column = table.columns[f"a {place + 1}"]
             found.append(column.texts[column.codes[k]])
         assert found == cells + [ABSENT] * (people.longest - len(cells))
-    back = table.unfolded(table.columns)["a"]
+    back = table.records.unfolded(table.people, table.columns)["a"]
     assert [back.texts[code] for code in back.codes] == frame["a"].tolist()
 
 
@@ -88,7 +88,7 @@ def test_a_cell_with_the_text_of_an_absent_one_is_told_by_the_number_of_records(
         ("x", 1, "s", ABSENT, "b"), ("y", 1, "t", "a", "b"), ("y", 2, "t", "a", "b")
     )
     table = fold_frame(ROLES.people(2), frame)
-    back = table.unfolded(table.columns)["a"]
+    back = table.records.unfolded(table.people, table.columns)["a"]
     assert [back.texts[code] for code in back.codes] == [ABSENT, "a", "a"]
 
 
@@ -208,3 +208,21 @@ def test_pandas_integers_with_gaps_stay_integers():
     )
     joint = people_of_frame(frame, ROLES, "symbol")
     assert {symbol[1] for symbol in joint.useful.symbols} == {"1", "2", ""}
+
+
+@pytest.mark.parametrize("twins", [("7", "007"), ("7", " 7"), ("P1", "P001")])
+def test_two_spellings_of_one_person_are_refused(twins):
+    one, other = twins
+    frame = panel(
+        (one, 1, "no", "a", "b"), (other, 2, "no", "c", "b"), ("8", 1, "yes", "a", "b")
+    )
+    with pytest.raises(InputError, match="differ only in blanks, leading zeros"):
+        people_of_frame(frame, ROLES)
+    assert people_of_frame(frame.iloc[1:], ROLES).total == 2
+
+
+@pytest.mark.parametrize("blank", ["", "  ", None])
+def test_a_record_of_nobody_is_refused(blank):
+    frame = panel(("7", 1, "no", "a", "b"), (blank, 2, "no", "a", "b"))
+    with pytest.raises(RecordFault, match="belongs to no person or wave"):
+        people_of_frame(frame, ROLES)

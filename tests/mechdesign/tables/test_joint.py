@@ -43,7 +43,8 @@ positive_tables = st.tuples(st.integers(1, 5), st.integers(2, 6)).flatmap(
 def test_float_views_are_the_correctly_rounded_rationals(counts):
     joint = Joint.from_counts(counts)
     total = sum(map(sum, counts))
-    assert joint.total == total == joint.records
+    assert joint.total == total
+    assert joint.records == (total if total <= 10**12 else None)
     for s, row in enumerate(counts):
         assert joint.p_s[s] == float(Fraction(sum(row), total))
         for x, entry in enumerate(row):

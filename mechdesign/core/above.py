@@ -1,0 +1,22 @@
+"""Modules that classes need of the layers above them, which the package names (`mechdesign`).
+
+A result shows itself by the module of displays, a channel saves itself by the module of channel
+files, and a mechanism for numbers has a recipe of releases. These modules know every kind of result
+or channel, so they lie above these classes, and are imported when they are first needed: displays
+are heavy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+MODULES: dict[str, str] = {}
+"""The module for each purpose: "display" (`report.display`), "files" (`channel.loading`), and
+"numbers" (`nonstochastic.numbers_recipe`).
+"""
+
+
+def above(purpose: str) -> Any:
+    """The module for a purpose."""
+    return import_module(MODULES[purpose])

@@ -1,0 +1,44 @@
+"""The plain spelling of identifiers: 17 for 017, 17.0, +17 and " 17", P1 for P001.
+
+A spreadsheet drops leading zeros, and a person has one more name. `plain_spelling` makes one text
+of all of them, by replacements one after the other (`STEPS`): " 017.0" becomes "017.0", then "017",
+then "17".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+UNUSUAL = (
+    r"^[\s\x{A0}\x{FEFF}]|[\s\x{A0}]$|^\+[0-9]|^-?0[0-9]+(\.0*)?$|^-?[0-9]+\.0*$"
+    r"|^[A-Za-z]+[-_ ]?0+[0-9]+$"
+)
+"""Matches every text that is not in its plain spelling, and perhaps others."""
+
+STEPS = (
+    (r"^[\s\x{A0}\x{FEFF}]+|[\s\x{A0}]+$", ""),
+    (r"^\+([0-9])", r"\1"),
+    (r"^(-?[0-9]+)\.0*$", r"\1"),
+    (r"^(-?)0+([0-9]+)$", r"\1\2"),
+    (r"^([A-Za-z]+[-_ ]?)0+([0-9]+)$", r"\1\2"),
+)
+"""Replacements one after the other: blanks around, a plus, .0, and zeros before a number, also
+after letters (P001). Identifiers of one length never become equal.
+"""
+
+
+def plain_spelling(texts: Any) -> Any | None:
+    """A pyarrow array of texts in their plain spelling; None where they all are."""
+    # There are no stubs of this module.
+    import pyarrow.compute  # pyright: ignore[reportMissingTypeStubs]
+
+    pc: Any = pyarrow.compute
+
+    # One pass decides for nearly all columns that nothing has to be replaced.
+    unusual = pc.match_substring_regex(texts, UNUSUAL)
+    if not pc.any(unusual).as_py():
+        return None
+    plain = texts
+    for pattern, replacement in STEPS:
+        plain = pc.replace_substring_regex(plain, pattern, replacement)
+    return plain

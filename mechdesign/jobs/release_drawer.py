@@ -1,0 +1,167 @@
+"""What the drawers of all kinds of channels share: the columns they read, and who each record is.
+
+A `ReleaseDrawer` lies between the releases of some channels and a table. Of each part it encodes
+the columns that records are drawn by (`_cells`), and finds what identifies each record
+(`_records`). Where a release refuses a record, `naming_faults` says which.
+"""
+
+# pyarrow and narwhals tell too little of their types for the strict mode.
+# pyright: basic
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from mechdesign.channel.box_channel import BoxChannel
+from mechdesign.channel.channel import Channel
+from mechdesign.core.integers import Integers
+from mechdesign.formats.cells import Encoded
+from mechdesign.jobs.column_plan import Plan
+from mechdesign.jobs.disclosure_checks import Binned, DisclosureChecks, View
+from mechdesign.jobs.output_columns import OutputColumn
+from mechdesign.jobs.recipe import BadRecord, Drawer, DrawnColumn, Recipe
+from mechdesign.jobs.record_identity import identified_records, record_name
+from mechdesign.leaks.order import Order
+from mechdesign.release.drawing import Release
+from mechdesign.release.draws import Records
+from mechdesign.release.row_draws import RowDraws
+from mechdesign.tables.columns import RecordFault, encode_for
+from mechdesign.tables.rebuilding import (
+    arrow_type,
+    kind_of,
+    own_type_of,
+    own_values,
+    rebuild,
+    type_note,
+)
+
+
+class ReleaseDrawer(Drawer):
+    """Channels made ready for the parts of a table with this header."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        channels: Sequence[Channel | BoxChannel],
+        header: Sequence[Any],
+        plan: Plan,
+        orders: dict[str, Order],
+    ) -> None:
+        self._channels = channels
+        checks = DisclosureChecks(
+            plan,
+            recipe.options,
+            private=recipe.private_columns,
+            hidden=_protected_views(recipe, plan, channels, header),
+            orders=orders,
+        )
+        super().__init__(recipe, header, plan, checks)
+
+    @property
+    @abstractmethod
+    def releases(self) -> Sequence[Release | RowDraws]:
+        """The draws, one for each channel."""
+
+    def reads(self, schema: Any) -> tuple[list[str], list[str]]:
+        """The columns to read as codes (those that records are drawn by), and those to read as
+        they are stored.
+        """
+        symbols: list[str] = []
+        for numbers in self.plan.inputs:
+            symbols += [self.header[number] for number in numbers]
+        identifiers = [self.header[number] for number in self.plan.identity]
+        return symbols, identifiers
+
+    def rebuild(self, like: Any, drawn: DrawnColumn, name: str) -> Any:
+        """A released column in the kind of container that `like` is."""
+        column = rebuild(like, drawn.codes, drawn.labels, name, own=drawn.own)
+        if drawn.own:
+            self._note_type(name, kind_of(like), kind_of(column))
+        return column
+
+    def own_type_in(self, column: OutputColumn, kind: Any) -> Any:
+        """The arrow type of a released column of symbols in the place of one of the type `kind`;
+        None where only text holds them, with a note.
+        """
+        own_type = own_type_of(kind)
+        if own_values(self.labels[column.release or (0, 0)], own_type) is None:
+            own_type = None
+        self._note_type(column.name, kind, own_type or arrow_type(kind))
+        return own_type
+
+    def _note_type(self, name: str, before: Any, after: Any) -> None:
+        """Note it for the user if a released column has another type than its source."""
+        note = type_note(name, before, after)
+        if note is not None:
+            self.type_notes[note] = None
+
+    def count(self, column: Callable[[int], Any], times: Integers) -> None:
+        """Add to `counts` what a part holds, each record so many times, without drawing for it."""
+        for release, cells in zip(self.releases, self._cells(column), strict=True):
+            release.count(cells, times)
+
+    def _cells(self, column: Callable[[int], Any]) -> list[list[Encoded]]:
+        """The cells that records are drawn by, channel by channel."""
+        of_channels: list[list[Encoded]] = []
+        for channel, numbers in zip(self._channels, self.plan.inputs, strict=True):
+            cells: list[Encoded] = []
+            for (variable, part), number in zip(
+                channel.input_columns, numbers, strict=True
+            ):
+                name = self.header[number]
+                cells.append(encode_for(column(number), name, variable, part))
+            of_channels.append(cells)
+        return of_channels
+
+    def _records(
+        self, column: Callable[[int], Any], first_row: int, count: int
+    ) -> Records:
+        """What identifies the records of a part."""
+        return identified_records(
+            column,
+            self.header,
+            self.plan,
+            self.recipe.options,
+            first_row=first_row,
+            count=count,
+        )
+
+
+@contextmanager
+def naming_faults(records: Records) -> Generator[None]:
+    """Name the record where a release refuses one of these."""
+    try:
+        yield
+    except RecordFault as error:
+        name = record_name(records, error.position)
+        raise BadRecord(error.position, error.what, name) from None
+
+
+def _protected_views(
+    recipe: Recipe,
+    plan: Plan,
+    channels: Sequence[Channel | BoxChannel],
+    header: Sequence[Any],
+) -> dict[View, Binned | None]:
+    """What no kept column may copy: X as it is and in its bins, and S where it is dropped."""
+    options = recipe.options
+    views: dict[View, Binned | None] = {}
+    for name in recipe.private_columns:
+        if name in options.drop:
+            views[View(name)] = None
+    # Beside the released column X itself stays, so that a copy of it adds nothing.
+    if options.into is not None:
+        return views
+    for k, (channel, numbers) in enumerate(zip(channels, plan.inputs, strict=True)):
+        for (variable, part), number in zip(
+            channel.input_columns, numbers, strict=True
+        ):
+            # A copy of a given column tells what is released in any case.
+            if variable.columns[part] in channel.given_columns:
+                continue
+            views[View(header[number])] = None
+            if any(variable.bins):
+                views[View(header[number], k)] = variable, part
+    return views
