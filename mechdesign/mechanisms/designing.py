@@ -35,7 +35,8 @@ from mechdesign.mechanisms.box_request import BoxRequest
 from mechdesign.mechanisms.by_rules import by_rules, for_population
 from mechdesign.mechanisms.earlier_releases import check_room, spending
 from mechdesign.mechanisms.people_request import bins_of_people
-from mechdesign.mechanisms.plan_design import PlanRequest, plan_design
+from mechdesign.mechanisms.plan_design import plan_design
+from mechdesign.mechanisms.plan_request import PlanRequest
 from mechdesign.mechanisms.population_advice import time_left
 from mechdesign.mechanisms.request import DesignRequest, names_of_columns
 from mechdesign.mechanisms.result import Design
