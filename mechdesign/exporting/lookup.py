@@ -18,7 +18,6 @@ from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.integers import IntegerRows
 from mechdesign.exporting.rounding import with_one_sum
-from mechdesign.release.drawing import channel_digest
 from mechdesign.tables.variable import Symbol, Variable
 
 BITS = DENOMINATOR.bit_length() - 1
@@ -114,7 +113,7 @@ def lookup_of(channel: Channel) -> Lookup:
             f"has {rounded.denominator}"
         )
     return Lookup(
-        digest=channel_digest(channel),
+        digest=channel.digest,
         inputs=channel.useful,
         outputs=channel.output_columns,
         entries=tuple(_entries(rounded)),
