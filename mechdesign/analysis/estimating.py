@@ -118,7 +118,7 @@ def estimate(
     terms = names_of_columns(on) if on else ()
     check_question(of=of, mean=mean, by=groups, regress=regress, on=terms)
     is_statistic = mean is not None or regress is not None
-    if isinstance(channel, BoxChannel) and not channel.fills:
+    if channel.judged_alone is True and not channel.fills:
         if is_statistic:
             raise InputError(NOT_OF_LABELS)
         if of is None or is_path:
