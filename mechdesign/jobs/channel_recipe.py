@@ -50,7 +50,6 @@ from mechdesign.release.drawing import (
     FIXED,
     INDEPENDENT,
     Release,
-    channel_digest,
     fixed_records,
 )
 from mechdesign.release.draws import Key
@@ -278,7 +277,7 @@ class ChannelRecipe(KeyedRecipe):
                 # The columns of the records, and not those of the folded table.
                 columns = _in_table(people.columns, self.options)
             use = Use(
-                channel=channel_digest(channel),
+                channel=channel.digest,
                 columns=columns,
                 form=self.options.form,
                 changed=self.options.changed,

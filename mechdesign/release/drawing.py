@@ -113,7 +113,7 @@ class Release(IdentifiedDraws):
         self.form = form
         # Another channel gets other draws under the same key: two draws of one record through two
         # channels must be independent, as their composition assumes.
-        self.digest = channel_digest(channel)
+        self.digest = channel.digest
         super().__init__(key.derived("channel", self.digest), changed)
         self._alphabet = normalised(channel.useful, policy.cell_form)
         self._sampler = policies.sampler_with_policies(channel, policy)
