@@ -106,7 +106,7 @@ def estimate(
     Symbols that the channel cannot tell apart are estimated together.
     """
     common.refuse_beside(as_csv)
-    from mechdesign.analysis.estimating import NOT_OF_LABELS, NOT_OF_PEOPLE
+    from mechdesign.analysis.estimating import NOT_OF_LABELS, refuse_means_of_people
     from mechdesign.analysis.law_estimates import can_correct
     from mechdesign.analysis.release_facts import NOT_CORRECTED, other_records
     from mechdesign.channel.loading import load
@@ -121,8 +121,7 @@ def estimate(
         _check_question(asked, as_csv=as_csv)
         if loaded.judged_alone is True or not (loaded.keeps_law or can_correct(loaded)):
             raise InputError(NOT_OF_LABELS)
-        if loaded.useful.people is not None:
-            raise InputError(NOT_OF_PEOPLE)
+        refuse_means_of_people(loaded)
         policy = others.arguments()["policy"]
         statistics = other_records(released, loaded, policy, others.manifest)
         if statistics.are_there:
