@@ -404,7 +404,9 @@ def test_lazy_tables_pipelines_and_judge_say_why_not(nights, run):
     lazy = polars.from_pandas(visits(1)).lazy()
     with pytest.raises(md.InputError, match="folded in memory"):
         md.sanitise(lazy, channel, key=md.Key.fresh())
-    with pytest.raises(md.InputError, match="must be a pandas, polars or pyarrow table"):
+    with pytest.raises(
+        md.InputError, match="must be a pandas, polars or pyarrow table"
+    ):
         channel.apply(lazy, key=md.Key.fresh())
     apply(run, 1)
     refused = run(
