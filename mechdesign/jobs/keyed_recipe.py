@@ -119,7 +119,12 @@ class KeyedRecipe(GroupedRecipe):
         """
         if self.table_of_people is None:
             return None
-        return PeopleAtHand.of(ledger, self.table_of_people, self.options.nights)
+        after: list[str] = []
+        for releasable in self.releasables:
+            if isinstance(releasable, Channel):
+                after += releasable.record.after
+        nights = self.options.nights
+        return PeopleAtHand.of(ledger, self.table_of_people, nights, tuple(after))
 
     def settled(
         self,

@@ -42,6 +42,7 @@ from mechdesign.jobs.results import Applied
 from mechdesign.jobs.shuffling import random_words
 from mechdesign.jobs.writing import FileFormat, write_columns
 from mechdesign.leaks.order import Order
+from mechdesign.release.identified_draws import KEEP
 from mechdesign.release.policies import NEAREST, REFUSE
 from mechdesign.tables.people import PERSON, People, at_place
 from mechdesign.tables.people_source import FoldedTable, PeopleSource, refuse_kept
@@ -78,6 +79,11 @@ def check_people(people: People, options: ReleaseOptions) -> None:
         raise InputError(
             "people are identified by the columns that name them: --identity "
             f"{quoted(','.join(people.person))}, or leave it out"
+        )
+    if options.changed == KEEP:
+        raise InputError(
+            "a person may have more or fewer records than before, so that what was released cannot "
+            "stand in their place: --changed keep is for single records"
         )
     rules = options.rules
     if rules.unknown not in (REFUSE, NEAREST) or rules.missing != REFUSE:

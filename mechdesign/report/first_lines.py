@@ -34,7 +34,10 @@ NO_POPULATION = (
     "--confidence 0.95 protects others."
 )
 
-NO_POPULATION_OF_PEOPLE = "Population: not promised, where a person can reveal far more; --confidence 0.95 protects it."
+NO_POPULATION_OF_PEOPLE = (
+    "Population: not promised, where a person can reveal far more; "
+    "--confidence 0.95 protects it."
+)
 
 PARTS = "A part of a row without its given columns: it can reveal what these reveal, on top."
 

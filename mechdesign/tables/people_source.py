@@ -237,12 +237,12 @@ class PeopleSource(AbstractContextManager["PeopleSource"]):
             name: columns[of_file]
             for name, of_file in zip(needed, in_file, strict=True)
         }
-        try:
-            with errors_naming(inner.name):
+        with errors_naming(inner.name):
+            try:
                 self.table = FoldedTable.of(people, cells, form, keep_waves=keep_waves)
-        except RecordFault as error:
-            where = inner.where(error.position)
-            raise FileError(inner.name, f"{where}: {error.what}") from None
+            except RecordFault as error:
+                where = inner.where(error.position)
+                raise FileError(inner.name, f"{where}: {error.what}") from None
         self.name = inner.name
         self.kind = inner.kind
         self.cut = inner.cut

@@ -236,6 +236,10 @@ def test_columns_stay_by_name_alone(table, run):
         (("--identity", "year"), "people are identified by the columns that name them"),
         (("--unknown", "marginal"), "another rule (--unknown, --missing) is not built"),
         (("--also", "channel.json"), "is applied alone"),
+        (
+            ("--identity", "id", "--changed", "keep"),
+            "--changed keep is for single records",
+        ),
     ],
 )
 def test_options_of_single_records_are_refused(table, run, options, words):

@@ -434,3 +434,77 @@ def test_an_order_of_people_that_tells_is_refused(nights, run, column):
     assert apply(run, 1, "--keep-order", "--force", "--insecure-seed", "1").code == 0
     with pytest.warns(UserWarning, match=f"an order that tells of '{column}'"):
         md.sanitise(frame.loc[order], md.load("channel.json"), insecure_seed=1)
+
+
+@pytest.mark.parametrize("split", ["id", "wave"])
+def test_a_folder_of_records_names_its_people(folder, run, split):
+    """Whether the records of a person lie in one file or in several."""
+    frame = panel()
+    Path("in").mkdir()
+    first = frame["wave"] < 2
+    if split == "id":
+        first = frame["id"].str[1:].astype(int) < 75
+    frame[first].to_csv("in/a.csv", index=False)
+    frame[~first].to_csv("in/b.csv", index=False)
+    asked = ("design", "in", "--sensitive", "ill", "--useful", "health", *BUDGET)
+    refused = run(*asked, "--output", "channel.json")
+    assert refused.code == 2
+    assert "names 150 people with up to 4 records each" in refused.err
+    assert "each drawn by itself, reach" in refused.err
+    assert run(*asked, "--output", "channel.json", "--unit", "record").code == 0
+
+
+def test_a_channel_designed_after_another_one_is_for_the_same_records(nights, run):
+    """Its promise is about both releases together, so nothing is drawn a second time; in any other
+    order, or for other records, it is."""
+    design = ("design", "v1.csv", "--sensitive", "ill", *PEOPLE)
+    small = ("--notion", "lip", "--epsilon", "0.3")
+    run(*design, "--release", "ward", *small, "--output", "first.json")
+    second = (*design, "--release", "cost", *BUDGET, "--after", "first.json")
+    assert run(*second, "--output", "second.json").code == 0
+    ledger = ("--ledger", "l.db")
+    for name in ("first", "second"):
+        done = run("apply", f"{name}.json", "v1.csv", f"{name}.csv", *ledger)
+        assert done.code == 0, done.err
+    total = ("releases", "total", "v1.csv", "--person", "patient", *ledger)
+    assert "are not independent" in " ".join(run(*total).out.split())
+    turned = ("--ledger", "turned.db")
+    assert run("apply", "second.json", "v1.csv", "o1.csv", *turned).code == 0
+    refused = run("apply", "first.json", "v1.csv", "o2.csv", *turned)
+    assert "by person and wave, were released before" in refused.err
+    other = visits(1).iloc[:-1]
+    other.to_csv("other.csv", index=False)
+    late = ("apply", "second.json", "other.csv", "o3.csv", "--unknown", "nearest")
+    once = ("--ledger", "once.db")
+    assert run("apply", "first.json", "v1.csv", "o4.csv", *once).code == 0
+    assert "by person and wave" in run(*late, *once).err
+
+
+def test_nights_after_a_second_draw_are_not_independent(nights, run):
+    apply(run, 1)
+    assert apply(run, 1, "--fresh-draw", "--force").code == 0
+    refused = apply(run, 2, "--nights", "5")
+    assert refused.code == 2
+    assert "what all of them tell together is not known" in refused.err
+    assert not Path("o2.csv").exists()
+
+
+def test_a_record_of_nobody_is_named_by_every_verb(nights, run):
+    asked = ("design", "v1.csv", *ROLES[:4], *BUDGET, "--unit", "record")
+    run(*asked, "--output", "records.json")
+    apply(run, 1, "--ledger", "l.db")
+    frame = visits(1)
+    frame.loc[3, "patient"] = " "
+    frame.to_csv("blank.csv", index=False)
+    for line in (
+        ("compose", "records.json", "--table", "blank.csv", "--person", "patient"),
+        ("releases", "total", "blank.csv", "--ledger", "l.db", "--person", "patient"),
+        ("check", "blank.csv", "--channel", "channel.json"),
+        ("design", "blank.csv", *ROLES, *PEOPLE, *BUDGET),
+    ):
+        refused = run(*line)
+        assert refused.code == 2
+        assert "blank.csv" in refused.err
+        assert "the column 'patient' is empty" in refused.err
+    refused = run("apply", "channel.json", "blank.csv", "blank_out.csv")
+    assert "blank.csv, line 5: the column 'patient' is empty" in refused.err
