@@ -109,7 +109,7 @@ def by_groups(table: pd.DataFrame, beta: float | None) -> pd.DataFrame:
 
 def line(name: str, judgement: md.Judgement) -> str:
     """The main figures of a judgement."""
-    secret = min(judgement.shares, key=lambda name: judgement.shares[name])
+    secret = rarer(judgement)
 
     def figure(part: str, key: str) -> float:
         value = judgement.figure(part, key).released
@@ -129,6 +129,28 @@ def line(name: str, judgement: md.Judgement) -> str:
         f"  {figure('analysts', 'pair_variation'):6.3f}"
         f"  {' '.join(f'{area:.3f}' for area in learnt)}"
     )
+
+
+def regulators_line(name: str, judgement: md.Judgement) -> str:
+    """Singling out, linkability and inference, by our attacks and by anonymeter if it is there."""
+    shown = [f"{name:20}"]
+    for part, key in (
+        ("singling_out", "own"),
+        ("singling_out", "anonymeter"),
+        ("linkability", "linked"),
+        ("linkability", "anonymeter"),
+        ("known_cells", "anonymeter"),
+        ("own_row", f"other_data_surest_5_{rarer(judgement)}"),
+    ):
+        figures = [f for f in judgement.part(part).figures if f.key == key]
+        shares = [f.released for f in figures if f.released is not None]
+        shown.append(f"{shares[0]:8.1%}" if shares else "       -")
+    return "  ".join(shown)
+
+
+def rarer(judgement: md.Judgement) -> str:
+    """The secret that fewer people have."""
+    return min(judgement.shares, key=lambda name: judgement.shares[name])
 
 
 def main(records: int | None = None) -> None:
@@ -154,6 +176,7 @@ def main(records: int | None = None) -> None:
     print(
         "                               1 %     5 %   truth  alone                tion"
     )
+    judgements: dict[str, md.Judgement] = {}
     for name, released in releases.items():
         start = time.process_time()
         judgement = md.judge(
@@ -164,9 +187,20 @@ def main(records: int | None = None) -> None:
             channel=channel if name == "channel" else None,
             learn=["marital", "sex", "hours"],
         )
+        judgements[name] = judgement
         print(line(name, judgement), flush=True)
         spent = time.process_time() - start
         print(f"{name}: judged in {spent:.0f} s of processor time", file=sys.stderr)
+    print()
+    print(
+        "                      singling out        linkability         inference of the income"
+    )
+    print(
+        "file                  own row anonymeter  joined  anonymeter  anonymeter  5 % surest"
+    )
+    for name, judgement in judgements.items():
+        print(regulators_line(name, judgement))
+    print(judgement.instruments)
 
 
 if __name__ == "__main__":

@@ -157,8 +157,21 @@ def test_a_model_learns_from_released_cells_and_the_attack_does_not(data, tmp_pa
 def test_six_releases_are_judged_alike(data, tmp_path):
     """The claims of the page: what is untouched is found, and the channel hides it."""
     printed = run_on_adult(data, tmp_path, "judge_releases.py", "1500")
-    lines = {line[:20].strip(): line[20:].split() for line in printed.splitlines()[3:]}
+    first, second = printed.split("\n\n")
+    lines = {line[:20].strip(): line[20:].split() for line in first.splitlines()[3:]}
     assert len(lines) == 6
+    risks = {line[:20].strip(): line[20:].split() for line in second.splitlines()[2:-1]}
+    assert set(risks) == set(lines)
+    # A claim on the untouched file is true of the row's own person; inference is that of the attack above.
+    assert risks["untouched"][0] == "100.0%"
+    assert float(risks["channel"][0].rstrip("%")) < 60
+    assert (
+        float(risks["channel"][5].rstrip("%"))
+        < float(risks["untouched"][5].rstrip("%")) - 20
+    )
+    assert second.splitlines()[-1].startswith(
+        "Measured by the attacks and counts of mechdesign"
+    )
     area = {name: float(figures[0]) for name, figures in lines.items()}
     assert area["untouched"] > 0.75 > 0.7 > area["channel"]
     k = {name: int(figures[5]) for name, figures in lines.items()}

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from mechdesign.channel.box_channel import BoxChannel, BoxPart
 from mechdesign.channel.channel import Channel
-from mechdesign.release.box_drawing import boxes_of_outputs
+from mechdesign.release.box_drawing import law_of_boxes
 from mechdesign.tables.people import People, at_place
 from mechdesign.tables.row_boxes import box_name
 
@@ -100,7 +100,7 @@ def _filled(part: BoxPart, channel: Channel) -> NDArray[np.float64]:
     Of a record of box b, box c is filled with probability L_bc, and symbol x is drawn in c with
     probability F_cx. So the n_bx records of b with x give sum_bcx n_bx L_bc F_cx.
     """
-    law = _law_of_boxes(part, channel)
+    law = law_of_boxes(part, channel)
     unchanged: list[float] = []
     for k in range(len(part.inside[0])):
         counts = np.array([box[k] for box in part.inside], float)
@@ -111,30 +111,6 @@ def _filled(part: BoxPart, channel: Channel) -> NDArray[np.float64]:
             drawn[box] /= drawn[box].sum()
         unchanged.append(float((law * (counts @ drawn.T)).sum()))
     return np.array(unchanged)
-
-
-def _law_of_boxes(part: BoxPart, channel: Channel) -> NDArray[np.float64]:
-    """(boxes, boxes) array: for every true box, the probability of each that is filled."""
-    count = len(part.boxes)
-    filled = np.zeros((len(channel.outputs), count))
-    # The box that is filled is the output, or drawn from its posterior. So L is the channel
-    # followed by this draw.
-    for y, masses in enumerate(boxes_of_outputs(part, channel, 0)):
-        _fill_row(filled[y], masses)
-    outputs = np.zeros((count, len(channel.outputs)))
-    entries = dict(zip(channel.useful.names, channel.matrix, strict=True))
-    for box in range(count):
-        # A box that no record of the proof is in counts for nothing.
-        if box_name(box) in entries:
-            outputs[box] = entries[box_name(box)]
-    return outputs @ filled
-
-
-def _fill_row(row: NDArray[np.float64], masses: dict[int, int]) -> None:
-    """Write positive integers by their places into a row, as probabilities."""
-    total = sum(masses.values())
-    for place, mass in masses.items():
-        row[place] = mass / total
 
 
 def _labelled(

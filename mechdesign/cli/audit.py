@@ -240,9 +240,12 @@ def _answer(
 ) -> int:
     """Print the verdict on a channel of one column, with its measures where they are asked for."""
     from mechdesign.report.average_section import audit_average_texts
-    from mechdesign.report.breach_sentences import breach_sentences
     from mechdesign.report.command_records import audit_record
-    from mechdesign.report.file_statements import figures_record, figures_texts
+    from mechdesign.report.file_statements import (
+        breach_sentences,
+        figures_record,
+        figures_texts,
+    )
     from mechdesign.report.terminal import audit_text, measures_text
 
     # Notices on a channel's own table were printed when it was designed.
@@ -340,9 +343,11 @@ def _audit_channel(
     from mechdesign.auditing.population import set_behind
     from mechdesign.auditing.population_promise import population_promise
     from mechdesign.auditing.stated import statement_of
+    from mechdesign.report.first_lines import guess_sentence
     from mechdesign.report.law_section import channel_law_lines
     from mechdesign.report.promises import POPULATION_TOTAL, relative_sentences
     from mechdesign.report.sentences import population_sentences
+    from mechdesign.report.wording import title
 
     notion = _notion(channel, path, budget)
     earlier = after.channels()
@@ -360,6 +365,9 @@ def _audit_channel(
         statement: Statement | None = None
         if table.table is None and channel.joint is not None:
             statement = statement_of(channel)
+            guesses = guess_sentence(channel, title(channel.joint.sensitive.columns))
+            if guesses is not None:
+                sentences.insert(0, guesses)
         # A design with --confidence is judged on the confidence set that it was made for.
         confidence = set_behind(channel, joint)
         result = md.audit(channel, joint, notion, population=confidence)

@@ -35,7 +35,8 @@ from mechdesign.mechanisms.box_request import BoxRequest
 from mechdesign.mechanisms.by_rules import by_rules, for_population
 from mechdesign.mechanisms.earlier_releases import check_room, spending
 from mechdesign.mechanisms.people_request import bins_of_people
-from mechdesign.mechanisms.plan_design import PlanRequest, plan_design
+from mechdesign.mechanisms.plan_design import plan_design
+from mechdesign.mechanisms.plan_request import PlanRequest
 from mechdesign.mechanisms.population_advice import time_left
 from mechdesign.mechanisms.request import DesignRequest, names_of_columns
 from mechdesign.mechanisms.result import Design
@@ -300,7 +301,7 @@ def _with_fields_as_keywords(
         make: Any = request
         return design_requested(make(joint, *args, **kwargs))
 
-    vars(design)["__signature__"] = inspect.signature(DesignRequest)
+    vars(design)["__signature__"] = _signature()
     _, _, parameters = (DesignRequest.__doc__ or "").partition("\n\n")
     design.__doc__ = (
         "Compute a release channel P(Y|X) for the table, proven private in exact arithmetic.\n\n"
@@ -310,6 +311,18 @@ def _with_fields_as_keywords(
         f"{parameters}"
     )
     return cast("DesignCall[Arguments]", design)
+
+
+def _signature() -> inspect.Signature:
+    """The parameters of `DesignRequest`, and those that name the columns of a data frame."""
+    signature = inspect.signature(DesignRequest)
+    parameters = list(signature.parameters.values())
+    for name in (*COLUMN_ARGUMENTS, *PEOPLE_ARGUMENTS):
+        if name not in signature.parameters:
+            parameters.append(
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
+            )
+    return signature.replace(parameters=parameters, return_annotation=Design)
 
 
 def _joint_of_frame(frame: Any, columns: Mapping[str, Any]) -> Joint:

@@ -195,6 +195,11 @@ def _possible(design: Design, secret: str) -> tuple[str, ...]:
             f"Of the released entries {wording.people_in(mean)} are the true ones; least often "
             f"those of {wording.label(worst)}, {wording.people_in(truth[worst])}."
         )
+    given = design.channel.given
+    if given:
+        texts.append(
+            f"Rely on {wording.first_labels(given, MOST_NAMED)} in every row, as in the true data."
+        )
     texts.append(
         "Publish the file, hand it on, and use it for any purpose: no later work with it weakens "
         "the promise."
@@ -239,8 +244,8 @@ def _impossible(design: Design, secret: str) -> tuple[str, ...]:
 def _uncovered(design: Design, report: Report, secret: str) -> tuple[str, ...]:
     """What the promise leaves open."""
     texts = [
-        "What somebody knows anyhow. From a person's true age, job and so on he can guess as well "
-        "as before.",
+        "What somebody knows anyhow. From a person's true "
+        f"{wording.first_labels(design.channel.useful.columns, 2)} he can guess as well as before.",
         "Other columns or files about the same people, and a second release of the same data.",
         f"Who somebody is. {secret} is hidden, and a released row may still be unusual.",
     ]

@@ -52,7 +52,10 @@ def test_without_the_original_the_text_says_what_it_is_worth(run, channel, relea
     result = run("check", "out.csv", "--channel", channel)
     text = " ".join(result.out.split())
     assert "the released values against what the channel's table predicts" in text
-    assert "the released values against everything that any data could give: plausible" in text
+    assert (
+        "the released values against everything that any data could give: plausible"
+        in text
+    )
     assert "data of another origin may differ from them (--any-data)" in text
     loose = run("check", "out.csv", "--channel", channel, "--any-data", "--json")
     assert loose.code == 0

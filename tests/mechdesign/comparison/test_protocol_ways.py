@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
+from mechdesign.comparison import compare_purpose
 from mechdesign.comparison.protocol_ways import (
     HADAMARD,
     OUE,
@@ -18,7 +19,7 @@ from mechdesign.comparison.protocol_ways import (
     protocols,
 )
 from mechdesign.mechanisms.queries import FREQUENCIES
-from mechdesign.report.purpose_comparison import (
+from mechdesign.report.compared_ways import (
     purpose_comparison_record,
     purpose_comparison_text,
 )
@@ -92,7 +93,7 @@ def test_channels_are_those_of_the_protocols(k):
 
 def test_no_protocol_is_better_than_the_channel_made_for_it():
     joint = column([400, 250, 120, 90, 60, 40])
-    comparison = md.compare_purpose(joint, md.LDP(1.0), FREQUENCIES)
+    comparison = compare_purpose(joint, md.LDP(1.0), FREQUENCIES)
     bound = comparison.design.purpose.variance_lower_bound
     figures = {way.name: way.figure for way in comparison.ways}
     assert {RESPONSE, SELECTION, RAPPOR, OUE, HADAMARD} <= set(figures)
@@ -122,7 +123,7 @@ def test_other_tables_and_notions_have_none():
         (other, md.LDP(1.0)),
         (column([3, 4, 5]), md.LIP(0.5)),
     ):
-        comparison = md.compare_purpose(joint, notion, FREQUENCIES)
+        comparison = compare_purpose(joint, notion, FREQUENCIES)
         assert RESPONSE not in {way.name for way in comparison.ways}
         assert comparison.remarks == ()
         assert purpose_comparison_record(comparison)["remarks"] == []

@@ -141,3 +141,17 @@ def test_boxes_and_ranges_have_no_page(tmp_path, monkeypatch, capsys):
     capsys.readouterr()
     assert main(["report", "boxes.json", "--board", "b.md"]) == 2
     assert "--board is for channels of columns and of rows" in capsys.readouterr().err
+
+
+def test_given_columns_are_named_as_true_ones_and_the_columns_are_the_tables_own(
+    design,
+):
+    """What somebody knows anyhow is told with columns that there are."""
+    texts = dict(page_of(design).parts)
+    assert "a person's true job, sex he can guess" in texts["What is not covered"][0]
+    assert not any("Rely on" in text for text in texts["What analysts can do"])
+    given = md.design(
+        table(), md.LIP(0.4), sensitive="ill", release=["job"], given=["sex"]
+    )
+    possible = dict(page_of(given).parts)["What analysts can do"]
+    assert "Rely on sex in every row, as in the true data." in possible
