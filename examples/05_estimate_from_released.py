@@ -6,6 +6,7 @@ import adult
 import numpy as np
 
 import mechdesign as md
+from mechdesign.analysis import corrected_regression, identifiability, posterior_table
 
 RELEASES = 200
 LEVEL = 0.95
@@ -17,7 +18,7 @@ occupation = np.repeat(np.arange(len(names)), joint.useful_counts)
 truth = np.array(joint.useful_counts) / len(occupation)
 column = [names[x] for x in occupation]
 
-print(md.identifiability(channel).statement())
+print(identifiability(channel).statement())
 released = channel.apply(
     column, insecure_seed=5
 )  # insecure: so that the figures below can be repeated
@@ -61,7 +62,7 @@ office = np.isin(
 )
 age = random.normal(40, 10, len(column))
 wage = 10 + 4.0 * office[occupation] + 0.1 * age + random.normal(0, 3, len(column))
-fit = md.corrected_regression(
+fit = corrected_regression(
     channel,
     released,
     wage,
@@ -73,7 +74,7 @@ fit = md.corrected_regression(
     covariates={"one": np.ones(len(age)), "age": age},
 )
 label = np.array([channel.outputs.index(text) for text in released])
-guessed = office[md.posterior_table(channel).matrix.argmax(axis=1)][label]
+guessed = office[posterior_table(channel).matrix.argmax(axis=1)][label]
 naive, *_ = np.linalg.lstsq(
     np.column_stack([guessed, np.ones(len(age)), age]), wage, rcond=None
 )

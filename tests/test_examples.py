@@ -30,6 +30,12 @@ EXPECTED = {
         "same draws in pyarrow: True",
         "posterior draws keep the alphabet: True",
     ],
+    "10_people.py": [
+        "sums to one: True",
+        "as many records as before: True",
+        "people were released before",
+        "all 5 together make a value of 'ill'",
+    ],
 }
 
 

@@ -16,12 +16,16 @@ import numpy as np
 from experiment import Table, options, pyplot, show, write_csv
 
 from mechdesign.nonstochastic.answer_gaps import GapProblem, gap_problem
-from mechdesign.nonstochastic.cell_loss import CellLoss, exact_weights
 from mechdesign.nonstochastic.domains import finite, integers
 from mechdesign.nonstochastic.microaggregation import identifiable_partition
 from mechdesign.nonstochastic.noiseless import design_quantizer
 from mechdesign.nonstochastic.queries import linear_query, mean_query
-from mechdesign.nonstochastic.thresholds_by_error import edges_of, least_distortion
+from mechdesign.nonstochastic.thresholds_by_error import (
+    CellLoss,
+    edges_of,
+    exact_weights,
+    least_distortion,
+)
 from mechdesign.nonstochastic.thresholds_by_levels import most_levels
 
 AMOUNTS = (0, 10, 20, 50, 100)

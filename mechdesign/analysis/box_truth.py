@@ -18,12 +18,15 @@ records. As labels 60 * 0.9 cells are told, a share of 0.54. Filled, the cells o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.channel.box_channel import BoxChannel, BoxPart
 from mechdesign.channel.channel import Channel
-from mechdesign.release.box_drawing import boxes_of_outputs
+from mechdesign.release.box_drawing import law_of_boxes
+from mechdesign.tables.people import People, at_place
 from mechdesign.tables.row_boxes import box_name
 
 
@@ -59,13 +62,45 @@ def box_truth(channel: BoxChannel) -> tuple[float, ...] | None:
     return tuple(np.minimum(unchanged / records, 1.0).tolist())
 
 
+def box_truth_of_records(
+    channel: BoxChannel, people: People, truth: Sequence[float]
+) -> dict[str, float]:
+    """The same of the columns of a record, among the records that are released as some; `truth` is
+    that of the folded columns, which counts places that a person does not have as unchanged.
+    """
+    if channel.utility is None:
+        raise TypeError("a public channel has no counts")
+    lengths = channel.given[0].symbols
+    # How many people of the proof have a record at each place, and how many have none there.
+    present = [0] * people.longest
+    absent = [0] * people.longest
+    for part in channel.parts:
+        if part.channel is None or part.channel.joint is None:
+            continue
+        length = int(lengths[part.stratum[0]][0])
+        for place in range(people.longest):
+            counted = present if place < length else absent
+            counted[place] += part.channel.joint.total
+    proven = channel.utility.records - channel.slice_records
+    names = [name for variable in channel.columns for name in variable.columns]
+    truth_of = dict(zip(names, truth, strict=True))
+    shares: dict[str, float] = {}
+    for name in people.released:
+        kept = sum(
+            truth_of[at_place(name, place)] * proven - absent[place]
+            for place in range(people.longest)
+        )
+        shares[name] = min(max(kept / max(sum(present), 1), 0.0), 1.0)
+    return shares
+
+
 def _filled(part: BoxPart, channel: Channel) -> NDArray[np.float64]:
     """The expected number of cells of each column that are drawn as they were.
 
     Of a record of box b, box c is filled with probability L_bc, and symbol x is drawn in c with
     probability F_cx. So the n_bx records of b with x give sum_bcx n_bx L_bc F_cx.
     """
-    law = _law_of_boxes(part, channel)
+    law = law_of_boxes(part, channel)
     unchanged: list[float] = []
     for k in range(len(part.inside[0])):
         counts = np.array([box[k] for box in part.inside], float)
@@ -76,30 +111,6 @@ def _filled(part: BoxPart, channel: Channel) -> NDArray[np.float64]:
             drawn[box] /= drawn[box].sum()
         unchanged.append(float((law * (counts @ drawn.T)).sum()))
     return np.array(unchanged)
-
-
-def _law_of_boxes(part: BoxPart, channel: Channel) -> NDArray[np.float64]:
-    """(boxes, boxes) array: for every true box, the probability of each that is filled."""
-    count = len(part.boxes)
-    filled = np.zeros((len(channel.outputs), count))
-    # The box that is filled is the output, or drawn from its posterior. So L is the channel
-    # followed by this draw.
-    for y, masses in enumerate(boxes_of_outputs(part, channel, 0)):
-        _fill_row(filled[y], masses)
-    outputs = np.zeros((count, len(channel.outputs)))
-    entries = dict(zip(channel.useful.names, channel.matrix, strict=True))
-    for box in range(count):
-        # A box that no record of the proof is in counts for nothing.
-        if box_name(box) in entries:
-            outputs[box] = entries[box_name(box)]
-    return outputs @ filled
-
-
-def _fill_row(row: NDArray[np.float64], masses: dict[int, int]) -> None:
-    """Write positive integers by their places into a row, as probabilities."""
-    total = sum(masses.values())
-    for place, mass in masses.items():
-        row[place] = mass / total
 
 
 def _labelled(

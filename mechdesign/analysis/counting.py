@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from mechdesign.analysis.checking import Finding
 from mechdesign.analysis.other_columns import (
     Difference,
+    common_columns,
     first_difference,
-    header_changes,
     private_columns,
 )
 from mechdesign.analysis.p_values import Counts
@@ -104,12 +104,7 @@ def count_pairs(
         file.opened(original, file.text, policy.cell_form) as before,
     ):
         counting = Counting(file, after, len(useful) + 2)
-        compared = set(before.header) - {*file.columns, *file.ignored}
-        common = [name for name in after.header if name in compared]
-        findings = [
-            *private_columns(after, file),
-            *header_changes(before, after, file, common),
-        ]
+        common, findings = common_columns(before, after, file)
         # A CSV has texts alone, so cells of files of different kinds are compared as texts.
         loose = before.kind != after.kind
         olds = slices(before, file.useful, common)

@@ -1,8 +1,8 @@
 """Frequencies behind a release of any channel: `estimate` chooses the estimator by the channel.
 
-    a channel of rows               the shares of the file, corrected         `law_estimates`
+    rows, also in filled boxes      the shares of the file, corrected         `law_estimates`
                                     means and least squares                   `law_statistics`
-    boxes of rows                   of a column that the boxes are made of    `box_frequencies`
+    labels of boxes of rows         of a column that the boxes are made of    `box_frequencies`
     any other channel               the draws undone                          `frequencies`
 
 For example, ``estimate(channel, "released.csv", of=["job", "sex"])`` gives the table of jobs by sex
@@ -23,7 +23,6 @@ from mechdesign.analysis.frequencies import Frequencies, estimate_frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
 from mechdesign.analysis.law_estimates import (
     POPULATION,
-    can_correct,
     estimate_shares,
 )
 from mechdesign.analysis.law_statistics import (
@@ -119,7 +118,7 @@ def estimate(
     terms = names_of_columns(on) if on else ()
     check_question(of=of, mean=mean, by=groups, regress=regress, on=terms)
     is_statistic = mean is not None or regress is not None
-    if isinstance(channel, BoxChannel):
+    if channel.judged_alone is True and not channel.fills:
         if is_statistic:
             raise InputError(NOT_OF_LABELS)
         if of is None or is_path:
@@ -129,14 +128,18 @@ def estimate(
             )
         (name,) = names_of_columns(of)
         return [estimate_box_column(channel, released, name, level=level, **options)]
-    if is_statistic and channel.useful.people is not None:
+    if is_statistic and channel.people is not None:
         raise InputError(NOT_OF_PEOPLE)
     has_others = False
     if is_path:
         policy, manifest = options.get("policy"), options.get("manifest")
         has_others = other_records(released, channel, policy, manifest).are_there
-    has_shares = channel.keeps_law or can_correct(channel)
-    if has_shares and has_others and len(channel.useful.columns) > 1:
+    has_shares = channel.keeps_law or channel.tells_shares
+    if (
+        has_shares
+        and has_others
+        and (channel.fills or len(channel.single().useful.columns) > 1)
+    ):
         raise InputError(NOT_CORRECTED.format("columns"))
     # The shares of a file with other records are not those of its column, so they are estimated
     # like those of any channel, and corrected.
@@ -173,6 +176,7 @@ def estimate(
             "of and fixed are for a release of rows, and this channel releases labels: leave them "
             "out; estimates are of its useful column"
         )
+    channel = channel.single()
     if is_path:
         return estimate_file(released, channel, level=level, target=target, **options)
     return estimate_frequencies(

@@ -39,10 +39,13 @@ from mechdesign.analysis.counting import count_release
 from mechdesign.analysis.people_estimates import groups_of_people, shares_of_people
 from mechdesign.analysis.released_table import Advance, released_file
 from mechdesign.analysis.score_intervals import check_level
+from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.output_cells import own_rows
+from mechdesign.channel.row_law import NOT_KEPT, RowLaw
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.integers import Integers
+from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.wording import listed
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.tables.columns import positions_of, values_of
@@ -52,14 +55,9 @@ from mechdesign.tables.variable import Variable
 POPULATION = "population"
 RECORDS = "records"
 
-NOT_KEPT = (
-    "this channel does not keep the law of its table, and comes without that table or releases "
-    "labels, so how far shares moved is not known: give the channel file as `design` wrote it"
-)
-
 
 def estimate_shares(
-    channel: Channel,
+    channel: Channel | BoxChannel,
     released: Any,
     columns: Sequence[str] | None = None,
     *,
@@ -73,8 +71,9 @@ def estimate_shares(
 
     Parameters
     ----------
-    channel : Channel
-        One that releases rows or symbols as such; with its table unless it keeps the law.
+    channel : Channel or BoxChannel
+        One that releases rows or symbols as such, also in filled boxes; with its table unless it
+        keeps the law.
     released : path, data frame or sequence of tuples
         A CSV or Parquet file is read batch by batch.
     columns : sequence of str, optional
@@ -98,8 +97,9 @@ def estimate_shares(
     """
     check_kept(channel)
     confidence = check_interval(level, target)
-    names = channel.useful.columns
-    people = channel.useful.people
+    people = channel.people
+    law = channel.row_law
+    names = law.columns
     groups = [(name,) for name in names]
     if people is not None:
         groups = groups_of_people(people, columns)
@@ -117,7 +117,7 @@ def estimate_shares(
         if people is not None:
             of_population = target == POPULATION
             shares = shares_of_people(
-                channel,
+                channel.single(),
                 counts,
                 group,
                 confidence,
@@ -127,19 +127,14 @@ def estimate_shares(
             estimates.append(shares)
             continue
         estimates.append(
-            _shares_of(channel, counts, group, confidence, target, fixed=fixed)
+            _shares_of(law, counts, group, confidence, target, fixed=fixed)
         )
     return estimates
 
 
-def can_correct(channel: Channel) -> bool:
-    """Whether a channel releases rows or symbols as such, and its table says how often."""
-    return channel.releases_symbols and channel.joint is not None
-
-
-def check_kept(channel: Channel) -> None:
+def check_kept(channel: Channel | BoxChannel) -> None:
     """Refuse a channel of which nobody knows how far it moves the shares of rows."""
-    if not channel.keeps_law and not can_correct(channel):
+    if not channel.keeps_law and not channel.tells_shares:
         raise InputError(NOT_KEPT)
 
 
@@ -151,26 +146,25 @@ def check_interval(level: float, target: str) -> float:
 
 
 def counts_of_release(
-    channel: Channel,
+    channel: Channel | BoxChannel,
     released: Any,
     text: TextOptions | None = None,
     advance: Advance | None = None,
 ) -> Integers:
     """How often a file, a frame or a sequence of tuples has each output."""
+    reader = channel.single() if not channel.fills else _reader(channel.row_law)
     if isinstance(released, str | os.PathLike):
-        return _counts_of_file(channel, released, text, advance)
-    return _counts_of_frame(channel, released)
+        return _counts_of_file(reader, released, text, advance)
+    return _counts_of_frame(reader, released)
 
 
-def masses_of_rows(channel: Channel) -> Array:
-    """The share of every row of the table; without the table, of a channel that keeps its law."""
-    if channel.joint is not None:
-        return channel.joint.p_x
-    if not channel.keeps_law:
-        raise InputError(NOT_KEPT)
-    # Where the law is kept, totals are in proportion to the records of their rows.
-    totals = np.array([float(total) for total in channel.row_totals])
-    return totals / totals.sum()
+def _reader(law: RowLaw) -> Channel:
+    """A channel that releases the rows of a law as they are, to read a file of them."""
+    variable = Variable(law.columns, tuple(law.outputs))
+    places = range(len(variable))
+    own = IntegerRows.of_pairs([[k, 1] for k in places], len(variable))
+    published = own_rows(variable, places)
+    return Channel(variable, variable.names, own, 1, published=published)
 
 
 def _counts_of_file(
@@ -210,7 +204,7 @@ def _counts_of_frame(channel: Channel, released: Any) -> Integers:
 
 
 def _shares_of(
-    channel: Channel,
+    law: RowLaw,
     counts: Integers,
     group: tuple[str, ...],
     level: float,
@@ -219,57 +213,48 @@ def _shares_of(
     fixed: bool,
 ) -> ColumnFrequencies:
     """The shares of the crossed values of some columns."""
-    places = [channel.useful.columns.index(name) for name in group]
+    places = [law.columns.index(name) for name in group]
     values: dict[tuple[str, ...], int] = {}
     of_output = np.array(
         [
             values.setdefault(tuple(cells[place] for place in places), len(values))
-            for cells in channel.output_cells
+            for cells in law.outputs
         ]
     )
     records = int(counts.sum())
     of_input = np.array([], dtype=np.int64)
-    if not channel.keeps_law:
+    if not law.is_kept:
         # Values that are never released have a share in the table, too.
         of_input = np.array(
             [
                 values.setdefault(tuple(cells[place] for place in places), len(values))
-                for cells in channel.useful.symbols
+                for cells in law.rows
             ]
         )
     shares = np.bincount(of_output, counts, len(values)) / max(records, 1)
     if len(of_input):
-        shares = shares - _moved(channel, of_input, of_output, len(values))
+        shares = shares - _moved(law, of_input, of_output, len(values))
     variance = np.zeros(len(values))
     if not fixed:
-        variance += _drawn(channel, of_output, len(values)) / max(records, 1)
+        variance += _drawn(law, of_output, len(values)) / max(records, 1)
     if target == POPULATION:
         inside = np.clip(shares, 0.0, 1.0)
         variance += inside * (1.0 - inside) / max(records, 1)
     return of_shares(group, tuple(values), shares, variance, records, level)
 
 
-def _moved(
-    channel: Channel, of_input: Integers, of_output: Integers, values: int
-) -> Array:
+def _moved(law: RowLaw, of_input: Integers, of_output: Integers, values: int) -> Array:
     """The expected share of every value among released records, less that of the table."""
-    joint = channel.joint
-    if joint is None:
-        raise InputError(NOT_KEPT)
-    integers = channel.integers
-    masses = joint.p_x[integers.row_of] * channel.shares
-    after = np.bincount(of_output[integers.indices], masses, values)
-    before = np.bincount(of_input, joint.p_x, values)
+    after = np.bincount(of_output, law.expected, values)
+    before = np.bincount(of_input, law.row_masses, values)
     return (after - before).astype(np.float64)
 
 
-def _drawn(channel: Channel, of_output: Integers, values: int) -> Array:
+def _drawn(law: RowLaw, of_output: Integers, values: int) -> Array:
     """sum over x of P(x) q(x) (1 - q(x)) of every value, for independent draws."""
-    p_x = masses_of_rows(channel)
-    integers = channel.integers
-    # q(x) of the pairs of a row and a value that occur, added up over outputs of the same value.
-    numbers = integers.row_of * values + of_output[integers.indices]
+    # q(x) of the pairs of a class and a value that occur, added up over outputs of the same value.
+    numbers = law.class_of * values + of_output[law.indices]
     pairs, which = np.unique(numbers, return_inverse=True)
-    q = np.minimum(np.bincount(which.ravel(), channel.shares), 1.0)
-    masses = p_x[pairs // values] * q * (1.0 - q)
+    q = np.minimum(np.bincount(which.ravel(), law.shares), 1.0)
+    masses = law.masses[pairs // values] * q * (1.0 - q)
     return np.bincount(pairs % values, masses, values).astype(np.float64)

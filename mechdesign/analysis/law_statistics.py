@@ -41,10 +41,11 @@ from mechdesign.analysis.law_estimates import (
     check_interval,
     check_kept,
     counts_of_release,
-    masses_of_rows,
 )
 from mechdesign.analysis.released_table import Advance
+from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.row_law import RowLaw
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
@@ -141,7 +142,7 @@ def check_question(
 
 
 def estimate_means(
-    channel: Channel,
+    channel: Channel | BoxChannel,
     released: Any,
     of: str,
     by: Sequence[str] = (),
@@ -156,8 +157,9 @@ def estimate_means(
 
     Parameters
     ----------
-    channel : Channel
-        One that releases rows as such; with its table unless it keeps the law.
+    channel : Channel or BoxChannel
+        One that releases rows as such, also in filled boxes; with its table unless it keeps the
+        law.
     released : path, data frame or sequence of tuples
     of : str
         A released column whose values are numbers.
@@ -205,7 +207,7 @@ def estimate_means(
 
 
 def estimate_regression(
-    channel: Channel,
+    channel: Channel | BoxChannel,
     released: Any,
     outcome: str,
     on: Sequence[str],
@@ -278,11 +280,11 @@ def _check_determined(gram: Array, on: Sequence[str]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _ReleasedLaw:
-    """The law of a released file, less what the release moved, and the channel behind it.
+    """The law of a released file, less what the release moved, and how its rows were drawn.
 
     Attributes
     ----------
-    channel : Channel
+    drawn : RowLaw
     cells : tuple of tuple of str
         Rows: the channel's outputs, and behind them, where the law is moved, the table's rows.
     weights : (rows,) array
@@ -290,7 +292,7 @@ class _ReleasedLaw:
     counts : (outputs,) integers
     """
 
-    channel: Channel
+    drawn: RowLaw
     cells: tuple[tuple[str, ...], ...]
     weights: Array
     counts: Integers
@@ -298,7 +300,7 @@ class _ReleasedLaw:
     @classmethod
     def of(
         cls,
-        channel: Channel,
+        channel: Channel | BoxChannel,
         released: Any,
         text: TextOptions | None,
         advance: Advance | None,
@@ -312,19 +314,15 @@ class _ReleasedLaw:
                 f"estimates need at least two released records, not {records}"
             )
         shares = counts / records
-        if channel.keeps_law:
-            return cls(channel, tuple(channel.output_cells), shares, counts)
-        masses = masses_of_rows(channel)
-        integers = channel.integers
-        expected = np.bincount(
-            integers.indices, masses[integers.row_of] * channel.shares, len(counts)
-        )
-        cells = (*channel.output_cells, *channel.useful.symbols)
-        return cls(channel, cells, np.concatenate([shares - expected, masses]), counts)
+        law = channel.row_law
+        if law.is_kept:
+            return cls(law, tuple(law.outputs), shares, counts)
+        weights = np.concatenate([shares - law.expected, law.row_masses])
+        return cls(law, (*law.outputs, *law.rows), weights, counts)
 
     def place(self, name: str) -> int:
         """The position of a released column."""
-        columns = self.channel.useful.columns
+        columns = self.drawn.columns
         if name not in columns:
             raise InputError(
                 f"the channel releases no column {quoted(name)} (it releases {listed(columns)}): "
@@ -440,16 +438,15 @@ class _ReleasedLaw:
 
     def _drawn(self, influence: Array) -> Array:
         """Per record, the variance that independent draws add to each statistic."""
-        integers = self.channel.integers
-        masses = masses_of_rows(self.channel)
+        law = self.drawn
         of_output = influence[: len(self.counts)]
-        shares = self.channel.shares
         spread = np.zeros(influence.shape[1])
         for k in range(influence.shape[1]):
-            column = of_output[integers.indices, k]
-            second = np.bincount(integers.row_of, shares * column**2, len(masses))
-            first = np.bincount(integers.row_of, shares * column, len(masses))
-            spread[k] = masses @ (second - first**2)
+            column = of_output[law.indices, k]
+            size = len(law.masses)
+            second = np.bincount(law.class_of, law.shares * column**2, size)
+            first = np.bincount(law.class_of, law.shares * column, size)
+            spread[k] = law.masses @ (second - first**2)
         # Rounding may leave a little less than nothing where rows stay what they are.
         return np.clip(spread, 0.0, None)
 

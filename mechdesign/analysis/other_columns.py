@@ -8,6 +8,8 @@ a function:
 - `header_changes` compares the names, the order and, between two Parquet files, the types.
 - `private_columns` looks for columns that should have been left out, by their names and by names
   that look like theirs (`lookalikes`).
+
+`common_columns` puts the last two together, with the columns whose cells are to be compared.
 """
 
 from __future__ import annotations
@@ -97,6 +99,16 @@ def _same_value(one: Any, other: Any, loose: bool) -> bool:
         return float(one) == float(other)
     except ValueError:
         return False
+
+
+def common_columns(
+    before: Source, after: Source, file: Released
+) -> tuple[list[str], list[Finding]]:
+    """The columns that a release and its original have both, and what the headers show."""
+    compared = set(before.header) - {*file.columns, *file.ignored}
+    common = [name for name in after.header if name in compared]
+    findings = private_columns(after, file)
+    return common, findings + header_changes(before, after, file, common)
 
 
 def private_columns(table: Source, file: Released) -> list[Finding]:

@@ -29,9 +29,8 @@ from mechdesign.analysis.counting import (
     symbol_codes,
 )
 from mechdesign.analysis.other_columns import (
+    common_columns,
     first_difference,
-    header_changes,
-    private_columns,
 )
 from mechdesign.analysis.p_values import Counts
 from mechdesign.analysis.released_table import Released, cells_of, slices
@@ -125,12 +124,7 @@ def _count_pairs(
     ):
         # The pairs are counted here; a table of all of them would be too large.
         counting = Counting(file, after, 1)
-        compared = set(before.header) - {*file.columns, *file.ignored}
-        common = [name for name in after.header if name in compared]
-        findings = [
-            *private_columns(after, file),
-            *header_changes(before, after, file, common),
-        ]
+        common, findings = common_columns(before, after, file)
         loose = before.kind != after.kind
         olds = slices(before, file.useful, common)
         news = slices(after, file.columns, [*common, *file.identity])

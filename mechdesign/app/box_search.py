@@ -52,6 +52,8 @@ from mechdesign.app.searching import (
 from mechdesign.core.wording import joined_name, percent_of
 
 if TYPE_CHECKING:
+    from mechdesign.channel.box_channel import BoxChannel
+    from mechdesign.mechanisms.box_result import BoxDesign
     from mechdesign.report.box_content import BoxReport
 
 MOST_FACTORS = 10
@@ -138,7 +140,7 @@ def _box_files(report: BoxReport, text: str) -> tuple[Download, ...]:
 
 def searched_boxes(
     table: MemoryTable, joint: md.Joint, choice: Choice, say: Say
-) -> md.BoxDesign:
+) -> BoxDesign:
     """The design of rows, or of one column with merged values."""
     if choice.is_rows:
         design = md.design(
@@ -157,11 +159,11 @@ def searched_boxes(
             progress=progress_to(say),
         )
         # `md.design` has no overload for rows with a confidence, which it releases as boxes.
-        return cast("md.BoxDesign", design)
+        return cast("BoxDesign", design)
     return _merged(joint, choice, say)
 
 
-def _merged(joint: md.Joint, choice: Choice, say: Say) -> md.BoxDesign:
+def _merged(joint: md.Joint, choice: Choice, say: Say) -> BoxDesign:
     """The design of one column whose rare values are merged."""
     from mechdesign.mechanisms.box_design import design_boxes
     from mechdesign.mechanisms.box_request import BoxRequest
@@ -181,7 +183,7 @@ def _merged(joint: md.Joint, choice: Choice, say: Say) -> md.BoxDesign:
     return design_boxes(Records.from_joint(joint, [joint.useful.columns]), request)
 
 
-def _facts(design: md.BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
+def _facts(design: BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
     """The promise, what is kept, what the boxes were learned on, and what an analyst reads."""
     from mechdesign.report import wording as w
     from mechdesign.report.box_sentences import law_lines
@@ -230,7 +232,7 @@ def _facts(design: md.BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
 
 
 def _beliefs(
-    design: md.BoxDesign, choice: Choice, joint: md.Joint
+    design: BoxDesign, choice: Choice, joint: md.Joint
 ) -> tuple[BeliefRow, ...]:
     """Before and after for every value that is promised for itself; none with given columns,
     where there is a prior for each stratum.
@@ -250,7 +252,7 @@ def _beliefs(
     return belief_rows(names, shares, design.achieved)
 
 
-def _unchanged(channel: md.BoxChannel) -> tuple[tuple[str, str], ...]:
+def _unchanged(channel: BoxChannel) -> tuple[tuple[str, str], ...]:
     """The expected share of the cells of every column that stay as they are; empty where it is not
     defined.
     """
@@ -290,7 +292,7 @@ def _worst_factors(report: BoxReport) -> tuple[OutputFactors, ...]:
     return tuple(rows)
 
 
-def _meanings(channel: md.BoxChannel) -> tuple[Meaning, ...]:
+def _meanings(channel: BoxChannel) -> tuple[Meaning, ...]:
     """The released labels with the boxes behind them; none where values are drawn inside."""
     from mechdesign.report import wording as w
 
@@ -320,7 +322,7 @@ def _meanings(channel: md.BoxChannel) -> tuple[Meaning, ...]:
     return tuple(rows)
 
 
-def _box_texts(channel: md.BoxChannel) -> tuple[str, ...]:
+def _box_texts(channel: BoxChannel) -> tuple[str, ...]:
     """Every box in words."""
     from mechdesign.report import wording as w
 
@@ -331,7 +333,7 @@ def _box_texts(channel: md.BoxChannel) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _together(channel: md.BoxChannel) -> tuple[str, ...]:
+def _together(channel: BoxChannel) -> tuple[str, ...]:
     """The protected values that are promised together, once for all strata that agree."""
     from mechdesign.report import wording as w
 

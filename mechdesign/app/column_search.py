@@ -204,13 +204,15 @@ def _column_facts(
         ("Kept", _kept_text(result)),
         (TITLE, " ".join(untitled(report.law))),
     ]
-    # Most cells unchanged is a search for least cost, where an untrue record costs 1.
+    # Most cells unchanged is a search for least cost: the expected share of cells that change.
     if result.least is not None:
-        cost = (
-            f"{result.least.cost:.6g}; no channel with this promise costs less than "
-            f"{result.least.cost_lower_bound:.6g} (proven)."
+        changed = w.percent_at_most(result.least.cost, step=TENTHS)
+        bound = w.percent_at_least(result.least.cost_lower_bound, step=TENTHS)
+        text = (
+            f"{changed} in expectation; no channel with this promise changes less than {bound} "
+            "(proven)."
         )
-        facts.append(("Expected cost", cost))
+        facts.append(("Changed cells", text))
     worst = audit.worst
     place = f"Worst released {unit}"
     if result.confidence is not None:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.app.results import Reading, ShareBar
+from mechdesign.auditing.law import Cells, cells_of_labels
 
 if TYPE_CHECKING:
     from mechdesign.channel.channel import Channel
@@ -72,9 +73,10 @@ class _Rows:
 
 def expected_readings(channel: Channel, joint: Joint) -> tuple[Reading, ...]:
     """What is expected of a release of the channel's table; nothing where labels are released."""
-    if not channel.releases_symbols:
+    rows = _cells_of_outputs(channel, joint)
+    if rows is None:
         return ()
-    cells = list(zip(*channel.output_cells, strict=True))
+    cells = list(zip(*rows, strict=True))
     return _compared(channel, joint, cells, channel.output_masses)
 
 
@@ -82,10 +84,19 @@ def released_readings(
     channel: Channel, joint: Joint, frame: Any
 ) -> tuple[Reading, ...]:
     """What is read in a released frame; nothing where labels are released."""
-    if not channel.releases_symbols:
+    if _cells_of_outputs(channel, joint) is None:
         return ()
     cells = [frame.column(name).to_pylist() for name in channel.output_columns]
     return _compared(channel, joint, cells, np.ones(frame.num_rows))
+
+
+def _cells_of_outputs(channel: Channel, joint: Joint) -> Sequence[Cells] | None:
+    """What is written for each output, as cells of the useful columns; None of other labels."""
+    if channel.releases_symbols:
+        return channel.output_cells
+    if channel.published is not None or len(joint.useful.columns) > 1:
+        return None
+    return cells_of_labels(channel.outputs, joint.useful)
 
 
 def _compared(

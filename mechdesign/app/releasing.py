@@ -20,6 +20,7 @@ import hashlib
 import io
 import json
 import os
+import shlex
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from functools import partial
@@ -202,12 +203,17 @@ def _checked(
     """What `mechdesign check` says of the released text, beside the table where the records stand
     in its order.
     """
+    import pyarrow.parquet
+
     import mechdesign as md
     from mechdesign.report.releases import check_text
 
+    # As Parquet, because cells of a Parquet file have types: true in it is True for the channel.
+    untouched = io.BytesIO()
+    pyarrow.parquet.write_table(table.frame, untouched)
     with (
-        _readable(content) as released,
-        _readable(_csv(table.frame, table)) as original,
+        _readable(content.encode()) as released,
+        _readable(untouched.getvalue()) as original,
     ):
         check = md.check(
             channel,
@@ -219,9 +225,8 @@ def _checked(
 
 
 @contextmanager
-def _readable(content: str) -> Generator[Path]:
-    """A path by which this process can read a text; in memory, where the system has such files."""
-    data = content.encode()
+def _readable(data: bytes) -> Generator[Path]:
+    """A path by which this process can read bytes; in memory, where the system has such files."""
     if hasattr(os, "memfd_create") and DESCRIPTORS.is_dir():
         with os.fdopen(os.memfd_create("mechdesign"), "wb") as file:
             file.write(data)
@@ -307,12 +312,25 @@ def _described(facts: list[tuple[str, str]]) -> str:
 
 
 def _csv(frame: Any, table: MemoryTable) -> str:
-    """A frame as CSV in UTF-8, with the delimiter of the file that was opened."""
+    """A frame as CSV in UTF-8, with the delimiter of the file that was opened.
+
+    Cells of a Parquet file are written as the texts that the channel has for them.
+    """
+    import pyarrow
     import pyarrow.csv
 
+    from mechdesign.formats.cells import text_of
+
+    columns: dict[str, Any] = {}
+    for name in frame.column_names:
+        column = frame.column(name)
+        if not pyarrow.types.is_string(column.type):
+            texts = [text_of(cell, name) for cell in column.to_pylist()]
+            column = pyarrow.array(texts, pyarrow.string())
+        columns[name] = column
     stream = io.BytesIO()
     options = pyarrow.csv.WriteOptions(delimiter=_text(table).delimiter)
-    pyarrow.csv.write_csv(frame, stream, options)
+    pyarrow.csv.write_csv(pyarrow.table(columns), stream, options)
     return stream.getvalue().decode()
 
 
@@ -342,9 +360,8 @@ def _judged_page(judgement: Judgement, table: MemoryTable) -> str:
     from mechdesign.report.judgement import judgement_page
     from mechdesign.report.writing import document_text
 
-    again = (
-        f"mechdesign judge {RELEASED} --original {table.path} --sensitive "
-        f"{','.join(judgement.sensitive)} --channel channel.json"
-    )
+    words = ["mechdesign", "judge", RELEASED, "--original", table.path]
+    words += ["--sensitive", ",".join(judgement.sensitive), "--channel", "channel.json"]
+    again = shlex.join(words)
     page = partial(judgement_page, judgement, RELEASED, table.path, again)
     return document_text({}, page, ".html")

@@ -28,6 +28,7 @@ from mechdesign.app.memory_table import MemoryTable
 from mechdesign.app.recipes import CHANNEL, command_of, job_of, script_of
 from mechdesign.app.results import HTML, JSON, TEXT, BeliefRow, Download, Say
 from mechdesign.core.errors import errors_naming
+from mechdesign.core.wording import quoted
 
 if TYPE_CHECKING:
     from mechdesign.auditing.verdict import Achieved
@@ -61,6 +62,8 @@ OUTWARDS = 1e-12
 
 def joint_of(table: MemoryTable, choice: Choice) -> md.Joint:
     """The counts N(s, x) of the protected columns crossed, and of the given and released ones."""
+    if choice.missing == "refuse":
+        _refuse_empty(table, choice)
     joint = md.Joint.from_table(
         table.frame,
         sensitive=list(choice.sensitive),
@@ -70,6 +73,17 @@ def joint_of(table: MemoryTable, choice: Choice) -> md.Joint:
     for name, bins in choice.used_bins.items():
         check_bins(joint, name, bins)
     return joint
+
+
+def _refuse_empty(table: MemoryTable, choice: Choice) -> None:
+    """Raise InputError where a used column has empty cells, and nobody said what they are."""
+    for name in choice.used:
+        empty = table.frame.column(name).null_count
+        if empty:
+            cells = "an empty cell" if empty == 1 else f"{empty:,} empty cells"
+            raise md.InputError(
+                f"The column {quoted(name)} has {cells}: choose in step 2 what empty cells are."
+            )
 
 
 def check_bins(joint: md.Joint, column: str, bins: str) -> None:

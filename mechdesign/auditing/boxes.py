@@ -39,7 +39,7 @@ class BoxAudit(Described):
     the promise is proven on. `achieved` bounds the log-lifts of every population of the sets, and
     `on_table` those of these records. `together` are the sensitive values of which the promise is
     about the group alone, in some stratum at least. Parts that release nothing keep every promise
-    and are not among `parts`.
+    and are not among `parts`. `of_people` is whether a row is the sequence of a person's records.
     """
 
     satisfied: bool
@@ -52,6 +52,7 @@ class BoxAudit(Described):
     on_table: Achieved
     parts: tuple[Audit, ...]
     together: tuple[tuple[str, ...], ...] = ()
+    of_people: bool = False
 
     def __repr__(self) -> str:
         return f"BoxAudit({self.summary()})"
@@ -112,6 +113,7 @@ def audit_boxes(channel: BoxChannel, notion: Notion | None = None) -> BoxAudit:
         on_table=largest_of(verdict.achieved for verdict in verdicts),
         parts=tuple(verdicts),
         together=_together(channel),
+        of_people=channel.people is not None,
     )
 
 

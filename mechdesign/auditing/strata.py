@@ -99,6 +99,19 @@ def given_achieved(joint: Joint, given: Sequence[str]) -> Achieved:
     return smallest_budgets(largest.extremes)
 
 
+def given_away(joint: Joint, given: Sequence[str]) -> int:
+    """How many records have given cells that occur with a single sensitive value."""
+    certain = 0
+    for inputs in members_of(strata_of(given, joint)):
+        sums_by_secret = [
+            [sum(row[x] for x in inputs) for row in secret.counts]
+            for secret in joint.secrets
+        ]
+        if any(sums.count(0) == len(sums) - 1 for sums in sums_by_secret):
+            certain += sum(sums_by_secret[0])
+    return certain
+
+
 def relative_lifts(
     channel: Channel,
     columns: Sequence[Entries],

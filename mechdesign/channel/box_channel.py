@@ -31,14 +31,16 @@ import numpy as np
 from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import PUBLIC_PROVENANCE, chosen_entries
+from mechdesign.channel.row_law import Array, RowLaw
 from mechdesign.channel.saving import Saved
 from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, Integers
-from mechdesign.core.wording import joined_name, listed, percent_of
+from mechdesign.core.wording import joined_name, listed, percent_of, quoted
 from mechdesign.formats.cells import encode
 from mechdesign.notions import Notion
 from mechdesign.tables.columns import positions_of
+from mechdesign.tables.people import People
 from mechdesign.tables.row_boxes import BOX, NOTHING, Boxes, box_name
 from mechdesign.tables.variable import Variable, column_names
 
@@ -110,6 +112,9 @@ class BoxChannel(Saved, Described):
     provenance : mapping
     utility : BoxUtility, optional
         What is kept, computed when the channel was designed; None in a public channel.
+    people : People, optional
+        How a row is the sequence of a person's records, where it is one; boxes are then filled with
+        sequences of the table.
     """
 
     sensitive: Variable
@@ -120,6 +125,7 @@ class BoxChannel(Saved, Described):
     slice_records: int
     provenance: Mapping[str, Any]
     utility: BoxUtility | None = None
+    people: People | None = None
 
     judged_alone: ClassVar[Literal[True]] = True
     """The proof holds for records that the boxes were not learned on: the channel has their counts,
@@ -127,6 +133,16 @@ class BoxChannel(Saved, Described):
     """
 
     def __post_init__(self) -> None:
+        if self.people is not None:
+            if self.released_columns != self.people.folded_columns:
+                raise InputError(
+                    "people: the columns are not those of the sequences of their records"
+                )
+            if not self.fills:
+                raise InputError(
+                    "people: boxes must be filled with sequences, as a label of a box has no "
+                    "records"
+                )
         strata = [part.stratum for part in self.parts]
         if not strata or len(set(strata)) < len(strata):
             raise InputError("the parts must be of different strata")
@@ -168,8 +184,9 @@ class BoxChannel(Saved, Described):
         channels = [part.channel for part in self.parts]
         joints = [channel.joint for channel in channels if channel is not None]
         proven = sum(joint.total for joint in joints if joint is not None)
-        # Parts that release nothing have records, too, and no counts of them.
-        is_all = None not in channels and None not in joints
+        # Parts that release nothing have records, too, and no counts of them; and strata that the
+        # slice does not have are no parts.
+        is_all = not self.given and None not in channels and None not in joints
         counted = proven + self.slice_records
         if kept.records < counted or (is_all and kept.records != counted):
             raise InputError("utility: its records are not those of the counts")
@@ -298,6 +315,85 @@ class BoxChannel(Saved, Described):
         table has it there. So the boxes must be released as often as the table has them.
         """
         return self.fills and all(map(_keeps_law, self.parts))
+
+    @property
+    def tells_shares(self) -> bool:
+        """Whether rows are released as such; how often the table has them is where they fill."""
+        return self.fills
+
+    @property
+    def row_law(self) -> RowLaw:
+        """How rows are drawn where they fill the boxes: a box by that of a record, and in it a row
+        of the table.
+
+        Raises
+        ------
+        InputError
+            If a stratum releases nothing, or people with several records are released.
+        """
+        # Only draws and estimates need samplers.
+        from mechdesign.release.box_drawing import law_of_boxes
+
+        if self.people is not None:
+            raise InputError(
+                "estimates from filled boxes are for records, and this channel is for people with "
+                "several: compute them from the released file"
+            )
+        rows: list[tuple[str, ...]] = []
+        row_masses: list[float] = []
+        masses: list[float] = []
+        classes: list[Integers] = []
+        indices: list[Integers] = []
+        shares: list[Array] = []
+        for part in self.parts:
+            given = [
+                text
+                for variable, code in zip(self.given, part.stratum, strict=True)
+                for text in variable.symbols[code]
+            ]
+            if part.channel is None:
+                raise InputError(
+                    f"the stratum {quoted(', '.join(given))} of this channel releases nothing, so "
+                    "nothing can be estimated of its rows"
+                )
+            first = len(rows)
+            box_of: list[int] = []
+            records: list[int] = []
+            for box, filling in enumerate(part.fill):
+                for *codes, count in filling:
+                    cells = [
+                        text
+                        for variable, code in zip(self.columns, codes, strict=True)
+                        for text in variable.symbols[code]
+                    ]
+                    rows.append((*given, *cells))
+                    box_of.append(box)
+                    records.append(count)
+            sizes = np.bincount(box_of, records, len(part.boxes))
+            law = law_of_boxes(part, part.channel)
+            # A box without a record of the proof is drawn like all records together.
+            seen = law.any(axis=1)
+            law[~seen] = sizes[seen] @ law[seen] / sizes[seen].sum()
+            within = np.array(records) / sizes[box_of]
+            drawn = law[:, box_of] * within
+            boxes, places = np.nonzero(drawn)
+            classes.append(boxes + len(masses))
+            indices.append(places + first)
+            shares.append(drawn[boxes, places])
+            masses += sizes.tolist()
+            row_masses += records
+        total = sum(row_masses)
+        return RowLaw(
+            tuple(column_names([*self.given, *self.columns])),
+            rows,
+            rows,
+            np.array(row_masses) / total,
+            np.array(masses) / total,
+            np.concatenate(classes),
+            np.concatenate(indices),
+            np.concatenate(shares),
+            self.keeps_law,
+        )
 
     @property
     def channels(self) -> tuple[Channel, ...]:
@@ -578,8 +674,17 @@ class BoxChannel(Saved, Described):
         # Only a draw needs keys, samplers and data frames.
         from mechdesign.release.box_drawing import BoxRelease
         from mechdesign.release.drawing import key_of
+        from mechdesign.release.people_frames import apply_boxes_to_people
         from mechdesign.release.row_frames import apply_to_frame
 
+        if self.people is not None:
+            return apply_boxes_to_people(
+                self,
+                self.people,
+                frame,
+                key=key_of(key, insecure_seed),
+                identity=identity,
+            )
         release = BoxRelease(self, key_of(key, insecure_seed))
         return apply_to_frame(release, frame, identity=identity, first_row=first_row)
 

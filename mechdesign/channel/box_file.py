@@ -34,6 +34,7 @@ from mechdesign.core import documents as d
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, replacing
 from mechdesign.core.records import Record
+from mechdesign.tables.people import People
 from mechdesign.tables.row_boxes import Boxes, BoxSplit
 
 
@@ -73,6 +74,9 @@ class BoxChannelDocument(d.FileDocument):
     parts: tuple[PartRecord, ...]
     provenance: dict[str, Any] = Field(default_factory=dict[str, Any])
     utility: BoxUtility | None = None
+    people: file.PeopleOfFile | None = Field(
+        None, description="How a row is the sequence of the records of a person."
+    )
 
 
 def write(channel: BoxChannel, path: PathLike, *, overwrite: bool = False) -> None:
@@ -103,6 +107,7 @@ def content(channel: BoxChannel) -> dict[str, Any]:
         "parts": list(map(_content_of_part, channel.parts)),
         "provenance": dict(channel.provenance),
         "utility": utility,
+        "people": None if channel.people is None else asdict(channel.people),
     }
 
 
@@ -128,6 +133,9 @@ def read(path: PathLike) -> BoxChannel:
 
 def _channel(version: int, document: BoxChannelDocument) -> BoxChannel:
     """The channel of a document whose keys and types have been checked."""
+    people: People | None = None
+    if document.people is not None:
+        people = People(**document.people.model_dump())
     return BoxChannel(
         sensitive=variable_of(document.sensitive, "sensitive"),
         given=tuple(variable_of(labels, "given") for labels in document.given),
@@ -137,6 +145,7 @@ def _channel(version: int, document: BoxChannelDocument) -> BoxChannel:
         slice_records=document.slice_records,
         provenance=document.provenance,
         utility=document.utility,
+        people=people,
     )
 
 

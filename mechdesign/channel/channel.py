@@ -21,9 +21,12 @@ from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
+from mechdesign.channel.checks import check_published, check_rows
 from mechdesign.channel.output_cells import OutputCells
 from mechdesign.channel.record import ChannelRecord, check_symbol_budgets
+from mechdesign.channel.row_law import NOT_KEPT, RowLaw
 from mechdesign.channel.saving import Saved
+from mechdesign.channel.true_records import symbol_of, symbol_of_person
 from mechdesign.core.arguments import repeated, valid_text
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
@@ -44,7 +47,7 @@ from mechdesign.release.row_frames import frame_of_columns
 from mechdesign.release.whole_tables import fix_where_whole
 from mechdesign.tables.columns import is_frame, values_of
 from mechdesign.tables.joint import Array, Joint
-from mechdesign.tables.people import ABSENT, People
+from mechdesign.tables.people import People
 from mechdesign.tables.rebuilding import rebuild
 from mechdesign.tables.variable import Variable
 
@@ -54,7 +57,7 @@ DENOMINATOR = 2**53
 
 @dataclass(frozen=True, repr=False)
 class Channel(Saved, Displayed):
-    """W(y|x) = rows[x][y] / denominator, exactly; rows are inputs x, columns outputs y.
+    """W(y|x) = ``rows[x][y] / denominator``, exactly; rows are inputs x, columns outputs y.
 
     A `Channel` has rows of probabilities. Its privacy is a matter of `auditing.audit`.
 
@@ -71,7 +74,7 @@ class Channel(Saved, Displayed):
         size, whatever is given.
     totals : |X| integers, optional
         The sum of each row where rows have sums of their own, in [1, 2**62]: then W(y|x) is
-        rows[x][y] / totals[x]. A plan that keeps the law of the table has the row sums c_x M
+        ``rows[x][y] / totals[x]``. A plan that keeps the law of the table has the row sums c_x M
         (docs/explanation/rows-theory.md, proposition 5).
     joint : Joint, optional
         The table that the channel was designed for; None in a public channel.
@@ -101,6 +104,9 @@ class Channel(Saved, Displayed):
     given: tuple[str, ...] = ()
     published: OutputCells | None = None
 
+    fills: ClassVar[Literal[False]] = False
+    """No rows are drawn within boxes."""
+
     judged_alone: ClassVar[Literal[False]] = False
     """True of a channel that is judged on the counts that it carries, and on no other table."""
 
@@ -125,8 +131,14 @@ class Channel(Saved, Displayed):
                 f"the output label {quoted(twice)} occurs twice; labels must be different"
             )
         self._set_denominator()
-        self._check_rows()
-        self._check_published()
+        check_rows(
+            self.useful,
+            outputs,
+            self.integers,
+            self.row_totals,
+            "the denominator" if self.totals is None else "its total",
+        )
+        check_published(self.useful, outputs, self.integers, self.given, self.published)
         if self.joint is not None:
             self._check_joint(self.joint)
             object.__setattr__(self, "sensitive", self.joint.sensitive)
@@ -163,85 +175,6 @@ class Channel(Saved, Displayed):
             return
         object.__setattr__(self, "totals", totals)
         object.__setattr__(self, "denominator", math.lcm(*set(totals)))
-
-    def _check_published(self) -> None:
-        """Raise InputError unless outputs have cells and given columns stay as they are."""
-        unknown = [name for name in self.given if name not in self.useful.columns]
-        if unknown:
-            raise InputError(f"given: the channel has no column {listed(unknown)}")
-        if self.published is None:
-            if self.given:
-                raise InputError(
-                    "a channel with given columns must say what is published for each output"
-                )
-            return
-        self.published.check(len(self.outputs))
-        absent = [name for name in self.given if name not in self.published.columns]
-        if absent:
-            raise InputError(
-                f"given: {listed(absent)} is not among the published columns"
-            )
-        released = [name for name in self.useful.columns if name not in self.given]
-        labels = (*self.given, ",".join(released))
-        if self.published.columns not in (self.useful.columns, labels):
-            raise InputError(
-                f"the published columns {listed(self.published.columns)} must be the useful "
-                "ones, or the given ones and one of labels for all others"
-            )
-        if not self.given:
-            return
-        before = self.useful.parts_of_symbols(
-            [self.useful.columns.index(name) for name in self.given]
-        )
-        after = self.published.parts([*map(self.published.columns.index, self.given)])
-        integers = self.integers
-        for x, y in zip(
-            cast("list[int]", integers.row_of.tolist()),
-            cast("list[int]", integers.indices.tolist()),
-            strict=True,
-        ):
-            if before[x] != after[y]:
-                raise InputError(
-                    f"row {quoted(self.useful.names[x])}: the output {quoted(self.outputs[y])} "
-                    "changes a given column"
-                )
-
-    def _check_rows(self) -> None:
-        """Raise InputError unless rows have their shape and sum, and every output has mass."""
-        names = self.useful.names
-        integers = self.integers
-        if integers.shape != (len(self.useful), len(self.outputs)):
-            raise InputError(
-                f"the rows form a {integers.shape[0]} x {integers.shape[1]} table, but there are "
-                f"{len(self.useful)} useful symbols and {len(self.outputs)} outputs"
-            )
-        # Before the sums: the message about one wrong entry is more precise than one about its row.
-        totals = np.array(self.row_totals, dtype=np.int64)
-        excess = np.flatnonzero(integers.values > totals[integers.row_of])
-        # The sum that the message names.
-        title = "the denominator" if self.totals is None else "its total"
-        if excess.size:
-            k = excess[0]
-            x = integers.row_of[k]
-            output = self.outputs[integers.indices[k]]
-            raise InputError(
-                f"row {quoted(names[x])}, output {quoted(output)}: the entry "
-                f"{integers.values[k]} is larger than {title} {totals[x]}"
-            )
-        for name, total, wanted in zip(
-            names, integers.row_sums(), self.row_totals, strict=True
-        ):
-            if total != wanted:
-                raise InputError(
-                    f"row {quoted(name)} sums to {total}, not to {title} {wanted}"
-                )
-        # An output without mass has no posterior, so it could not be audited.
-        reached = np.bincount(integers.indices, minlength=len(self.outputs))
-        if not reached.all():
-            label = self.outputs[int(np.argmin(reached))]
-            raise InputError(
-                f"the output {quoted(label)} has no mass: no row ever gives it"
-            )
 
     def _check_record(self) -> None:
         """Raise InputError unless the record's budgets and intervals fit the channel's symbols."""
@@ -289,6 +222,11 @@ class Channel(Saved, Displayed):
     def hidden(self) -> tuple[Variable, ...]:
         """The variables whose symbols the channel hides, beside the sensitive one."""
         return (self.useful,)
+
+    @property
+    def people(self) -> People | None:
+        """The people with several records that the channel is for; None where it is for records."""
+        return self.useful.people
 
     @property
     def input_columns(self) -> tuple[tuple[Variable, int], ...]:
@@ -457,6 +395,41 @@ class Channel(Saved, Displayed):
             self.published is not None and self.published.columns == self.useful.columns
         )
 
+    @property
+    def tells_shares(self) -> bool:
+        """Whether rows or symbols are released as such, and the table is there to say how often."""
+        return self.releases_symbols and self.joint is not None
+
+    @cached_property
+    def row_law(self) -> RowLaw:
+        """How rows are drawn; for rows or symbols that are released as such.
+
+        Raises
+        ------
+        InputError
+            If neither a table nor a kept law says how often there are which rows.
+        """
+        if self.joint is not None:
+            masses = self.joint.p_x
+        elif self.keeps_law:
+            # Then totals are in proportion to the records of their rows.
+            totals = np.array([float(total) for total in self.row_totals])
+            masses = totals / totals.sum()
+        else:
+            raise InputError(NOT_KEPT)
+        integers = self.integers
+        return RowLaw(
+            self.useful.columns,
+            self.output_cells,
+            self.useful.symbols,
+            masses,
+            masses,
+            integers.row_of,
+            integers.indices,
+            self.shares,
+            self.keeps_law,
+        )
+
     @cached_property
     def keeps_law(self) -> bool:
         """True if every row of the table is released exactly as often as the table has it.
@@ -540,28 +513,14 @@ class Channel(Saved, Displayed):
         """
         if self.useful.people is not None:
             return self._distribution_of_person(self.useful.people, row)
-        symbol = self._symbol_of(cast("Sequence[str]", row))
+        symbol = symbol_of(self.useful, cast("Sequence[str]", row))
         return self._law_of(symbol)
 
     def _distribution_of_person(
         self, people: People, records: Any
     ) -> dict[tuple[Any, ...], Fraction]:
         """The exact law of what is released for all records of a person."""
-        if not isinstance(records, (list, tuple)):
-            raise InputError(
-                "a person has several records: give a list of them, in the order of the waves"
-            )
-        cells: list[Sequence[str]] = []
-        for record in cast("Sequence[Any]", records):
-            if isinstance(record, Mapping):
-                named = cast("Mapping[str, str]", record)
-                missing = [name for name in people.columns if name not in named]
-                if missing:
-                    raise InputError(f"a record has no column {listed(missing)}")
-                cells.append([named[name] for name in people.columns])
-            else:
-                cells.append(record)
-        law = self._law_of(self._symbol_of(people.symbol(cells)))
+        law = self._law_of(symbol_of(self.useful, symbol_of_person(people, records)))
         return {people.records(symbol): share for symbol, share in law.items()}
 
     def _law_of(self, symbol: tuple[str, ...]) -> dict[tuple[Any, ...], Fraction]:
@@ -582,35 +541,6 @@ class Channel(Saved, Displayed):
             share = Fraction(value, self.row_totals[x])
             law[cells] = law.get(cells, Fraction(0)) + share
         return law
-
-    def _symbol_of(
-        self, row: Mapping[str, str] | Sequence[str] | str
-    ) -> tuple[str, ...]:
-        """The cells of a record in the order of the useful columns; numbers in their bins."""
-        columns = self.useful.columns
-        if isinstance(row, str):
-            texts = [row]
-        elif isinstance(row, Mapping):
-            missing = [name for name in columns if name not in row]
-            if missing:
-                raise InputError(f"the row has no column {listed(missing)}")
-            texts = [row[name] for name in columns]
-        else:
-            texts = list(row)
-        if len(texts) != len(columns):
-            raise InputError(
-                f"the row has {len(texts)} texts for the {len(columns)} columns "
-                f"{listed(columns)}"
-            )
-        cells: list[str] = []
-        for place, text in enumerate(texts):
-            bins = self.useful.bins_of(place)
-            # A label is a cell already, and so is that of a record that a person does not have;
-            # anything else is a number, which belongs to a bin.
-            if bins is not None and text not in (*bins.labels, ABSENT):
-                text = bins.marked[bins.bin_of(text)]
-            cells.append(text)
-        return tuple(cells)
 
     def with_record(self, record: ChannelRecord) -> Channel:
         """The same channel with another record."""

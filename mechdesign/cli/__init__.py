@@ -61,6 +61,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         NAMES_OPTIONS.reset(token)
 
 
+def _print_welcome(text: str) -> int:
+    """Print the first screen; the exit code."""
+    from mechdesign.cli.console import NOBODY_READS
+
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # Python would complain at its end, when it writes the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NOBODY_READS
+    return 0
+
+
 def _run(arguments: list[str], reporter: Reporter) -> int:
     """Run the command, or report why it failed; the exit code."""
     from mechdesign.cli.console import (
@@ -81,8 +94,7 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
         from mechdesign.cli.welcome import is_first_try, welcome
 
         if is_first_try(arguments):
-            print(welcome(arguments))
-            return 0
+            return _print_welcome(welcome(arguments))
         from mechdesign.cli.application import application
 
         # Whatever is half written is cleared away on the way out of a signal. The first word is the

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mechdesign.auditing.measures import ChannelMeasures
     from mechdesign.auditing.population_promise import PopulationPromise
     from mechdesign.auditing.stated import Statement
+    from mechdesign.channel.box_channel import BoxChannel
 
 EXAMPLE = (
     "Example:  mechdesign audit channel.json        Or any matrix:  mechdesign audit --matrix "
@@ -239,9 +240,12 @@ def _answer(
 ) -> int:
     """Print the verdict on a channel of one column, with its measures where they are asked for."""
     from mechdesign.report.average_section import audit_average_texts
-    from mechdesign.report.breach_sentences import breach_sentences
     from mechdesign.report.command_records import audit_record
-    from mechdesign.report.file_statements import figures_record, figures_texts
+    from mechdesign.report.file_statements import (
+        breach_sentences,
+        figures_record,
+        figures_texts,
+    )
     from mechdesign.report.terminal import audit_text, measures_text
 
     # Notices on a channel's own table were printed when it was designed.
@@ -395,7 +399,7 @@ def _law_of(channel: md.Channel, joint: md.Joint) -> Mapping[str, Any] | None:
 
 def _audit_boxes(
     reporter: Reporter,
-    channel: md.BoxChannel,
+    channel: BoxChannel,
     path: str,
     table: table_options.OtherTable,
     budget: options.MaybeBudget,

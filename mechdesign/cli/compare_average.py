@@ -28,7 +28,7 @@ def answer_average_comparison(
 ) -> None:
     """Compare the ways to keep an average budget, and print what each keeps."""
     from mechdesign.comparison.average_ways import compare_average
-    from mechdesign.report.average_comparison import (
+    from mechdesign.report.compared_ways import (
         average_comparison_record,
         average_comparison_text,
     )

@@ -30,7 +30,7 @@ def answer_purpose_comparison(
     """Compare channels at one budget, and print the figure of the purpose for each."""
     from mechdesign.comparison.purpose_ways import compare_purpose
     from mechdesign.mechanisms.request import DesignRequest
-    from mechdesign.report.purpose_comparison import (
+    from mechdesign.report.compared_ways import (
         purpose_comparison_record,
         purpose_comparison_text,
     )

@@ -46,7 +46,7 @@ def answer_row_comparison(
     """Compare the ways to release rows, and print what each keeps."""
     from mechdesign.comparison.row_ways import compare_rows
     from mechdesign.mechanisms.request import DesignRequest
-    from mechdesign.report.row_comparison import (
+    from mechdesign.report.compared_ways import (
         row_comparison_record,
         row_comparison_text,
     )

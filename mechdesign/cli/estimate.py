@@ -37,6 +37,7 @@ from mechdesign.core.errors import InputError
 if TYPE_CHECKING:
     from mechdesign.analysis.column_frequencies import ColumnFrequencies
     from mechdesign.analysis.release_facts import OtherRecords
+    from mechdesign.channel.box_channel import BoxChannel
 
 EXAMPLE = (
     "Example:  mechdesign estimate released.csv --channel channel.json --method ml "
@@ -106,8 +107,7 @@ def estimate(
     """
     common.refuse_beside(as_csv)
     from mechdesign.analysis.estimating import NOT_OF_LABELS, NOT_OF_PEOPLE
-    from mechdesign.analysis.law_estimates import can_correct
-    from mechdesign.analysis.release_facts import NOT_CORRECTED, other_records
+    from mechdesign.analysis.release_facts import NOT_CORRECTED
     from mechdesign.channel.loading import load
 
     # The kind of the channel decides which options have a meaning; the others are refused, because
@@ -115,67 +115,69 @@ def estimate(
     loaded = load(channel)
     columns.check_people([loaded])
     columns = replace(columns, person=None, wave=None)
-    is_statistic = asked.mean is not None or asked.regress is not None
-    if is_statistic or asked.on is not None:
+    file = _ReleasedFile(released, columns, published, others, reading, text)
+    question = (asked.mean, asked.regress, asked.on)
+    if any(word is not None for word in question):
         _check_question(asked, as_csv=as_csv)
-        if isinstance(loaded, md.BoxChannel) or not (
-            loaded.keeps_law or can_correct(loaded)
-        ):
+        if not (loaded.keeps_law or loaded.tells_shares):
             raise InputError(NOT_OF_LABELS)
-        if loaded.useful.people is not None:
+        if loaded.people is not None:
             raise InputError(NOT_OF_PEOPLE)
-        policy = others.arguments()["policy"]
-        statistics = other_records(released, loaded, policy, others.manifest)
-        if statistics.are_there:
+        besides = file.other_records(loaded)
+        if besides.are_there:
             raise InputError(NOT_CORRECTED.format("columns"))
-        file = _ReleasedFile(released, columns, published, others, reading, text)
-        _estimate_statistics(reporter, file, loaded, statistics.policy, asked, common)
+        _estimate_statistics(reporter, file, loaded, besides.policy, asked, common)
         return
-    if isinstance(loaded, md.BoxChannel) and asked.of is not None:
-        policy = others.arguments()["policy"]
-        boxed = other_records(released, loaded, policy, others.manifest)
+    if loaded.judged_alone is True and asked.of is not None and not loaded.fills:
+        boxed = file.other_records(loaded)
         if boxed.are_there:
             raise InputError(NOT_CORRECTED.format("boxes"))
-        file = _ReleasedFile(released, columns, published, others, reading, text)
         _estimate_boxes(reporter, file, loaded, asked, common, is_known=boxed.are_known)
         return
     if asked.any_data:
         raise InputError(
             "--any-data is for the columns of released boxes (--of COL): leave it out"
         )
+    if loaded.fills:
+        if asked.by is not None or as_csv:
+            raise InputError(
+                "--by and --csv are not for rows: name columns (--of COL,..), or take --json"
+            )
+        besides = file.other_records(loaded)
+        if besides.are_there:
+            raise InputError(NOT_CORRECTED.format("columns"))
+        _estimate_shares(reporter, file, loaded, besides, asked, common)
+        return
     # Of boxes their own frequencies; `show` says which rows each of them has.
     loaded = loaded.single()
-    if loaded.useful.people is not None and (asked.by is not None or as_csv):
+    if loaded.people is not None and (asked.by is not None or as_csv):
         raise InputError(
             "--by and --csv are not built for people with several records: name columns of a "
             "record (--of COL,..), or take --json"
         )
-    has_shares = loaded.keeps_law or can_correct(loaded)
+    has_shares = loaded.keeps_law or loaded.tells_shares
     if has_shares and asked.by is None and not as_csv:
-        policy = others.arguments()["policy"]
-        without = other_records(released, loaded, policy, others.manifest)
+        besides = file.other_records(loaded)
         is_row = len(loaded.useful.columns) > 1
-        if without.are_there and is_row:
+        if besides.are_there and is_row:
             raise InputError(NOT_CORRECTED.format("columns"))
         # The shares of a file with other records are not those of its column, so they are
         # estimated like those of any channel, and corrected.
-        if not without.are_there:
-            file = _ReleasedFile(released, columns, published, others, reading, text)
-            _estimate_shares(reporter, file, loaded, without, asked, common)
+        if not besides.are_there:
+            _estimate_shares(reporter, file, loaded, besides, asked, common)
             return
     if asked.of is not None:
         raise InputError(_of_refusal(loaded, asked))
-    file = _ReleasedFile(released, columns, published, others, reading, text)
     _estimate_column(reporter, file, loaded, asked, common, as_csv=as_csv)
 
 
 def _of_refusal(channel: md.Channel, asked: EstimateOptions) -> str:
     """Why columns of released rows (--of) cannot be estimated here, and what to do."""
-    from mechdesign.analysis.law_estimates import NOT_KEPT, can_correct
+    from mechdesign.analysis.law_estimates import NOT_KEPT
 
     if len(channel.useful.columns) == 1:
         return "--of names columns of released rows; a channel of one column estimates its own"
-    if channel.keeps_law or can_correct(channel):
+    if channel.keeps_law or channel.tells_shares:
         beside = "--by" if asked.by is not None else "--csv"
         return f"--of is not for {beside}: leave one of them out"
     if channel.releases_symbols:
@@ -195,6 +197,13 @@ class _ReleasedFile(NamedTuple):
     others: OtherCells
     reading: ReleaseReading
     text: table_options.TextFormat
+
+    def other_records(self, channel: md.Channel | BoxChannel) -> OtherRecords:
+        """Records of the file in whose place another value was drawn."""
+        from mechdesign.analysis.release_facts import other_records
+
+        policy = self.others.arguments()["policy"]
+        return other_records(self.path, channel, policy, self.others.manifest)
 
 
 def _estimate_column(
@@ -243,7 +252,7 @@ def _estimate_column(
 def _estimate_boxes(
     reporter: Reporter,
     file: _ReleasedFile,
-    channel: md.BoxChannel,
+    channel: BoxChannel,
     asked: EstimateOptions,
     common: options.CommonOptions,
     *,
@@ -298,7 +307,7 @@ def _estimate_boxes(
 def _estimate_shares(
     reporter: Reporter,
     file: _ReleasedFile,
-    channel: md.Channel,
+    channel: md.Channel | BoxChannel,
     without: OtherRecords,
     asked: EstimateOptions,
     common: options.CommonOptions,
@@ -363,7 +372,7 @@ def _check_question(asked: EstimateOptions, *, as_csv: bool) -> None:
 def _estimate_statistics(
     reporter: Reporter,
     file: _ReleasedFile,
-    channel: md.Channel,
+    channel: md.Channel | BoxChannel,
     policy: md.Policy,
     asked: EstimateOptions,
     common: options.CommonOptions,

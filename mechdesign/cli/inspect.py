@@ -29,6 +29,7 @@ from mechdesign.cli.released import ChannelOption, FileColumns
 from mechdesign.core.wording import listed
 
 if TYPE_CHECKING:
+    from mechdesign.channel.box_channel import BoxChannel
     from mechdesign.leaks.inspection import Inspection
     from mechdesign.report.blocks import Document
 
@@ -125,7 +126,7 @@ def inspect(
 def _name_people(
     reporter: Reporter,
     source: str,
-    channel: md.Channel | md.BoxChannel,
+    channel: md.Channel | BoxChannel,
     inspection: Inspection,
     text: table_options.TextFormat,
 ) -> None:
@@ -134,7 +135,7 @@ def _name_people(
     """
     from mechdesign.leaks.people_notice import people_in, people_notice, reach_in
 
-    if not isinstance(channel, md.Channel) or channel.useful.people is not None:
+    if channel.judged_alone is True or channel.people is not None:
         return
     if not inspection.sensitive:
         return

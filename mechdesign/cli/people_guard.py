@@ -49,18 +49,17 @@ class PeopleGuard:
         writes : bool
             Whether a file will be written.
         """
-        from mechdesign.formats.folders import is_folder
         from mechdesign.formats.urls import STANDARD, is_url
         from mechdesign.leaks.people_notice import people_in
         from mechdesign.tables.reading import columns_named
 
-        # Standard input is gone when it was read, and a URL or folder may be large.
+        # Standard input is gone when it was read, and a URL may be large.
         source = table.table
         has_records = not (table.weight or table.contingency or table.probabilities)
         sensitive = parsing.columns("--sensitive", table.sensitive)
         if decided or not has_records or sensitive is None or source == STANDARD:
             return cls(None, (), writes)
-        if is_url(source) or is_folder(source):
+        if is_url(source):
             return cls(None, (), writes)
         try:
             header = table.header()

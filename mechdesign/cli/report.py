@@ -27,6 +27,7 @@ from mechdesign.cli.parsing import number
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
+    from mechdesign.channel.box_channel import BoxChannel
     from mechdesign.report.record import Command, Report
 
 
@@ -340,7 +341,7 @@ def _save_reports(
 
 
 def save_boxes(
-    channel: md.BoxChannel, name: str, reports: ReportOptions, *, force: bool
+    channel: BoxChannel, name: str, reports: ReportOptions, *, force: bool
 ) -> bool | None:
     """Write the reports of a channel of boxes from the file `name`; its exact verdict."""
     from mechdesign.report.boxes_page import save_box_reports

@@ -42,7 +42,6 @@ def design_boxed(
 ) -> int:
     """Design a channel for boxes of rows, write it and its report, print its promise."""
     from mechdesign.channel.box_channel import NOT_PUBLIC
-    from mechdesign.mechanisms import combinations
     from mechdesign.mechanisms.designing import design_requested
     from mechdesign.mechanisms.request import DesignRequest
 
@@ -50,17 +49,18 @@ def design_boxed(
     table = arguments.table
     rows = arguments.rows
     # Before the search, at whose end the file would be refused.
-    if rows.fill and arguments.output.public:
+    fills = rows.fill or rows.person is not None
+    if fills and arguments.output.public:
         raise InputError(NOT_PUBLIC)
-    if rows.person is not None:
-        combinations.check(
-            combinations.PEOPLE, {"confidence": "a confidence level (--confidence)"}
-        )
     rows.check_table(table)
     released = rows.released_columns(table)
     given = rows.given_columns()
     with reporter.work("reading the table"):
-        joint, bins = table.read_before_auto((*given, *released))
+        bins: Any = None
+        if rows.person is not None:
+            joint = rows.people(table, (*given, *released))
+        else:
+            joint, bins = table.read_before_auto((*given, *released))
         if bins is not None:
             raise InputError(
                 "--bin auto needs a design of the table: give edges, a width or quantiles:N"

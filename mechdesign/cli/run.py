@@ -302,12 +302,12 @@ def _verify(
 
     table: dict[str, Any] = {"channel": channel}
     # Such a channel takes no table.
-    if loaded.judged_alone:
+    if loaded.judged_alone is True:
         return _called(audit, reporter, common, table)
     # The channel has its own bins, and one for people says which columns make them: `audit`
     # refuses to be told of either.
     known = {"bins"}
-    if loaded.useful.people is not None:
+    if loaded.people is not None:
         known |= {"sensitive", "useful"}
     for group in (table_options.OtherTable, options.AfterOptions):
         for member in fields(group):

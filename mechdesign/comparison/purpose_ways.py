@@ -9,6 +9,9 @@ information and the channel of each heuristic at the same promise, none of which
 - For a task T it is I(T;Y) / I(T;X), the share of the information about it that is kept; more is
   better.
 
+Where the column itself is protected by local differential privacy, its known protocols stand beside
+these (`protocol_ways`).
+
 For the frequencies of three symbols at ALIP with eps_l = eps_u = 0.25: ::
 
     name              figure  kept
@@ -23,7 +26,9 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mechdesign.auditing.measures import utility
 from mechdesign.channel.channel import Channel
+from mechdesign.comparison.protocol_ways import are_compared, protocols
 from mechdesign.comparison.ways import Way, seconds_of_each, table_of_ways
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, require_type
@@ -58,11 +63,15 @@ class PurposeWay(Way):
 
 @dataclass(frozen=True, repr=False)
 class PurposeComparison(Displayed):
-    """The design made for the purpose, `ways` with it first, and the seconds of all."""
+    """The design made for the purpose, `ways` with it first, and the seconds of all.
+
+    `remarks` say which protocols are not among them, and why.
+    """
 
     design: Design
     ways: tuple[PurposeWay, ...]
     seconds: float
+    remarks: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         parts = [f"{way.name}: {about(way.figure)}" for way in self.ways]
@@ -90,7 +99,7 @@ def compare_purpose(
     progress: Steps | None = None,
 ) -> PurposeComparison:
     """Compare the channel made for queries or a task with the optimum for information and with the
-    heuristics, at the same promise.
+    heuristics, at the same promise; of a column itself under LDP also with known protocols.
 
     Every channel is verified in exact arithmetic. No channel that keeps the promise is better for
     the purpose than the bound in ``design.purpose``.
@@ -128,7 +137,22 @@ def compare_purpose(
     for mechanism in (OPTIMAL, *HEURISTICS):
         informed = design_requested(replace(request, mechanism=mechanism))
         ways.append(_way(mechanism, informed, joint, objective, task))
-    return PurposeComparison(design, tuple(ways), time.process_time() - started)
+    remarks: list[str] = []
+    if are_compared(joint, notion):
+        known, remarks = protocols(joint, notion, objective)
+        for protocol in known:
+            channel = protocol.rounded.channel
+            way = PurposeWay(
+                name=protocol.name,
+                figure=_figure(channel, joint, objective, task),
+                kept=utility(channel, joint).nmi,
+                achieved=protocol.rounded.audit.achieved,
+                outputs=len(channel.outputs),
+                seconds=protocol.seconds,
+            )
+            ways.append(way)
+    seconds = time.process_time() - started
+    return PurposeComparison(design, tuple(ways), seconds, tuple(remarks))
 
 
 def _way(

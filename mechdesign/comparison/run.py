@@ -112,9 +112,11 @@ class Comparison(Displayed):
 
 
 def compare(
-    joint: Joint,
+    joint: Any,
     *,
     epsilons: Iterable[float],
+    sensitive: str | Sequence[str] | None = None,
+    useful: str | Sequence[str] | None = None,
     lams: Iterable[float] | None = None,
     mechanisms: Sequence[str] | None = None,
     notions: Sequence[str] = ("alip",),
@@ -139,9 +141,11 @@ def compare(
 
     Parameters
     ----------
-    joint : Joint
+    joint : Joint, or data frame
     epsilons : numbers
         Budgets in nats.
+    sensitive, useful : str or sequence of str, optional
+        Of a data frame: the columns to protect and to release, as in `Joint.from_table`.
     lams : numbers, optional
         Shares of epsilon for the lower side (default 0.5). Notions that take their budget whole
         (LIP, LDP, max-lift, min-lift) appear once, whatever the lams.
@@ -178,8 +182,14 @@ def compare(
     SolverFailure
         If the executor breaks down.
     """
+    if sensitive is not None and useful is not None:
+        joint = Joint.from_table(joint, sensitive=sensitive, useful=useful)
     require_type(
-        "joint", joint, Joint, "; Joint.from_table and Joint.from_counts make one"
+        "joint",
+        joint,
+        Joint,
+        "; Joint.from_table and Joint.from_counts make one, and of a data frame sensitive and "
+        "useful name the columns",
     )
     settings = ComparisonSettings(
         method=method,

@@ -67,7 +67,9 @@ def _as_parameter(option: re.Match[str]) -> str:
     shown = ""
     if value:
         # Messages quote what a shell would interpret, such as the delimiter '|'.
-        shown = repr(value.strip("'"))
+        # Either kind of quotes of the shell; a text of Python has its own.
+        shell = '"' if value.startswith('"') else "'"
+        shown = repr(value.strip(shell))
     return f"{parenthesis}{name}{equals}{shown}"
 
 

@@ -5,17 +5,25 @@
 1. `lookup_of` makes the lookup table: for every input the intervals of integers below 2^53 that
    lead to each output. With W(a|x) = 3/4 and W(b|x) = 1/4 the input x has [0, 3 * 2^51) for a and
    [3 * 2^51, 2^53) for b. As CSV this is all.
-2. SQL (`_sql`, with `statements` and `dialects`) and R (`rscript`) add a script around it. The
+2. SQL (`_sql`, with `statements` and `dialects`) and R (`r_script`) add a script around it. The
    script hashes a secret key and the identifier of a record to an integer below 2^53, and looks up
    the interval that has it: 6560798095827001 is in the first one, so the record gets a.
 
 A uniform integer is in the interval of an output with exactly its probability W(y|x). Where the
-rows of a channel have sums of their own, W is rounded to the sum 2^53 first (`rounding`).
+rows of a channel have sums of their own, W is rounded to the sum 2^53 first (`with_one_sum` of
+`lookup`).
+
+The R script is the template ``draw.r.jinja``, which `r_script` fills with the names of columns and
+the texts that are hashed between key and identifier, each as a constant of R (`r_text`). It draws
+as the SQL does.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.channel import Channel
@@ -23,14 +31,16 @@ from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import EXISTS_OVERWRITE, PathLike, check_target, replacing
 from mechdesign.core.wording import listed, quoted
-from mechdesign.exporting import rscript
 from mechdesign.exporting.dialects import DIALECTS, dialect_named
 from mechdesign.exporting.lookup import Lookup, lookup_of
 from mechdesign.exporting.statements import (
+    DRAW,
     KEY_DIGITS,
+    ORDER,
     PREPARED,
     Statements,
     commented,
+    purpose_of,
 )
 
 SQL = "sql"
@@ -157,7 +167,7 @@ def export(
         return Export(lookup.csv_text(), lookup)
     if to == R:
         _refuse_bins(lookup)
-        return Export(rscript.script(lookup, identity, _properties(lookup)), lookup)
+        return Export(r_script(lookup, identity, _properties(lookup)), lookup)
     return _sql(lookup, dialect, table, identity)
 
 
@@ -195,3 +205,40 @@ def _refuse_bins(lookup: Lookup) -> None:
                 f"{quoted(column)} is released in bins, which the R script does not compute; "
                 "export to SQL, or release it with apply"
             )
+
+
+def r_text(text: str) -> str:
+    r"""A constant text of R, in ASCII, with the escapes of JSON, which R has, too.
+
+    Characters beyond 16 bits are written as \U..., for R has no surrogates.
+    """
+    parts: list[str] = []
+    for character in text:
+        if ord(character) > 0xFFFF:
+            parts.append(f"\\U{ord(character):08x}")
+        else:
+            # Without the quotes that JSON puts around it.
+            parts.append(json.dumps(character)[1:-1])
+    return '"' + "".join(parts) + '"'
+
+
+def r_script(lookup: Lookup, identity: str, notes: Sequence[str]) -> str:
+    """The script for a lookup table and the column that identifies a record."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment: Any = Environment(
+        loader=PackageLoader("mechdesign.exporting", ""),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["text"] = r_text
+    return environment.get_template("draw.r.jinja").render(
+        identity=identity,
+        key_digits=KEY_DIGITS,
+        lookup=lookup,
+        notes=notes,
+        draw=purpose_of(lookup.digest, DRAW),
+        order=purpose_of(lookup.digest, ORDER),
+        text=r_text,
+    )

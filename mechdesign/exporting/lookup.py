@@ -4,7 +4,10 @@ An output y of an input x has the interval [low, high) of length W(y|x) * 2^53, 
 channel file. The intervals of an input are disjoint and cover [0, 2^53), so a uniform integer below
 2^53 falls into that of y with the probability W(y|x), exactly. An x with W(a|x) = 3/4 and
 W(b|x) = 1/4 has the intervals [0, 3 * 2^51) for a and [3 * 2^51, 2^53) for b. Rows with sums of
-their own are rounded to the sum 2^53 first, and judged again (`rounding`).
+their own are brought to the sum 2^53 first (`with_one_sum`): rounded down, but not to 0, and what
+is missing goes to the largest entry. No probability moves by more than the number of its row's
+outputs times 2^-53, and the promise is decided again. For example, over 8 the row (1, 1, 1) with
+the sum 3 becomes (2, 2, 2), and then (4, 2, 2).
 """
 
 from __future__ import annotations
@@ -12,14 +15,18 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from mechdesign.auditing.stated import keeps_promise, refuse_broken
 from mechdesign.channel.channel import DENOMINATOR, Channel
-from mechdesign.core.errors import InputError, require_type
+from mechdesign.core.errors import InputError, NotPrivate, require_type
 from mechdesign.core.integers import IntegerRows
-from mechdesign.exporting.rounding import with_one_sum
 from mechdesign.release.drawing import channel_digest
 from mechdesign.tables.variable import Symbol, Variable
+
+FREE = "design it with free frequencies (--free-frequencies)"
+"""The way to a channel whose rows all have the sum 2^53."""
+
 
 BITS = DENOMINATOR.bit_length() - 1
 """Bits of a draw: the denominator of every designed channel is 2^53."""
@@ -130,3 +137,59 @@ def _entries(channel: Channel) -> Iterator[Entry]:
         for output, weight in row:
             yield Entry(symbol, low, low + weight, channel.output_cells[output])
             low += weight
+
+
+def with_one_sum(channel: Channel) -> Channel:
+    """The channel with rows of the sum 2^53; the same one where rows have no sums of their own.
+
+    Raises
+    ------
+    InputError
+        If nothing in the file can judge the rounded channel again.
+    NotPrivate
+        If the rounded channel does not keep the promise.
+    """
+    if channel.totals is None:
+        return channel
+    if channel.joint is None:
+        raise InputError(
+            "export rounds the rows of this channel, whose sums differ, and without its table it "
+            "cannot judge them again: export the channel file that has the table"
+        )
+    if channel.record.after:
+        raise InputError(
+            "export rounds the rows of this channel, whose sums differ, and without the earlier "
+            f"channels it cannot judge them again: {FREE}"
+        )
+    # A broken channel is refused as such, and not for its rounding.
+    refuse_broken(channel)
+    columns = len(channel.outputs)
+    rows: list[list[int]] = []
+    own_sums = zip(channel.integers.entries(), channel.row_totals, strict=True)
+    for entries, total in own_sums:
+        integers = _rounded([entry for _, entry in entries], total)
+        row: list[int] = []
+        for (output, _), integer in zip(entries, integers, strict=True):
+            row += [output, integer]
+        rows.append(row)
+    rounded = replace(
+        channel,
+        rows=IntegerRows.of_pairs(rows, columns),
+        denominator=DENOMINATOR,
+        totals=None,
+    )
+    if keeps_promise(rounded) is False:
+        raise NotPrivate(
+            "the rows of this channel, whose sums differ, break the promise when they are rounded "
+            f"to the sum 2^53 that export needs: {FREE}"
+        )
+    return rounded
+
+
+def _rounded(entries: list[int], total: int) -> list[int]:
+    """Positive integers with the sum 2^53, in proportion to positive ones with the sum `total`."""
+    # What can occur must go on to occur: a lift may rest on the smallest entry.
+    integers = [max(entry * DENOMINATOR // total, 1) for entry in entries]
+    largest = max(range(len(integers)), key=lambda place: integers[place])
+    integers[largest] += DENOMINATOR - sum(integers)
+    return integers

@@ -16,7 +16,7 @@ from typing import Any
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.title_lines import title_hint
+from mechdesign.formats.title_lines import quote_hint, title_hint
 
 ALIKE = 0.65
 """Least likeness (difflib) of a suggested name: 'rac' is like 'race', 'nope' (0.6) is not like
@@ -46,7 +46,9 @@ class Header(list[str]):
 
 
 def misread(header: Collection[Any]) -> str:
-    """A hint for a header that is a title, or one name with a delimiter in it; otherwise empty."""
+    """A hint for a header that is a title, has quotes, or is one name with a delimiter in it."""
+    if isinstance(header, Header) and quote_hint(header):
+        return quote_hint(header)
     if isinstance(header, Header) and header.lines_above:
         return title_hint(header.lines_above)
     if len(header) != 1:

@@ -319,7 +319,7 @@ class Blocks:
                 place = int(wrong[0])
                 cells = int(widths[place])
                 problem = f"has {cells} cell(s) where the header has {width}"
-                hint = self._misfit(text, rows, widths[:filled], width)
+                hint = self._misfit(text, rows, widths[:filled])
                 raise self._fault(
                     text[: int(rows.starts[place])],
                     f"the row {problem}{hint}" if cells else self._blank(),
@@ -334,7 +334,7 @@ class Blocks:
             self._blank_line = self._line + line_breaks(before)
         return filled
 
-    def _misfit(self, text: bytes, rows: Rows, widths: Positions, width: int) -> str:
+    def _misfit(self, text: bytes, rows: Rows, widths: Positions) -> str:
         """What rows are that do not fit the header, where it can be seen; otherwise empty."""
         # What is wrong with every row is seen in the first ones.
         if self.records:
@@ -343,7 +343,7 @@ class Blocks:
         for last in rows.last[: len(widths)].tolist():
             start = int(rows.ends[last - 1]) + 1 if last else 0
             lasts.append(text[start : int(rows.ends[last])])
-        hint = misfit_hint(widths.tolist(), width, lasts, self._options.delimiter)
+        hint = misfit_hint(widths.tolist(), self.header, lasts, self._options.delimiter)
         return hint or self._title()
 
     def _blank(self) -> str:

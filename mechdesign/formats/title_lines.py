@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 SNIFFED_LINES = 60
 """Lines that decide where the header is."""
@@ -45,23 +45,35 @@ def lines_above_header(text: bytes, delimiter: str, quote: str | None) -> int:
             continue
         if len(row) == width and (width == 1 or _are_names(row)):
             return place
+        # A header with a delimiter at its end, which the rows lack, is no title.
+        if len(row) == width + 1 > 2 and not row[-1] and _are_names(row[:-1]):
+            return place
     return 0
 
 
 def misfit_hint(
-    widths: Sequence[int], width: int, last_cells: Sequence[bytes], delimiter: str
+    widths: Sequence[int],
+    header: Sequence[bytes],
+    last_cells: Sequence[bytes],
+    delimiter: str,
 ) -> str:
-    """What rows are that are longer than the header, all by one cell; otherwise empty.
+    """What rows are that do not fit the header, all in the same way; otherwise empty.
 
     Parameters
     ----------
     widths : sequence of int
         Cells of the rows behind the header.
-    width : int
-        Cells of the header.
+    header : sequence of bytes
+        The cells of the header, with their quotes.
     last_cells : sequence of bytes
         The last cell of each row.
     """
+    width = len(header)
+    quoted = quote_hint([cell.decode("utf-8", "replace") for cell in header])
+    if quoted:
+        return quoted
+    if not header[-1] and all(size == width - 1 for size in widths):
+        return f": the header ends with a {delimiter!r} that the rows lack; take it away there"
     if not widths or any(size != width + 1 for size in widths):
         return ""
     if not any(last_cells):
@@ -73,6 +85,15 @@ def misfit_hint(
         ": every row has one cell more than the header, as where rows begin with a name of their "
         f"own; name that column in the header (row{delimiter}..)"
     )
+
+
+def quote_hint(names: Collection[str]) -> str:
+    """What to do about a header whose names stand in single quotes; empty for any other."""
+    if not names or any(
+        len(name) < 2 or not name[0] == "'" == name[-1] for name in names
+    ):
+        return ""
+    return '; its cells seem to be quoted by single quotes: say so (--quote "\'")'
 
 
 def title_hint(lines: int) -> str:

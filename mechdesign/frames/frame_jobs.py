@@ -58,7 +58,7 @@ def release_checked(
 
 
 def disclosure_warnings(drawer: Drawer, checks: FrameChecks) -> list[str]:
-    """Warn where the order of the records gives the released column away.
+    """Warn where the order of the records gives the released column away, and of lost types.
 
     Raises
     ------
@@ -71,9 +71,9 @@ def disclosure_warnings(drawer: Drawer, checks: FrameChecks) -> list[str]:
     drawer.checks.refuse_sorted()
     warning = drawer.checks.order_warning()
     if warning is None:
-        return []
+        return [*drawer.type_notes]
     # As an error of this package it speaks of keywords, not of options of the command line.
-    return [str(InputError(warning))]
+    return [str(InputError(warning)), *drawer.type_notes]
 
 
 def released_table(

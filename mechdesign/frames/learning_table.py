@@ -21,7 +21,6 @@ from mechdesign.frames.eager import FrameChecks, sanitised
 from mechdesign.frames.libraries import adapter_of
 from mechdesign.jobs.recipe import Drawer, DrawnColumn
 from mechdesign.release.released_values import LABEL
-from mechdesign.tables.rebuilding import rebuild
 
 
 @dataclass(frozen=True)
@@ -87,16 +86,8 @@ def _released_array(array: Any, drawer: Drawer) -> Any:
         if as_numbers:
             columns.append(_numbers(column, array.dtype))
         else:
-            # An array has one type, so any of its columns gives it.
-            columns.append(
-                rebuild(
-                    array[:, 0],
-                    column.codes,
-                    column.labels,
-                    part.name,
-                    own=column.own,
-                )
-            )
+            source = array[:, drawer.plan.origin(part)]
+            columns.append(drawer.rebuild(source, column, part.name))
     kinds = {column.dtype.kind for column in columns}
     if len(kinds) > 1:
         # numpy would turn numbers beside texts into texts.

@@ -15,13 +15,12 @@ import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.formats.cells import Encoded
 from mechdesign.frames.eager import header_of
 from mechdesign.frames.frame_jobs import released_table
 from mechdesign.frames.libraries import adapter_of
 from mechdesign.frames.second_draws import warnings_of_draws
-from mechdesign.jobs.channel_recipe import ChannelRecipe
-from mechdesign.jobs.people_run import for_people
+from mechdesign.jobs.keyed_recipe import KeyedRecipe
+from mechdesign.jobs.people_run import for_people, released_sequences, watch_order
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.jobs.shuffling import random_words
 from mechdesign.release.people_frames import released_frame
@@ -30,7 +29,7 @@ from mechdesign.tables.people_source import fold_frame, refuse_kept
 
 
 def sanitise_people(
-    frame: Any, recipe: ChannelRecipe, people: People, first_row: int
+    frame: Any, recipe: KeyedRecipe, people: People, first_row: int
 ) -> tuple[Any, list[str]]:
     """The released frame of one in memory, and warnings."""
     asked = recipe.options
@@ -53,6 +52,7 @@ def sanitise_people(
     def release(drawer: Drawer) -> tuple[Any, list[str]]:
         drawn = drawer.draw(columns.__getitem__, count)
         drawer.checks.add(count, lambda step: table.batch.column)
+        watch_order(drawer, table)
         drawer.checks.refuse_copies()
         notices: list[str] = []
         warning = drawer.checks.order_warning()
@@ -61,11 +61,7 @@ def sanitise_people(
             notices.append(str(InputError(warning)))
         if is_remembered and count:
             notices += warnings_of_draws(columns, count, drawer)
-        released: dict[str, Encoded] = {}
-        for column in drawer.plan.columns:
-            if column.release is not None:
-                of_people = drawn[column.release]
-                released[column.name] = Encoded(of_people.codes, of_people.labels)
+        released = released_sequences(drawer, drawn)
         order: Integers | None = None
         if asked.shuffle:
             order = _random_order(drawer, "people", count)

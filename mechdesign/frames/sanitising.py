@@ -23,7 +23,8 @@ from mechdesign.frames.lazy_tables import find_lazy_table, release_lazy_table
 from mechdesign.frames.libraries import adapter_of
 from mechdesign.frames.people_frames import sanitise_people
 from mechdesign.frames.second_draws import warnings_of_draws
-from mechdesign.jobs.channel_recipe import ChannelRecipe, OffersRecipe, recipe_of
+from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
+from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.options import ReleaseKeywords, options_of
 from mechdesign.jobs.people_guard import refuse_people
 from mechdesign.jobs.recipe import Drawer, Recipe
@@ -31,9 +32,6 @@ from mechdesign.jobs.recipe import Drawer, Recipe
 __all__ = [
     "engine_errors",
     "sanitise",
-    "sanitise_dask",
-    "sanitise_spark",
-    "spark_errors",
 ]
 
 
@@ -109,7 +107,7 @@ Spark or Dask
             )
         return release_lazy_table(lazy, recipe, first_row)
     if recipe.people is not None:
-        if not isinstance(recipe, ChannelRecipe):
+        if not isinstance(recipe, KeyedRecipe):
             raise TypeError("people are released through a channel")
         released, notices = sanitise_people(frame, recipe, recipe.people, first_row)
     else:
@@ -118,14 +116,6 @@ Spark or Dask
     for notice in notices:
         warnings.warn(notice, stacklevel=2)
     return released
-
-
-sanitise_spark = sanitise
-sanitise_dask = sanitise
-"""Older names of `sanitise`."""
-
-spark_errors = engine_errors
-"""The older name of `engine_errors`."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from mechdesign.jobs.release_drawer import ReleaseDrawer, naming_faults
 from mechdesign.leaks.order import Order
 from mechdesign.release.box_drawing import BoxRelease
 from mechdesign.release.row_draws import RowDraws
-from mechdesign.tables.rebuilding import own_type_of, own_values
 
 
 class BoxDrawer(ReleaseDrawer):
@@ -39,8 +38,13 @@ class BoxDrawer(ReleaseDrawer):
             channel, key, policy=options.rules, changed=options.changed
         )
         self._channel = channel
+        # Of people the columns of the first place, which everybody has: the others tell the number
+        # of records, which is given.
+        self._levels = channel.levels
+        if channel.people is not None:
+            self._levels = channel.levels[: len(channel.people.released)]
         orders: dict[str, Order] = {}
-        for level, counts in zip(channel.levels, self.counts, strict=True):
+        for level, counts in zip(self._levels, self.counts, strict=False):
             orders[",".join(level.columns)] = Order(len(counts))
         super().__init__(recipe, (channel,), header, plan, orders)
 
@@ -63,10 +67,7 @@ class BoxDrawer(ReleaseDrawer):
         """The arrow type of the column that is replaced where the released one can have it, else
         None for text.
         """
-        arrow_type = own_type_of(type_of(self.plan.origin(column)))
-        if own_values(self.labels[column.release or (0, 0)], arrow_type) is None:
-            return None
-        return arrow_type
+        return self.own_type_in(column, type_of(self.plan.origin(column)))
 
     def draw(
         self, column: Callable[[int], Any], count: int, *, first_row: int = 0
@@ -80,7 +81,7 @@ class BoxDrawer(ReleaseDrawer):
             columns = self.release.draw(cells, records)
         # Given columns are released as they are: their order hides nothing. There are no `orders`
         # at all if the user has waived the check.
-        symbols = self.release.codes[len(self._channel.given) :]
+        symbols = self.release.codes[len(self._channel.given) :][: len(self._levels)]
         for order, codes in zip(self.checks.orders.values(), symbols, strict=False):
             order.add(codes)
         drawn: dict[Place, DrawnColumn] = {}

@@ -21,20 +21,21 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed
 from mechdesign.jobs.box_codebook import box_codebook_text
 from mechdesign.jobs.box_drawer import BoxDrawer
-from mechdesign.jobs.column_groups import ColumnGroup
+from mechdesign.jobs.column_groups import ColumnGroup, in_table
 from mechdesign.jobs.entries import ROW, Use
-from mechdesign.jobs.keyed_recipe import KeyedRecipe
+from mechdesign.jobs.keyed_recipe import KeyedRecipe, check_rows
 from mechdesign.jobs.manifest_columns import (
     Released,
     released_boxes,
 )
 from mechdesign.jobs.option_keys import key_for_columns, key_in_options
 from mechdesign.jobs.options import ReleaseOptions
-from mechdesign.jobs.people_nights import check_nights
+from mechdesign.jobs.people_nights import BOXES_OF_NIGHTS, check_nights
+from mechdesign.jobs.people_run import check_people
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.jobs.side_files import Sides
 from mechdesign.release.box_drawing import box_channel_digest
-from mechdesign.release.released_values import LABEL
+from mechdesign.tables.people import RECORDS, People
 from mechdesign.tables.row_boxes import BOX
 
 
@@ -55,17 +56,13 @@ class BoxRecipe(KeyedRecipe):
         NotPrivate
             If the table of the channel disproves its promise.
         """
-        if options.form != LABEL:
-            raise InputError(
-                "a channel of rows says itself what is released of each column; leave the form "
-                "(--as) out"
-            )
-        if options.into is not None:
-            raise InputError(
-                "the columns of a channel of rows are replaced, not added beside the originals, "
-                "which would void its promise; leave --add (into) out"
-            )
-        check_nights(None, options.nights, is_identified=bool(options.identifiers))
+        check_rows(options)
+        people = channel.people
+        check_nights(people, options.nights, is_identified=bool(options.identifiers))
+        if people is not None:
+            check_people(people, options)
+            if options.nights > 1:
+                raise InputError(BOXES_OF_NIGHTS)
         refuse_broken(channel, f"the channel for {listed(channel.released_columns)}")
         key, keyless = key_in_options(options)
         return cls(
@@ -74,6 +71,11 @@ class BoxRecipe(KeyedRecipe):
             options=replace(options, key=None),
             keyless=keyless,
         )
+
+    @property
+    def people(self) -> People | None:
+        """The people of the channel, where it is for people with several records."""
+        return self.channel.people
 
     @property
     def law_kept(self) -> bool | None:
@@ -119,9 +121,13 @@ class BoxRecipe(KeyedRecipe):
         """How a table with this header is released through the channel."""
         (numbers,) = self.plan(header).inputs
         rules = self.options.rules
+        columns = tuple(header[number] for number in numbers)
+        if self.people is not None:
+            # The columns of the records, and not those of the folded table.
+            columns = in_table(self.people.columns, self.options)
         use = Use(
             channel=box_channel_digest(self.channel),
-            columns=tuple(header[number] for number in numbers),
+            columns=columns,
             form=ROW,
             unknown=rules.unknown,
             missing=rules.missing,
@@ -143,12 +149,18 @@ class BoxRecipe(KeyedRecipe):
         given: list[str] = []
         for variable in self.channel.given:
             given += [renamed.get(name, name) for name in variable.columns]
+        names = self.released_names(drawer.plan, 0)
+        sensitive = self.sensitive_in_table(0)
+        people = self.people
+        if people is not None:
+            names = use.columns
+            given = [RECORDS, *in_table(people.given, self.options)]
+            sensitive = in_table(people.sensitive, self.options)
         channel_file = None
         if channel_files:
             channel_file = channel_files[0]
-        names = self.released_names(drawer.plan, 0)
         roles: dict[str, Any] = {
-            "sensitive": self.sensitive_in_table(0),
+            "sensitive": sensitive,
             "given": tuple(given),
             "channel_file": channel_file,
         }

@@ -35,7 +35,6 @@ from mechdesign.leaks.order import Order
 from mechdesign.release.drawing import Release
 from mechdesign.release.released_values import LABEL
 from mechdesign.tables.columns import RecordFault
-from mechdesign.tables.rebuilding import own_type_of, own_values
 
 
 class ChannelDrawer(ReleaseDrawer):
@@ -110,10 +109,7 @@ class ChannelDrawer(ReleaseDrawer):
         place = column.release or (0, 0)
         if not self._releases_symbols(place):
             return None
-        arrow_type = own_type_of(type_of(self.plan.origin(column)))
-        if own_values(self.labels[place], arrow_type) is None:
-            return None
-        return arrow_type
+        return self.own_type_in(column, type_of(self.plan.origin(column)))
 
     def fix(self, codes: Codes) -> None:
         """Fix the counts of the one channel for the records with these symbols."""

@@ -38,12 +38,11 @@ from mechdesign.jobs.column_groups import ColumnGroup
 from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.entries import Use
 from mechdesign.jobs.file_recipe import FileRecipe
-from mechdesign.jobs.keyed_recipe import KeyedRecipe
-from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.keyed_recipe import KeyedRecipe, check_rows
 from mechdesign.jobs.manifest_columns import Released, released_column
 from mechdesign.jobs.option_keys import key_for_columns, key_in_options
 from mechdesign.jobs.options import ReleaseOptions
-from mechdesign.jobs.people_nights import PeopleAtHand, check_nights
+from mechdesign.jobs.people_nights import check_nights
 from mechdesign.jobs.people_run import check_people
 from mechdesign.jobs.recipe import Codes, Drawer, Recipe, TablePart
 from mechdesign.jobs.side_files import Sides
@@ -58,7 +57,6 @@ from mechdesign.release.draws import Key
 from mechdesign.release.policies import MARGINAL, Policy, recorded_rules
 from mechdesign.release.released_values import LABEL, POSTERIOR_DRAW
 from mechdesign.tables.people import RECORDS, People
-from mechdesign.tables.people_source import FoldedTable
 
 Kind = TypeVar("Kind", bound=Channel | BoxChannel)
 
@@ -102,14 +100,12 @@ class ChannelRecipe(KeyedRecipe):
     """Channels with their keys and what a user asks of the release.
 
     `fixed_codes` has the symbol of every record where their counts are fixed; `in_folder` is
-    whether the file is one of several that are released together. `table_of_people` is the table at
-    hand where it is one of people with several records.
+    whether the file is one of several that are released together.
     """
 
     channels: tuple[Channel, ...]
     fixed_codes: Codes | None = field(default=None, repr=False, compare=False)
     in_folder: bool = False
-    table_of_people: FoldedTable | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -152,13 +148,6 @@ class ChannelRecipe(KeyedRecipe):
     def people(self) -> People | None:
         """The people of the one channel, where it is for people with several records."""
         return _people_of(self.channels)
-
-    def people_at_hand(self, ledger: Ledger) -> PeopleAtHand | None:
-        """The people of the table at hand, as the ledger knows them."""
-        table = self.table_of_people
-        if table is None:
-            return None
-        return PeopleAtHand.of(ledger, table, self.options.nights)
 
     @property
     def groups(self) -> list[ColumnGroup]:
@@ -439,25 +428,11 @@ def _check_channel(channel: Any, options: ReleaseOptions) -> None:
             "several of them"
         )
     if channel.published is not None:
-        _check_rows(options)
+        check_rows(options)
     if channel.record.objective is not None and options.form == POSTERIOR_DRAW:
         raise InputError(
             "this channel releases symbols of the column itself: a posterior draw would only move "
             "them once more; leave the form (--as) out"
-        )
-
-
-def _check_rows(options: ReleaseOptions) -> None:
-    """Refuse options of a column of labels for a channel that says itself what it writes."""
-    if options.form != LABEL:
-        raise InputError(
-            "a channel of rows says itself what is released of each column; leave the form "
-            "(--as) out"
-        )
-    if options.into is not None:
-        raise InputError(
-            "the columns of a channel of rows are replaced, not added beside the originals, "
-            "which would void its promise; leave --add (into) out"
         )
 
 

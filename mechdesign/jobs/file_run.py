@@ -238,6 +238,8 @@ class FileRun:
             records = self._write(drawer, out.part, self.format, inspect)
         if self.table.cut:
             self._add_once(CUT)
+        for note in drawer.type_notes:
+            self._add_once(note)
         for release in drawer.releases:
             # An unusual spelling and the plain one in one file would be one record with two draws.
             if release.seen.has_any(release.spellings.plain):

@@ -30,7 +30,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from mechdesign.channel.box_channel import BoxChannel
@@ -53,6 +53,7 @@ from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE, record_notices
 from mechdesign.jobs.manifest import Manifest
 from mechdesign.jobs.manifest_columns import Released
+from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.people_nights import PeopleAtHand
 from mechdesign.jobs.recipe import (
     BadRecord,
@@ -69,6 +70,8 @@ from mechdesign.leaks.crossing import Crossing
 from mechdesign.leaks.evidence import LEVEL, decisive, log_evidence
 from mechdesign.release.drawing import INDEPENDENT
 from mechdesign.release.draws import Key
+from mechdesign.release.released_values import LABEL
+from mechdesign.tables.people_source import FoldedTable
 
 MOST_DRAWINGS = 5
 """Times that a file is drawn while other processes release its records: twice as a rule."""
@@ -79,11 +82,13 @@ class KeyedRecipe(GroupedRecipe):
     """A recipe that draws from keys, one for each releasable.
 
     `keyless` says that nothing fixes the keys: they are new ones that nobody keeps.
+    `table_of_people` is the table at hand where it is one of people with several records.
     """
 
     draws: ClassVar[bool] = True
 
     keyless: bool = False
+    table_of_people: FoldedTable | None = field(default=None, repr=False, compare=False)
 
     @property
     @abstractmethod
@@ -112,7 +117,14 @@ class KeyedRecipe(GroupedRecipe):
         """The people with several records of the table at hand, as the ledger knows them; None
         where each record is one of its own.
         """
-        return None
+        if self.table_of_people is None:
+            return None
+        after: list[str] = []
+        for releasable in self.releasables:
+            if isinstance(releasable, Channel):
+                after += releasable.record.after
+        nights = self.options.nights
+        return PeopleAtHand.of(ledger, self.table_of_people, nights, tuple(after))
 
     def settled(
         self,
@@ -238,7 +250,9 @@ class KeyedRecipe(GroupedRecipe):
         """Whether the promise is proven for a reader of the whole file, too, which it is for the
         only release of these records.
         """
-        if earlier.draws or earlier.beside or run.keeps_more:
+        # Another night has shown other records of the same people.
+        is_second = earlier.draws or earlier.beside or earlier.nights.entries
+        if is_second or run.keeps_more:
             return False
         return self.covers_whole_file(plan)
 
@@ -503,3 +517,17 @@ def _inspection(
         columns.add_last()
 
     return inspect
+
+
+def check_rows(options: ReleaseOptions) -> None:
+    """Refuse options of a column of labels for a channel that says itself what it writes."""
+    if options.form != LABEL:
+        raise InputError(
+            "a channel of rows says itself what is released of each column; leave the form "
+            "(--as) out"
+        )
+    if options.into is not None:
+        raise InputError(
+            "the columns of a channel of rows are replaced, not added beside the originals, "
+            "which would void its promise; leave --add (into) out"
+        )

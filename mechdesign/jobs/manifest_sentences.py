@@ -49,6 +49,18 @@ OF_RECORDS = "each record alone, and about the released row alone"
 OF_PEOPLE = "all records of a person together, and about their released rows alone"
 """The same where people have several records."""
 
+BOXES_OF_PEOPLE = {
+    "each record alone, and about the whole released row": (
+        "all records of a person together, and about all their released rows"
+    ),
+    "nothing else of the record": "nothing else of the person",
+    "the records of its table are a sample of": "the people of its table are a sample of",
+    "independent records, and applies to a new record": (
+        "independent people, and applies to a new person"
+    ),
+}
+"""Words of the template for boxes of rows, and those for people with several records."""
+
 
 def covers(
     column: InternalColumn,
@@ -93,6 +105,9 @@ def box_sentences(
     checked = has_table(channel)
     text = _template().covers_boxes(column, checked, level, channel.fills)
     sentences = _sentences(text)
+    if channel.people is not None:
+        for of_record, of_person in BOXES_OF_PEOPLE.items():
+            sentences = [text.replace(of_record, of_person) for text in sentences]
     records = None
     if internal and channel.utility is not None:
         sentences.append(_box_figures(channel))

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.auditing.independent_draws import reached_by_draws
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
@@ -27,9 +26,9 @@ from mechdesign.jobs.counted_outputs import drawn_uses
 from mechdesign.jobs.entries import Drawn, Entry
 from mechdesign.jobs.joint_budget import TableOf, channels_of
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.people_nights import hashes_of_people
+from mechdesign.jobs.people_nights import hashes_of_people, reached_by_releases
 from mechdesign.leaks.people_composed import composed_for_people, together_sentence
-from mechdesign.tables.people_tables import fold_by, read_records
+from mechdesign.tables.people_tables import read_records
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ def _nights(
 ) -> tuple[int, int, list[Entry]] | None:
     """How many of these people were released as people, at most how often, and where."""
     records = read_records(data, person, text)
-    folded = fold_by(records.columns, person, None)
+    folded = records.by_person(person)
     named = [
         records.columns[name].recoded(records.columns[name].codes[folded.first])
         for name in person
@@ -144,7 +143,7 @@ def _of_nights(
     try:
         by_digest = channels_of(drawn_uses(runs), channels)
         used: list[Any] = [*by_digest.values()]
-        lowest, highest = reached_by_draws(used, most)
+        lowest, highest = reached_by_releases(used, runs, most)
     except InputError as error:
         return f"{subject}; what that tells together is not known: {error}"
     nights["lowest"], nights["highest"] = lowest, highest

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.file import digest
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import at_least, at_most, listed, quoted
 from mechdesign.formats.arrow_arrays import arrow_texts
@@ -40,6 +41,12 @@ from mechdesign.tables.people import SEQUENCE, People
 from mechdesign.tables.people_source import FoldedTable
 
 BoolMask: TypeAlias = NDArray[np.bool_]
+
+BOXES_OF_NIGHTS = (
+    "what several releases of a person tell together is computed on the table of a channel, and "
+    "this one promises for a population (--confidence): release each person once"
+)
+"""The refusal of a second release of people through boxes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +64,9 @@ class PeopleAtHand:
         Of person and wave of each record, sorted; none where no column orders the records.
     most : int
         How many releases of new records each may have.
+    after : tuple of str
+        The hashes of the channel files that the channel was designed after: with a release of the
+        same records through these its promise is about both together.
     """
 
     people: People
@@ -64,9 +74,12 @@ class PeopleAtHand:
     persons: Hashes
     records: Hashes
     most: int
+    after: tuple[str, ...]
 
     @classmethod
-    def of(cls, ledger: Ledger, table: FoldedTable, most: int) -> PeopleAtHand:
+    def of(
+        cls, ledger: Ledger, table: FoldedTable, most: int, after: tuple[str, ...]
+    ) -> PeopleAtHand:
         """Those of a folded table."""
         people = table.people
         persons = hashes_of_people(ledger, people.person, table.person)
@@ -77,7 +90,21 @@ class PeopleAtHand:
                 column.recoded(column.codes[person_of]) for column in table.person
             ]
             records = hashes_of_people(ledger, people.person, [*of_records, table.wave])
-        return cls(people, len(person_of), np.unique(persons), np.unique(records), most)
+        return cls(
+            people=people,
+            size=len(person_of),
+            persons=np.unique(persons),
+            records=np.unique(records),
+            most=most,
+            after=after,
+        )
+
+    def are_those_of(self, persons: Hashes, records: Hashes) -> bool:
+        """Whether these are the same people with the same records."""
+        if not len(self.records):
+            return False
+        same_people = np.array_equal(self.persons, persons)
+        return same_people and np.array_equal(self.records, records)
 
 
 def hashes_of_people(
@@ -139,6 +166,8 @@ def earlier_nights(
         if known is None or draws <= own:
             continue
         persons, records = known
+        if people.are_those_of(persons, records) and _is_counted(entry, people.after):
+            continue
         here = np.isin(people.persons, persons, assume_unique=True)
         if not here.any():
             continue
@@ -155,6 +184,45 @@ def earlier_nights(
         many = int(np.count_nonzero(counts >= people.most))
         raise InputError(_too_often(many, len(counts), people, found[-1]))
     return EarlierNights(nights, tuple(found))
+
+
+def _is_counted(entry: Entry, after: Sequence[str]) -> bool:
+    """Whether a channel was designed after those of a release, so that its promise counts it."""
+    if not after:
+        return False
+    try:
+        channels = channels_of(entry.drawn, ())
+    except InputError:
+        return False
+    return all(digest(channel) in after for channel in channels.values())
+
+
+def reached_by_releases(
+    channels: Sequence[Channel | BoxChannel], runs: Sequence[Entry], most: int
+) -> tuple[float, float]:
+    """The bounds of so many releases of people through these channels, outwards.
+
+    Raises
+    ------
+    InputError
+        If they are not independent, or not known: see `auditing.independent_draws`.
+    """
+    # The audit takes as long to import as a small job.
+    from mechdesign.auditing.independent_draws import reached_by_draws
+
+    single: list[Channel] = []
+    for channel in channels:
+        if not isinstance(channel, Channel):
+            raise InputError(BOXES_OF_NIGHTS)
+        single.append(channel)
+    is_dependent = any(entry.fresh or entry.identity for entry in runs)
+    if is_dependent or any(channel.record.after for channel in single):
+        raise InputError(
+            "some of these people were released with --fresh-draw, --identity or a channel "
+            "designed --after another one, so that their releases are not independent: what all of "
+            "them tell together is not known"
+        )
+    return reached_by_draws(single, most)
 
 
 def _again(records: int, entry: Entry) -> str:
@@ -228,9 +296,6 @@ def nights_sentence(
     InputError
         If it is not known: a channel is gone or has no table, or protects another secret.
     """
-    # The audit takes as long to import as a small job.
-    from mechdesign.auditing.independent_draws import reached_by_draws
-
     people, most = at_hand.people, at_hand.most
     if most == 1 and earlier.nights:
         return (
@@ -239,17 +304,15 @@ def nights_sentence(
         )
     if most == 1:
         return None
-    if not isinstance(channel, Channel):
-        raise TypeError("boxes have no people")
     before = [old for entry in earlier.entries for old in entry.drawn]
     by_digest = channels_of([*drawn, *before], [channel])
-    others = [other for digest, other in by_digest.items() if digest != channel.digest]
-    lowest, highest = reached_by_draws([channel, *others], most)
+    others = [other for name, other in by_digest.items() if name != channel.digest]
+    lowest, highest = reached_by_releases([channel, *others], earlier.entries, most)
     secret = quoted(",".join(people.sensitive))
     person = listed(people.person)
     return (
-        f"each person ({person}) is released at most {most} times, each time with new records "
-        f"(--nights): the promise is about each release, and all {most} together make a value of "
+        f"each person ({person}) is released at most {most} times, each time with new "
+        f"records: the promise is about each release, and all {most} together make a value of "
         f"{secret} {at_least(lowest)} to {at_most(highest)} times as probable, where records of "
         f"different releases are independent given {secret} and follow the table of the channel; "
         "otherwise nothing is promised of them together"

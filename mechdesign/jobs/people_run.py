@@ -41,8 +41,10 @@ from mechdesign.jobs.recipe import BadRecord, Drawer
 from mechdesign.jobs.results import Applied
 from mechdesign.jobs.shuffling import random_words
 from mechdesign.jobs.writing import FileFormat, write_columns
+from mechdesign.leaks.order import Order
+from mechdesign.release.identified_draws import KEEP
 from mechdesign.release.policies import NEAREST, REFUSE
-from mechdesign.tables.people import People
+from mechdesign.tables.people import PERSON, People, at_place
 from mechdesign.tables.people_source import FoldedTable, PeopleSource, refuse_kept
 from mechdesign.tables.rebuilding import own_type_of, own_values
 
@@ -78,6 +80,11 @@ def check_people(people: People, options: ReleaseOptions) -> None:
             "people are identified by the columns that name them: --identity "
             f"{quoted(','.join(people.person))}, or leave it out"
         )
+    if options.changed == KEEP:
+        raise InputError(
+            "a person may have more or fewer records than before, so that what was released cannot "
+            "stand in their place: --changed keep is for single records"
+        )
     rules = options.rules
     if rules.unknown not in (REFUSE, NEAREST) or rules.missing != REFUSE:
         raise InputError(
@@ -96,6 +103,40 @@ def _identity(options: ReleaseOptions) -> tuple[str, ...]:
     """The identifiers by the names that the channel has for them."""
     channel_name = {name: own for own, name in options.renamed.items()}
     return tuple(channel_name.get(name, name) for name in options.identifiers)
+
+
+def released_sequences(drawer: Drawer, drawn: Any) -> dict[str, Encoded]:
+    """The columns of the folded table that a drawer has drawn."""
+    released: dict[str, Encoded] = {}
+    for column in drawer.plan.columns:
+        if column.release is not None:
+            of_people = drawn[column.release]
+            released[column.name] = Encoded(of_people.codes, of_people.labels)
+    return released
+
+
+def watch_order(drawer: Drawer, table: FoldedTable) -> None:
+    """Have the drawer's checks test the order of the people, too.
+
+    Nearly every sequence is another one, so that their order shows little: people who were sorted
+    by a column are found by its cells in their first records, or by their secret.
+    """
+    options = drawer.recipe.options
+    if options.keep_order or options.shuffle:
+        return
+    people = table.people
+    tested = {name: at_place(name, 0) for name in people.released}
+    for name in people.sensitive:
+        is_one = people.sensitive_of == PERSON
+        tested[name] = name if is_one else at_place(name, 0)
+    for name, folded in tested.items():
+        if folded not in table.columns:
+            continue
+        column = table.columns[folded]
+        # A missing cell is a symbol of its own.
+        order = Order(len(column.texts) + 1)
+        order.add(np.where(column.codes < 0, len(column.texts), column.codes))
+        drawer.checks.orders[name] = order
 
 
 @dataclass
@@ -186,25 +227,20 @@ class PeopleRun(FileRun):
                 lambda number: batch.column(header[number]), batch.num_rows
             )
         except BadRecord as error:
-            raise InputError(f"{source.where(error.position)}: {error.what}") from None
+            raise self.fault(error) from None
         except InputError as error:
             raise InputError(f"{source.name}: {error}") from None
         drawer.checks.add(batch.num_rows, lambda step: batch.some(step).column)
+        watch_order(drawer, source.table)
         if inspect is not None:
             inspect(batch)
-        released: dict[str, Encoded] = {}
-        for column in drawer.plan.columns:
-            if column.release is not None:
-                of_people = drawn[column.release]
-                released[column.name] = Encoded(of_people.codes, of_people.labels)
+        released = released_sequences(drawer, drawn)
         order: Integers | None = None
         if drawer.recipe.options.shuffle:
             # The old numbers would tell the order of the file.
             key = drawer.recipe.keys[0].derived("people", self.guarded.sha256)
             order = np.argsort(random_words(key, 0, batch.num_rows), kind="stable")
-        outputs, written = _long_columns(
-            source, source.table, released, order, self.kept, format
-        )
+        outputs, written = _long_columns(source, released, order, self.kept, format)
         write_columns(
             drawer, source.inner, target, format, outputs, written, self._advance
         )
@@ -213,40 +249,27 @@ class PeopleRun(FileRun):
 
 def _long_columns(
     source: PeopleSource,
-    table: FoldedTable,
     released: dict[str, Encoded],
     order: Integers | None,
     kept: Sequence[str],
     format: FileFormat,
 ) -> tuple[list[Output], list[Any]]:
     """The columns of the output, in the order of the file, and the written ones for all records."""
-    people = table.people
-    records = table.unfolded(released)
-    channel_name = {in_file: name for name, in_file in source.names.items()}
+    header = source.inner.header
+    places = {name: position for position, name in enumerate(header)}
+    columns = source.table.long_form(
+        header, released, kept=kept, names=source.names, order=order
+    )
     outputs: list[Output] = []
     written: list[Any] = []
-
-    def write(title: str, position: int, column: Encoded) -> None:
-        kind = _own_kind(source, position, column, format)
-        outputs.append(WrittenColumn(title, position, kind))
-        written.append(_array(column, kind, format))
-
-    person_in_file = [source.names.get(name, name) for name in people.person]
-    # New numbers stand where the first column was that is not kept.
-    numbered = [name for name in person_in_file if name not in kept][:1]
-    for position, in_file in enumerate(source.inner.header):
-        name = channel_name.get(in_file, in_file)
-        if name in records:
-            write(in_file, position, records[name])
-        elif in_file in kept:
+    for column in columns:
+        position = places[column.source]
+        if column.cells is None:
             outputs.append(KeptColumn(position))
-        elif in_file in numbered:
-            title = ",".join(person_in_file)
-            outputs.append(WrittenColumn(title, position))
-            written.append(_array(table.records.people_anew(order), None, format))
-        elif name == people.wave:
-            outputs.append(WrittenColumn(in_file, position))
-            written.append(_array(table.records.places_anew(), None, format))
+            continue
+        kind = _own_kind(source, position, column.cells, format)
+        outputs.append(WrittenColumn(column.title, position, kind))
+        written.append(_array(column.cells, kind, format))
     return outputs, written
 
 

@@ -259,6 +259,8 @@ class Drawer(ABC):
         self.checks = checks
         self.dropped: NDArray[np.bool_] | None = None
         """Which records of the part drawn last are left out; None for none."""
+        self.type_notes: dict[str, None] = {}
+        """A sentence for every released column of own symbols that lost its type."""
 
     @property
     def may_drop(self) -> bool:

@@ -20,6 +20,7 @@ from mechdesign.core.integers import Integers
 from mechdesign.formats.cells import Encoded
 from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.disclosure_checks import Binned, DisclosureChecks, View
+from mechdesign.jobs.output_columns import OutputColumn
 from mechdesign.jobs.recipe import BadRecord, Drawer, DrawnColumn, Recipe
 from mechdesign.jobs.record_identity import identified_records, record_name
 from mechdesign.leaks.order import Order
@@ -27,7 +28,14 @@ from mechdesign.release.drawing import Release
 from mechdesign.release.draws import Records
 from mechdesign.release.row_draws import RowDraws
 from mechdesign.tables.columns import RecordFault, encode_for
-from mechdesign.tables.rebuilding import rebuild
+from mechdesign.tables.rebuilding import (
+    arrow_type,
+    kind_of,
+    own_type_of,
+    own_values,
+    rebuild,
+    type_note,
+)
 
 
 class ReleaseDrawer(Drawer):
@@ -68,7 +76,26 @@ class ReleaseDrawer(Drawer):
 
     def rebuild(self, like: Any, drawn: DrawnColumn, name: str) -> Any:
         """A released column in the kind of container that `like` is."""
-        return rebuild(like, drawn.codes, drawn.labels, name, own=drawn.own)
+        column = rebuild(like, drawn.codes, drawn.labels, name, own=drawn.own)
+        if drawn.own:
+            self._note_type(name, kind_of(like), kind_of(column))
+        return column
+
+    def own_type_in(self, column: OutputColumn, kind: Any) -> Any:
+        """The arrow type of a released column of symbols in the place of one of the type `kind`;
+        None where only text holds them, with a note.
+        """
+        own_type = own_type_of(kind)
+        if own_values(self.labels[column.release or (0, 0)], own_type) is None:
+            own_type = None
+        self._note_type(column.name, kind, own_type or arrow_type(kind))
+        return own_type
+
+    def _note_type(self, name: str, before: Any, after: Any) -> None:
+        """Note it for the user if a released column has another type than its source."""
+        note = type_note(name, before, after)
+        if note is not None:
+            self.type_notes[note] = None
 
     def count(self, column: Callable[[int], Any], times: Integers) -> None:
         """Add to `counts` what a part holds, each record so many times, without drawing for it."""

@@ -28,13 +28,10 @@ from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.opening import KINDS, Source, open_source, packing_of
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.formats.urls import STANDARD, is_url, local, place_of
-from mechdesign.jobs.channel_recipe import (
-    ChannelRecipe,
-    OffersRecipe,
-    recipe_of,
-)
+from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
 from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.file_run import FileRun
+from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.ledger import Ledger, Rehearsed
 from mechdesign.jobs.options import FileKeywords, FileOptions, options_of
 from mechdesign.jobs.people_guard import refuse_people
@@ -192,7 +189,7 @@ def release_file(
             with errors_naming(table.name):
                 refuse_people(recipe, table.header, partial(records_of_source, table))
         else:
-            if not isinstance(recipe, ChannelRecipe):
+            if not isinstance(recipe, KeyedRecipe):
                 raise TypeError("people are released through a channel")
             run = _run_of_people(recipe, recipe.people, table, fields)
             recipe = cast("FileRecipe", run.recipe)
@@ -210,7 +207,7 @@ def release_file(
 
 
 def _run_of_people(
-    recipe: ChannelRecipe, people: People, table: Source, fields: dict[str, Any]
+    recipe: KeyedRecipe, people: People, table: Source, fields: dict[str, Any]
 ) -> PeopleRun:
     """The run of a file of people with several records."""
     options = recipe.options

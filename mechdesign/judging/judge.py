@@ -17,7 +17,7 @@ import numpy as np
 from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.loading import load
+from mechdesign.channel.loading import load, require_channel
 from mechdesign.core.errors import InputError
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.judging.analysts import analysts_part
@@ -253,14 +253,11 @@ def _promised(
     if channel is None:
         return None, (), {}
     opened = load(channel) if isinstance(channel, (str, Path)) else channel
-    if isinstance(opened, BoxChannel):
+    opened = require_channel("channel", opened, "; the path of its file is one, too")
+    if opened.judged_alone is True:
         raise InputError(
             "a channel of boxes promises for a population, not for this file: leave the channel "
             "out, and audit it by itself"
-        )
-    if not isinstance(opened, Channel):
-        raise InputError(
-            f"channel must be a channel or the path of its file, not {type(opened).__name__}"
         )
     check_channel(opened, files)
     proven = refuse_broken(opened)

@@ -141,9 +141,7 @@ def inspect_file(
         )
     renamed = dict(columns or {})
     randomised, kept = channel.randomised_columns, channel.given_columns
-    people = None
-    if isinstance(channel, Channel):
-        people = channel.useful.people
+    people = channel.people
     if people is not None:
         # The columns of the records, and not those of the folded table.
         randomised, kept = people.released, people.given

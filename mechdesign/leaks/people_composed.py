@@ -24,7 +24,7 @@ from mechdesign.formats.text_options import TextOptions
 from mechdesign.release.policies import normalised, normalised_cells, recorded_rules
 from mechdesign.tables.columns import positions_of
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.people_tables import fold_by, read_records
+from mechdesign.tables.people_tables import read_records
 
 
 def composed_for_people(
@@ -68,7 +68,7 @@ def composed_for_people(
         cells = normalised_cells(cells, rules.cell_form)
         useful = normalised(useful, rules.cell_form)
     symbols = positions_of(cells, useful)
-    people = fold_by(records.columns, person, None)
+    people = records.by_person(person)
     known = symbols >= 0
     if not known.any():
         raise InputError(f"{records.name}: the channels know none of its records")

@@ -19,14 +19,16 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import at_least, at_most, quoted
 from mechdesign.formats.cells import Encoded, empty_as_missing
+from mechdesign.formats.folders import is_folder
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.leaks.coded_table import CodedColumn, CodedTable, coded_table
 from mechdesign.leaks.crossing import TextNumbers
 from mechdesign.leaks.person_columns import PersonColumn, find_person_columns
 from mechdesign.leaks.person_reach import SURE, PersonReach, reach_of_people
-from mechdesign.leaks.repeating_columns import possible_columns
+from mechdesign.leaks.repeating_columns import files_and_columns, possible_columns
 from mechdesign.release.policies import normalised, normalised_cells
 from mechdesign.tables.columns import positions_of
+from mechdesign.tables.people_tables import read_records
 
 RECORD = "record"
 """The unit of a promise that is knowingly about each record alone."""
@@ -66,7 +68,7 @@ def people_in(
 
     Parameters
     ----------
-    source : path, or a pandas, polars or pyarrow table
+    source : path of a file or folder, or a pandas, polars or pyarrow table
     sensitive : sequence of str
         The sensitive columns.
     text : TextOptions, optional
@@ -82,7 +84,11 @@ def people_in(
         among = possible_columns(source, text, among, left_out)
         if not among:
             return None
-    table = coded_table(source, text)
+    if isinstance(source, (str, Path)) and is_folder(source):
+        _, header = files_and_columns(source, text)
+        table = _table_of(read_records(source, header, text).columns)
+    else:
+        table = coded_table(source, text)
     if among is None:
         among = [name for name in table.columns if name not in but]
     return people_of(table, sensitive, among)

@@ -18,7 +18,8 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.integers import Integers
 from mechdesign.formats.census import Hashes
 from mechdesign.formats.digests import RowHasher
-from mechdesign.formats.opening import open_source
+from mechdesign.formats.folders import files_of, is_folder
+from mechdesign.formats.opening import Batch, open_source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.leaks.coded_table import hashed_cells
 from mechdesign.leaks.person_columns import may_name_people
@@ -36,6 +37,7 @@ def possible_columns(
     Parameters
     ----------
     path : path
+        A file, or a folder or glob of files with these columns.
     text : TextOptions, optional
         How a CSV is written.
     among : sequence of str, optional
@@ -45,25 +47,17 @@ def possible_columns(
     """
     # The same key always: what is found does not change from run to run.
     hasher = RowHasher(bytes(32))
-    with open_source(path, text) as table:
-        hashes: dict[str, list[Hashes]] = {}
-        for name in table.header:
-            if name not in left_out and (among is None or name in among):
-                hashes[name] = []
-        for batch in table.batches():
-            if not hashes:
-                return []
-            for name in list(hashes):
-                try:
-                    found = hashed_cells(hasher, name, batch.column(name))
-                except InputError:
-                    # Lists and bytes name nobody.
-                    del hashes[name]
-                    continue
-                if _repeated(found.copy()).max(initial=0) > MOST_RECORDS:
-                    del hashes[name]
-                else:
-                    hashes[name].append(found)
+    files, header = files_and_columns(path, text)
+    hashes: dict[str, list[Hashes]] = {}
+    for name in header:
+        if name not in left_out and (among is None or name in among):
+            hashes[name] = []
+    for file in files:
+        with open_source(file, text) as table:
+            for batch in table.batches():
+                if not hashes:
+                    return []
+                _add_hashes(hashes, hasher, batch)
     possible: list[str] = []
     for name in list(hashes):
         parts = hashes.pop(name)
@@ -74,6 +68,39 @@ def possible_columns(
         if may_name_people(_repeated(whole), len(whole)):
             possible.append(name)
     return possible
+
+
+def files_and_columns(
+    path: PathLike, text: TextOptions | None
+) -> tuple[list[PathLike], list[str]]:
+    """The files of a path, and the columns that all of them have."""
+    files: list[PathLike] = [path]
+    if is_folder(path):
+        base, names = files_of(path)
+        files = [base / name for name in names]
+    header: list[str] = []
+    for number, file in enumerate(files):
+        with open_source(file, text) as table:
+            own = list(table.header)
+        header = [name for name in header if name in own] if number else own
+    return files, header
+
+
+def _add_hashes(
+    hashes: dict[str, list[Hashes]], hasher: RowHasher, batch: Batch
+) -> None:
+    """Add a batch to the hashes of columns; those that cannot name people are given up."""
+    for name in list(hashes):
+        try:
+            found = hashed_cells(hasher, name, batch.column(name))
+        except InputError:
+            # Lists and bytes name nobody.
+            del hashes[name]
+            continue
+        if _repeated(found.copy()).max(initial=0) > MOST_RECORDS:
+            del hashes[name]
+        else:
+            hashes[name].append(found)
 
 
 def _repeated(hashes: NDArray[np.uint64]) -> Integers:

@@ -67,15 +67,7 @@ class RisingColumns:
         column = every(step)
         self._places += range(self._records, self._records + count, step)
         self._records += count
-        for name, texts in list(self._texts.items()):
-            cells = column(name)
-            if cells is None:
-                # Lists, bytes and the like are not sorted by.
-                del self._texts[name]
-                continue
-            # The code -1 of a missing cell leads to the None at the end.
-            values = (*cells.texts, None)
-            texts += [values[code] for code in cells.codes.tolist()]
+        add_texts(self._texts, column)
         while len(self._places) > 2 * SAMPLED:
             self._halve()
 
@@ -93,6 +85,21 @@ class RisingColumns:
             if _rises(texts, places, self._records):
                 rising.append(name)
         return rising
+
+
+def add_texts(
+    texts_of: dict[Any, list[str | None]], column: Callable[[Any], Encoded | None]
+) -> None:
+    """Add the cells of further records to the texts of each column, as far as it has texts."""
+    for name, texts in list(texts_of.items()):
+        cells = column(name)
+        if cells is None:
+            # Lists, bytes and the like are not sorted by.
+            del texts_of[name]
+            continue
+        # The code -1 of a missing cell leads to the None at the end.
+        values = (*cells.texts, None)
+        texts += [values[code] for code in cells.codes.tolist()]
 
 
 def _rises(texts: Sequence[str | None], places: Integers, records: int) -> bool:

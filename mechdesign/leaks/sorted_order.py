@@ -37,6 +37,7 @@ from mechdesign.leaks.rising import (
     REPEATED,
     SAMPLED,
     SHARED,
+    add_texts,
     comparable,
 )
 
@@ -93,15 +94,7 @@ class SortedOrders:
         step = max(1, count // BATCH, self._spread)
         column = every(step)
         self._records += count
-        for name, texts in list(self._texts.items()):
-            cells = column(name)
-            if cells is None:
-                # Lists, bytes and the like are not sorted by.
-                del self._texts[name]
-                continue
-            # The code -1 of a missing cell leads to the None at the end.
-            values = (*cells.texts, None)
-            texts += [values[code] for code in cells.codes.tolist()]
+        add_texts(self._texts, column)
         while any(len(texts) > 2 * SAMPLED for texts in self._texts.values()):
             self._spread *= 2
             for name, texts in self._texts.items():

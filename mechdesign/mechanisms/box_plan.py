@@ -35,7 +35,7 @@ from mechdesign.mechanisms.box_groups import names_of_groups, nested_groups, tog
 from mechdesign.mechanisms.box_own import own_boxes
 from mechdesign.mechanisms.box_request import AUTO, TRUTH, BoxRequest
 from mechdesign.mechanisms.box_rows import SLICE_SHARE, GroupedRows, StratumRecords
-from mechdesign.mechanisms.designing import design_requested
+from mechdesign.mechanisms.by_rules import for_population
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
 from mechdesign.tables.joint import Joint
@@ -263,18 +263,17 @@ def design_for_boxes(
     """
     if request.objective == TRUTH and request.keep_law:
         return own_boxes(joint, sizes, request, level, seconds, gap)
-    return design_requested(
-        DesignRequest(
-            joint,
-            request.notion,
-            objective=request.objective,
-            confidence=level,
-            gap=gap,
-            time_limit=seconds,
-            # A box is not an identifier, however few records a stratum has.
-            allow_identifier=True,
-            progress=request.progress,
-        )
+    asked = DesignRequest(
+        joint,
+        request.notion,
+        objective=request.objective,
+        confidence=level,
+        gap=gap,
+        time_limit=seconds,
+        progress=request.progress,
+    )
+    return for_population(
+        asked, level, joint, joint, request.notion, time.process_time()
     )
 
 

@@ -126,19 +126,6 @@ REFUSALS = (
     ),
     Refusal(
         AVERAGE,
-        "average of rows",
-        "--release with --objective truth, distance, for mi, chi2",
-        "they are not linear in what is released as a row, as plans of rows need it; tv, guess "
-        "and maximal-leakage go, and so does the objective information",
-    ),
-    Refusal(
-        AVERAGE,
-        "averages of rows",
-        "--release with --objective truth, distance, for several averages",
-        "the search for plans has a price for one of them",
-    ),
-    Refusal(
-        AVERAGE,
         "given columns of rows",
         "--release with --promise relative",
         "an average is one over whole rows, given columns included",
@@ -329,12 +316,6 @@ REFUSALS = (
         "means: convex",
         "",
         "convex costs and constraints need rows that are listed (l1 with eps_l inf has them)",
-    ),
-    Refusal(
-        PEOPLE,
-        "confidence",
-        "--confidence",
-        "boxes are learned of single records",
     ),
     Refusal(
         PEOPLE,

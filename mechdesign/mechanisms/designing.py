@@ -4,8 +4,8 @@
 
 1. the table: sorted into bins first, of one or several secrets, with the columns that are released;
 2. the rules of the promise: about the table (`rules`) or about its population (`population`);
-3. the mechanism, or the objective, that works by these rules (`_by_rules`), and merging where the
-   optimum fails or ends early (`_optimal_or_merging`);
+3. the mechanism, or the objective, that works by these rules (`by_rules`), and merging where the
+   optimum fails or ends early;
 4. what the result has besides: the earlier releases, or the population.
 
 `design` is the same for users, with the fields of the request as keywords and data frames in place
@@ -23,37 +23,28 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ParamSpec, Protocol, cast, overload
 
-from mechdesign.auditing.population import NOT_STACKED, lift_limits
+from mechdesign.auditing.population import lift_limits
 from mechdesign.channel.record import TOTAL
-from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.core.errors import InputError
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.mechanisms import combinations
-from mechdesign.mechanisms.average_budgets import NO_PROMISE, averages_of
-from mechdesign.mechanisms.averages import for_average
+from mechdesign.mechanisms.average_budgets import NO_PROMISE
 from mechdesign.mechanisms.binning import binned_for
+from mechdesign.mechanisms.box_design import design_boxes
 from mechdesign.mechanisms.box_request import BoxRequest
+from mechdesign.mechanisms.by_rules import by_rules, for_population
 from mechdesign.mechanisms.earlier_releases import check_room, spending
-from mechdesign.mechanisms.heuristic_options import STANDARD
-from mechdesign.mechanisms.least_cost import least_cost
-from mechdesign.mechanisms.least_leakage import for_share
-from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
 from mechdesign.mechanisms.people_request import bins_of_people
-from mechdesign.mechanisms.plan_design import PlanRequest, plan_design
-from mechdesign.mechanisms.population import PopulationRules
-from mechdesign.mechanisms.population_advice import confident, time_left
-from mechdesign.mechanisms.posteriors import check_optimum
-from mechdesign.mechanisms.query_design import for_queries
+from mechdesign.mechanisms.plan_design import plan_design
+from mechdesign.mechanisms.plan_request import PlanRequest
+from mechdesign.mechanisms.population_advice import time_left
 from mechdesign.mechanisms.request import DesignRequest, names_of_columns
 from mechdesign.mechanisms.result import Design
-from mechdesign.mechanisms.rules import Rules, table_rules
-from mechdesign.mechanisms.search import Search
+from mechdesign.mechanisms.rules import table_rules
 from mechdesign.mechanisms.strata_design import by_strata
-from mechdesign.mechanisms.task_design import for_task
 from mechdesign.mechanisms.unsuited_columns import refuse_identifier
-from mechdesign.mechanisms.watchdog import HEURISTICS, subset_merging
 from mechdesign.notions import Notion
 from mechdesign.tables.cell_rules import REFUSE
-from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint, Missing
 from mechdesign.tables.people import PERSON
 from mechdesign.tables.people_tables import PeopleRoles, people_of_frame
@@ -102,12 +93,17 @@ def _requested(request: DesignRequest) -> Design:
     if request.released_columns != whole.useful.columns:
         joint = whole.releasing(request.released_columns)
     if request.publishes_boxes:
-        # The channel of the boxes is a design of its own: that module imports this one.
-        from mechdesign.mechanisms.box_design import design_boxes
-
         boxes = design_boxes(
             Records.from_joint(joint, _groups(request)), _boxes(request, notion)
         )
+        people = joint.useful.people
+        if people is not None:
+            # A person is a record of the folded table, so people are what is sampled.
+            boxes = replace(
+                boxes,
+                channel=replace(boxes.channel, people=people),
+                audit=replace(boxes.audit, of_people=True),
+            )
         # Whoever asks for boxes gets a `BoxDesign`, which `design` has no overload for.
         return cast("Design", boxes)
     if request.publishes_rows and not request.has_free_outputs:
@@ -116,16 +112,14 @@ def _requested(request: DesignRequest) -> Design:
         return by_strata(request, joint, notion, design_requested, started)
     if request.confidence is not None:
         level = request.confidence
-        population = _population_rules(request, level, whole, joint, notion)
-        result = _by_rules(population, request, started)
-        return confident(result, population, started, request.time_limit)
+        return for_population(request, level, whole, joint, notion, started)
     # Earlier releases are of columns that this one may not have, so they are judged on the whole
     # table.
     rules = table_rules(joint, notion, whole=whole, after=request.after)
     if not request.after:
-        return _by_rules(rules, request, started)
+        return by_rules(rules, request, started)
     check_room(rules, request.after)
-    result = _by_rules(rules, request, started)
+    result = by_rules(rules, request, started)
     return spending(result, rules, whole, request.after, request.time_limit)
 
 
@@ -185,10 +179,14 @@ def _groups(request: DesignRequest) -> list[tuple[str, ...]]:
 
 def _boxes(request: DesignRequest, notion: Notion) -> BoxRequest:
     """The request for boxes of rows."""
+    people = request.joint.useful.people
     if request.given and request.promise == TOTAL:
+        remedy = ", or release them in place of giving them"
+        if people is not None:
+            remedy = ", among which is the number of records of a person"
         raise InputError(
             "with a confidence level the promise is relative to the given columns: say so "
-            "(--promise relative), or release them in place of giving them"
+            f"(--promise relative){remedy}"
         )
     combinations.check(combinations.BOXES, request.named)
     lift_limits(notion)
@@ -201,7 +199,8 @@ def _boxes(request: DesignRequest, notion: Notion) -> BoxRequest:
         keep_law=bool(request.keep_frequencies),
         cells=request.cells,
         rare=request.rare or 0,
-        fill=request.fill,
+        # A label of a box has no records.
+        fill=request.fill or people is not None,
         time_limit=math.inf if limit is None else limit,
         seed=request.slice_seed,
         progress=request.progress,
@@ -302,7 +301,7 @@ def _with_fields_as_keywords(
         make: Any = request
         return design_requested(make(joint, *args, **kwargs))
 
-    vars(design)["__signature__"] = inspect.signature(DesignRequest)
+    vars(design)["__signature__"] = _signature()
     _, _, parameters = (DesignRequest.__doc__ or "").partition("\n\n")
     design.__doc__ = (
         "Compute a release channel P(Y|X) for the table, proven private in exact arithmetic.\n\n"
@@ -312,6 +311,18 @@ def _with_fields_as_keywords(
         f"{parameters}"
     )
     return cast("DesignCall[Arguments]", design)
+
+
+def _signature() -> inspect.Signature:
+    """The parameters of `DesignRequest`, and those that name the columns of a data frame."""
+    signature = inspect.signature(DesignRequest)
+    parameters = list(signature.parameters.values())
+    for name in (*COLUMN_ARGUMENTS, *PEOPLE_ARGUMENTS):
+        if name not in signature.parameters:
+            parameters.append(
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
+            )
+    return signature.replace(parameters=parameters, return_annotation=Design)
 
 
 def _joint_of_frame(frame: Any, columns: Mapping[str, Any]) -> Joint:
@@ -397,94 +408,5 @@ def _in_bins(request: DesignRequest, started: float) -> Design:
     return replace(
         result,
         messages=(*messages, *result.messages),
-        seconds=time.process_time() - started,
-    )
-
-
-def _population_rules(
-    request: DesignRequest, level: float, whole: Joint, joint: Joint, notion: Notion
-) -> PopulationRules:
-    """The rules of a promise about every population in the confidence set of the counts."""
-    combinations.check(combinations.POPULATION, request.named)
-    if whole.sensitive.protects_columns:
-        raise InputError(NOT_STACKED)
-    populations = confidence_set(
-        joint,
-        level,
-        shares=request.known_shares,
-        estimate_shares=lift_limits(notion).need_shares,
-        unseen=request.unseen,
-    )
-    return PopulationRules(joint, notion, populations=populations)
-
-
-def _by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
-    """Run the objective or the mechanism of a request."""
-    search = request.search
-    if request.average is not None:
-        # `design` puts this notion where the user gave none.
-        alone = request.notion == NO_PROMISE
-        if not request.has_free_outputs:
-            budgets = averages_of(request.average, rules.joint)
-            return least_cost(rules, request.least_cost, search, budgets, alone=alone)
-        if request.has_purpose:
-            budgets = averages_of(request.average, rules.joint)
-            options = {"averages": budgets, "alone": alone}
-            if request.task is not None:
-                return for_task(rules, request.task, search, started, **options)
-            return for_queries(rules, request.objective, search, started, **options)
-        if request.keep is None:
-            return for_average(rules, request.average, search, started, alone=alone)
-        keep = request.keep
-        return for_share(rules, request.average, keep, search, started, alone=alone)
-    if not request.has_free_outputs:
-        return least_cost(rules, request.least_cost, search)
-    if request.mechanism in HEURISTICS:
-        return HEURISTICS[request.mechanism](rules, search, STANDARD)
-    if request.has_purpose:
-        check_optimum(rules.notion, rules.joint)
-        if request.task is not None:
-            return for_task(rules, request.task, search, started)
-        return for_queries(rules, request.objective, search, started)
-    check_optimum(rules.notion, rules.joint)
-    if request.fallback:
-        return _optimal_or_merging(rules, search, started)
-    return optimal(rules, search)
-
-
-def _optimal_or_merging(rules: Rules, search: Search, started: float) -> Design:
-    """The optimum; subset merging where the search failed, or ended early with less utility."""
-    try:
-        best = optimal(rules, search)
-    except SolverFailure as error:
-        # Without a limit: merging always ends, and after a failure there must be an answer.
-        merged = subset_merging(rules, replace(search, time_limit=None))
-        message = f"the optimum failed ({error}); this is {merged.mechanism}, verified"
-        if isinstance(error, NotRounded):
-            # The bound of the float optimum holds although no channel came of it.
-            proof = proven(error.envelope, merged.entropy, merged.nmi)
-            merged = replace(merged, certificate=proof)
-        return _fallen_back(merged, message, started)
-    gap = best.certificate.gap_nmi
-    if gap is None or gap <= search.gap:
-        return best
-    remaining = None
-    if search.time_limit is not None:
-        remaining = max(0.0, search.end(started) - time.process_time())
-    merged = subset_merging(rules, replace(search, time_limit=remaining))
-    if merged.nmi <= best.nmi:
-        return best
-    # The bound is one for all channels, so it holds for that of merging, too.
-    merged = replace(merged, certificate=best.certificate.at(merged.nmi))
-    message = f"the search ended below {merged.mechanism}, which is emitted, verified"
-    return _fallen_back(merged, message, started)
-
-
-def _fallen_back(merged: Design, message: str, started: float) -> Design:
-    """The design of merging in place of the optimum, with a message about the reason."""
-    return replace(
-        merged,
-        fallback_from=OPTIMAL,
-        messages=(*merged.messages, message),
         seconds=time.process_time() - started,
     )

@@ -46,7 +46,8 @@ def of_people(useful: Variable, people: People, request: Any) -> dict[str, Any]:
     }
     # A sequence is nearly always that of one person alone, so a smallest group is only one if it
     # is asked for; it counts people then.
-    if request.smallest_group is None and not request.known:
+    is_own = request.smallest_group is None and not request.known
+    if is_own and request.confidence is None:
         fields["smallest_group"] = 1
     if request.column_weights:
         fields["column_weights"] = _weights(people, request.column_weights)

@@ -1,21 +1,28 @@
-"""A budget on an average over released rows: the plan of least cost within it, with a proven bound.
+"""Budgets on averages over released rows: the plan of least cost within them, with a proven bound.
 
-Three averages are the largest of linear forms of what goes to a row y, summed over the rows. With
-P(s, y) = sum over x of P(s|x) F(x, y) and q_y = sum over x of F(x, y):
+With P(s, y) = sum over x of P(s|x) F(x, y), q_y = sum over x of F(x, y), and the lift
+w_sy = P(s, y) / (P(s) q_y), the averages are sums over the rows y of
 
-    tv               sum over y, s of  |P(s, y) - P(s) q_y| / 2
-    guess            sum over y of     max over s of P(s, y)
-    maximal-leakage  sum over y of     max over s of P(s, y) / P(s),    of which it is the logarithm
+    tv               sum over s of  |P(s, y) - P(s) q_y| / 2
+    guess            max over s of  P(s, y) - P(t, y)        t the likeliest secret
+    gain             max over g of  sum over s of (G(g, s) - G(g', s)) P(s, y)    g' the best guess
+    maximal-leakage  max over s of  P(s, y) / P(s) - q_y     it is the logarithm of 1 + the sum
+    mi, chi2         sum over s of  P(s) q_y f(w_sy)         f(w) = w log w - w + 1, (w - 1)^2
 
-So the solver takes them as a penalty (`solvers.plans.PlanPenalty`). With a price p on the average,
+in the units of `average_budgets.in_solver_unit`, in which a constant has 0. The first four are the
+largest of linear forms of what goes to y, which the solver takes as a penalty
+(`solvers.plans.PlanPenalty`). The last two are convex, and lie above their tangents,
 
-    L(p) = min over F of  cost(F) + p average(F),      cost(F) >= L(p) - p budget   for every F
-    within the budget.
+    P(s) q_y f(w) >= P(s) q_y (f(t) + f'(t) (w - t))         for every lift t,
 
-The search goes from price to price. Of two plans, one above the budget and one within it, the next
-price makes both equally dear. If no plan is cheaper at that price, a mixture of the two that has
-the budget is the optimum: both are optima of L, and an average of a mixture is at most the mixture
-of the averages.
+which are linear forms, too. The largest of a few of them is the penalty; where plans lie above
+them, tangents are added there.
+
+With prices p_j of the averages A_j, and L(p) = min over F of cost(F) + sum_j p_j A_j(F), every plan
+within the budgets b_j costs at least L(p) - sum_j p_j b_j; tangents make L(p) smaller, never
+larger. An average of a mixture of plans is at most the mixture of their averages. So of the plans
+that were found, the cheapest mixture within the budgets is a plan within them. It is a small linear
+program, and its multipliers are the next prices. The search ends where cost and bound meet.
 
 For example, at the price 0 a plan changes 5 % of the cells and has a total variation of .12, at the
 price 2 it changes 10 % and has .07. For the budget .08 the next price is (.10 - .05) / (.12 - .07),
@@ -26,25 +33,41 @@ of the second one make the optimum, .09.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import NotPrivate
+from mechdesign.mechanisms.average_budgets import float_gains, in_solver_unit
 from mechdesign.tables.joint import Joint
 from solvers import Array
-from solvers.plans import Plan, PlanPenalty, PlanProblem
+from solvers.plans import NoPlan, Plan, PlanLimits, PlanPenalty, PlanProblem
 
-LINEAR = ("tv", "guess", "maximal-leakage")
-"""The averages that are sums of largest linear forms."""
+SMOOTH = ("mi", "chi2")
+"""The averages that are no largest of finitely many forms."""
+
+WIDEST = 2.0
+"""Logarithm of lifts whose plan is expected to exceed the budgets."""
+
+NARROWER = 2.5
+"""Factor from the widest lifts of a plan to those of the next one, until one is within."""
+
+WIDTHS = 5
+"""Plans of narrow lifts: they make every average small, and are faster to find than plans at a
+price."""
+
+NARROW_PART = 1 / 8
+PRICED_PART = 1 / 2
+"""Parts of the time that is left which a plan may take."""
 
 FIRST_PRICE = 1.0
 """In units of cost for one unit of the average: both are at most about 1."""
 
 DEARER = 8.0
-"""Factor of the next price where the average is still above the budget."""
+"""Factor of the next price where an average is still above its budget."""
 
 LARGEST_PRICE = 1e6
 """A plan whose average is above the budget at this price has the least average of all, up to the
@@ -53,125 +76,373 @@ tolerance of the programs."""
 ROUNDS = 16
 """Prices that are tried at most, after the first ones; five to ten are usual."""
 
-CLOSE = 1e-9
-"""Two plans whose averages differ by less are one, up to the tolerance of the programs."""
+CLOSE = 0.1
+"""A plan that lowers the cost by less than this part of the gap asked is no cheaper."""
 
-Solve = Callable[[PlanProblem, int], Plan]
-"""Solves a problem; the number says how many further ones may follow."""
+FIRST_TOUCHES = (0.5, 0.8, 1.25, 2.0)
+"""Lifts at which the first tangents touch, beside 1."""
+
+LEAST_TOUCH = 1e-4
+"""Least lift at which a tangent touches: that of the mutual information is vertical at 0."""
+
+MORE_TOUCHES = 4
+"""Tangents that are added at most in a round, for each secret."""
+
+MOST_TANGENTS = 32
+"""Tangents of all secrets together, unless they are many: every one is a row of programs for every
+released row."""
+
+TOUCHED = 3e-4
+"""Tangents are added where those of a secret miss more than this share of the budget."""
+
+TANGENT_ROUNDING = 2.0**-48
+"""A tangent is a sum of three terms, each rounded a few times; it is moved down by this share of
+their size, so that it stays below the average."""
+
+Solve = Callable[[PlanProblem, float], Plan]
+"""Solves a problem in a part of the time that is left."""
+
+
+class PlanAverage:
+    """A budget on an average, and the forms of it that programs know so far.
+
+    Parameters
+    ----------
+    average : AverageBudget
+    joint : Joint
+    margin : float
+        Share of the budget that is left for the rounding to integers.
+    """
+
+    def __init__(self, average: AverageBudget, joint: Joint, margin: float) -> None:
+        gains = average.exact_gains
+        self.measure = average.measure
+        whole = in_solver_unit(average.measure, average.budget, joint, gains)
+        self.budget = whole * (1.0 - margin)
+        present = np.array([count > 0 for count in joint.sensitive_counts])
+        self._posteriors: Array = (joint.p / joint.p_x)[present]
+        self._shares: Array = joint.p.sum(axis=1)[present]
+        if self.measure in SMOOTH:
+            # Of two secrets one lift says the other, and their tangents are one form.
+            secrets = len(self._shares)
+            self._parts = [[0, 1]] if secrets == 2 else [[s] for s in range(secrets)]
+            self._touches = [[1.0, *FIRST_TOUCHES] for _ in self._parts]
+            self.penalty = self._tangents()
+        else:
+            guesses = float_gains(gains)
+            of_present = None if guesses is None else guesses[:, present]
+            self.penalty = self._largest_forms(of_present)
+
+    def _largest_forms(self, gains: Array | None) -> PlanPenalty:
+        """The forms of an average that is the largest of them."""
+        posteriors, shares = self._posteriors, self._shares[:, None]
+        if self.measure == "tv":
+            half = (posteriors - shares) / 2.0
+            numbers = np.tile(np.arange(len(half)), 2)
+            return PlanPenalty(
+                forms=np.vstack([half, -half]), groups=numbers, price=1.0
+            )
+        if self.measure == "maximal-leakage":
+            forms = posteriors / shares - 1.0
+        else:
+            # Who guesses one secret gains 1 if it is right.
+            rewards = np.eye(len(posteriors)) if gains is None else gains
+            without = int((rewards @ self._shares).argmax())
+            forms = (rewards - rewards[without]) @ posteriors
+        return PlanPenalty(
+            forms=forms, groups=np.zeros(len(forms), np.int64), price=1.0
+        )
+
+    def narrowed(self, problem: PlanProblem, width: float) -> PlanLimits:
+        """The limits of a problem, and lifts within exp(-width) and exp(width)."""
+        limits = problem.limits
+        count = len(self._shares)
+        own = np.full(count, limits.groups.max(initial=0) + 1)
+        return PlanLimits(
+            values=np.vstack([limits.values, self._posteriors / self._shares[:, None]]),
+            lower=np.append(limits.lower, np.full(count, math.exp(-width))),
+            upper=np.append(limits.upper, np.full(count, math.exp(width))),
+            groups=np.append(limits.groups, own),
+            ratio=limits.ratio,
+        )
+
+    def of(self, plan: Plan) -> float:
+        """The average of a plan."""
+        if self.measure not in SMOOTH:
+            return self.penalty.of(plan.rows, plan.columns, plan.flows)
+        masses, lifts = self._lifts(plan)
+        return float(masses @ (self._shares @ self._function(lifts)))
+
+    def refine(self, plan: Plan) -> bool:
+        """Add tangents where the average of a plan lies above those that are there."""
+        if self.measure not in SMOOTH:
+            return False
+        masses, lifts = self._lifts(plan)
+        added = False
+        for members, touches in zip(self._parts, self._touches, strict=True):
+            shares = self._shares[members]
+            above = shares @ self._function(lifts[members])
+            missed = masses * (above - self._height(members, touches, lifts))
+            if missed.sum() <= TOUCHED * self.budget / len(self._parts):
+                continue
+            added = True
+            self._touch(touches, lifts[members[0]], masses, missed)
+        if added:
+            self.penalty = self._tangents()
+        return added
+
+    def _touch(
+        self, touches: list[float], lifts: Array, masses: Array, missed: Array
+    ) -> None:
+        """Let tangents touch where most is missed; of those that are there, those beside most of
+        the mass stay.
+        """
+        ordered = np.sort(touches)
+        between = np.searchsorted(ordered, lifts)
+        missing = np.bincount(between, missed, len(ordered) + 1)
+        there = np.bincount(between, masses, len(ordered) + 1)
+        means = np.bincount(between, missed * lifts, len(ordered) + 1)
+        chosen = [1.0]
+        for place in np.argsort(-missing)[:MORE_TOUCHES]:
+            if missing[place] > 0.0:
+                chosen.append(max(float(means[place] / missing[place]), LEAST_TOUCH))
+        # A tangent is beside the lifts on both of its sides.
+        for place in np.argsort(-(there[:-1] + there[1:])):
+            if there[place] + there[place + 1] > 0.0:
+                chosen.append(float(ordered[place]))
+        most = max(MOST_TANGENTS // len(self._parts), MORE_TOUCHES + 2)
+        touches[:] = list(dict.fromkeys(chosen))[:most]
+
+    def _lifts(self, plan: Plan) -> tuple[Array, Array]:
+        """q_y of the rows that a plan releases, and their lifts (s, y)."""
+        used, places = np.unique(plan.columns, return_inverse=True)
+        masses: Array = np.bincount(places, plan.flows).astype(np.float64)
+        joint = np.array(
+            [
+                np.bincount(places, posterior[plan.rows] * plan.flows, len(used))
+                for posterior in self._posteriors
+            ]
+        )
+        return masses, joint / (self._shares[:, None] * masses)
+
+    def _function(self, lifts: Array) -> Array:
+        """f(w)."""
+        if self.measure == "chi2":
+            return (lifts - 1.0) ** 2
+        logs = np.log(np.where(lifts > 0.0, lifts, 1.0))
+        return lifts * logs - lifts + 1.0
+
+    def _tangent(self, touch: Array) -> tuple[Array, Array]:
+        """(a, b) of the tangent a + b w at some lifts."""
+        if self.measure == "chi2":
+            return 1.0 - touch**2, 2.0 * (touch - 1.0)
+        return 1.0 - touch, np.log(touch)
+
+    def _touched(self, members: Sequence[int], touch: float) -> Array:
+        """The lifts of the secrets of a part where that of the first one is `touch`."""
+        if len(members) == 1:
+            return np.array([touch])
+        first, second = self._shares
+        return np.array([touch, max((1.0 - first * touch) / second, LEAST_TOUCH)])
+
+    def _height(
+        self, members: Sequence[int], touches: Sequence[float], lifts: Array
+    ) -> Array:
+        """The highest tangent of a part at the lifts (s, y), for a unit of mass."""
+        shares = self._shares[members]
+        height = np.zeros(lifts.shape[1])
+        for touch in touches:
+            offset, slope = self._tangent(self._touched(members, touch))
+            below = shares @ (offset[:, None] + slope[:, None] * lifts[members])
+            height = np.maximum(height, below)
+        return height
+
+    def _tangents(self) -> PlanPenalty:
+        """The tangents so far."""
+        forms: list[Array] = []
+        numbers: list[int] = []
+        for number, members in enumerate(self._parts):
+            for touch in self._touches[number]:
+                offset, slope = self._tangent(self._touched(members, touch))
+                offset = offset * self._shares[members]
+                terms = slope[:, None] * self._posteriors[members]
+                size = np.abs(offset).sum() + np.abs(terms).sum(axis=0)
+                form = offset.sum() + terms.sum(axis=0)
+                forms.append(form - TANGENT_ROUNDING * size)
+                numbers.append(number)
+        return PlanPenalty(
+            forms=np.array(forms), groups=np.array(numbers, np.int64), price=1.0
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """A plan for some price: its own cost, its average, and the bound of its price."""
+    """A plan for some prices: its own cost, and its averages."""
 
-    price: float
     plan: Plan
     cost: float
-    average: float
-
-    def worth(self, price: float) -> float:
-        """What the plan costs at a price."""
-        return self.cost + price * self.average
-
-
-def penalty_of(measure: str, joint: Joint) -> PlanPenalty:
-    """The forms whose largest ones sum to an average, for the price 0."""
-    present = np.array([count > 0 for count in joint.sensitive_counts])
-    posteriors: Array = (joint.p / joint.p_x)[present]
-    shares = joint.p.sum(axis=1)[present][:, None]
-    numbers = np.zeros(len(posteriors), np.int64)
-    if measure == "tv":
-        half = (posteriors - shares) / 2.0
-        forms = np.vstack([half, -half])
-        numbers = np.tile(np.arange(len(half)), 2)
-    elif measure == "guess":
-        forms = posteriors
-    else:
-        forms = posteriors / shares
-    return PlanPenalty(forms=forms, groups=numbers, price=0.0)
-
-
-def budget_of_sum(budget: AverageBudget) -> float:
-    """The budget in the unit of the sum over the rows."""
-    if budget.measure == "maximal-leakage":
-        return math.exp(budget.budget)
-    return budget.budget
+    averages: Array
 
 
 def plan_within(
-    problem: PlanProblem, penalty: PlanPenalty, budget: float, solve: Solve
+    problem: PlanProblem,
+    averages: Sequence[PlanAverage],
+    solve: Solve,
+    gap: float,
+    is_over: Callable[[], bool],
 ) -> Plan:
-    """The plan of least cost whose average is at most a budget.
+    """The plan of least cost whose averages are at most their budgets.
 
-    Its cost is without the penalty, and `lower_bound` holds for every plan within the budget.
+    Its cost is without the penalties, and `lower_bound` holds for every plan within the budgets.
+
+    Parameters
+    ----------
+    gap : float
+        Relative difference of cost and bound at which the search ends.
+    is_over : callable
+        Whether the time is over; the search then ends with the plans that it has.
 
     Raises
     ------
     NotPrivate
-        If no plan has so small an average.
+        If no plan has so small averages.
     """
+    budgets = np.array([average.budget for average in averages])
+    points: list[_Point] = []
+    bound = 0.0
 
-    def at(price: float, further: int) -> _Point:
-        priced = replace(penalty, price=price)
-        plan = solve(replace(problem, penalty=priced), further)
-        average = penalty.of(plan.rows, plan.columns, plan.flows)
-        return _Point(price, plan, plan.cost - price * average, average)
+    def at(prices: Array) -> _Point:
+        nonlocal bound
+        penalty = _priced(averages, prices)
+        plan = solve(replace(problem, penalty=penalty), PRICED_PART)
+        bound = max(bound, plan.lower_bound - float(prices @ budgets))
+        paid = 0.0
+        if penalty is not None:
+            paid = penalty.of(plan.rows, plan.columns, plan.flows)
+        points.append(_point(plan, paid, averages))
+        return points[-1]
 
-    above = at(0.0, ROUNDS)
-    points = [above]
-    within = above
-    price = FIRST_PRICE
-    while within.average > budget:
-        if price > LARGEST_PRICE:
+    prices = np.zeros(len(averages))
+    above = at(prices).averages > budgets
+    if not above.any():
+        return replace(points[0].plan, lower_bound=bound, proof=None)
+    _narrow_plans(problem, averages, budgets, points, solve)
+    while (mixed := _cheapest(points, budgets)) is None:
+        prices = np.where(above, np.maximum(prices * DEARER, FIRST_PRICE), prices)
+        if prices.max() > LARGEST_PRICE:
             raise NotPrivate(
                 "no plan has so small an average with these given columns and restrictions (stay, "
                 "forbid): give a larger budget (--average), or relax them"
             )
-        above = within
-        within = at(price, ROUNDS)
-        points.append(within)
-        price *= DEARER
-    if within is above:
-        return within.plan
-    for tried in range(ROUNDS):
-        if above.average - within.average <= CLOSE:
+        point = at(prices)
+        above = point.averages > budgets
+        for average in averages:
+            average.refine(point.plan)
+    for average in averages:
+        average.refine(points[-1].plan)
+    for _ in range(ROUNDS):
+        shares, prices = mixed
+        cost = float(shares @ [point.cost for point in points])
+        if is_over() or cost - bound <= gap * max(cost, gap):
             break
-        price = (within.cost - above.cost) / (above.average - within.average)
-        found = at(price, ROUNDS - tried)
-        points.append(found)
-        known = within.worth(price)
-        if found.worth(price) >= known - CLOSE * max(known, 1.0):
+        found = at(prices)
+        worth = found.cost + float(prices @ found.averages)
+        is_cheaper = worth < cost + float(prices @ budgets) - CLOSE * gap * cost
+        refined = [average.refine(found.plan) for average in averages]
+        if not is_cheaper and (found.plan.ended_early or not any(refined)):
             break
-        if found.average > budget:
-            above = found
+        mixed = _cheapest(points, budgets) or mixed
+    shares = np.pad(mixed[0], (0, len(points) - len(mixed[0])))
+    return _mixture(points, shares, bound, problem.size, is_over())
+
+
+def _point(plan: Plan, paid: float, averages: Sequence[PlanAverage]) -> _Point:
+    """A plan, of whose cost a part was paid for averages."""
+    found = np.array([average.of(plan) for average in averages])
+    return _Point(plan, plan.cost - paid, found)
+
+
+def _narrow_plans(
+    problem: PlanProblem,
+    averages: Sequence[PlanAverage],
+    budgets: Array,
+    points: list[_Point],
+    solve: Solve,
+) -> None:
+    """Add plans of narrow lifts: one that exceeds a budget, one within all, and some between."""
+    wide, narrow = WIDEST, 0.0
+    for _ in range(WIDTHS):
+        width = math.sqrt(wide * narrow) if narrow else wide / NARROWER
+        try:
+            limits = averages[0].narrowed(problem, width)
+            plan = solve(replace(problem, limits=limits), NARROW_PART)
+        except NoPlan:
+            return
+        points.append(_point(plan, 0.0, averages))
+        if (points[-1].averages <= budgets).all():
+            narrow = width
         else:
-            within = found
-    bound = max(point.plan.lower_bound - point.price * budget for point in points)
-    return _mixed(above, within, budget, bound, problem.size)
+            wide = width
 
 
-def _mixed(
-    above: _Point, within: _Point, budget: float, bound: float, size: int
-) -> Plan:
-    """The mixture of two plans that has the budget."""
-    share = (budget - within.average) / (above.average - within.average)
-    share = min(max(share, 0.0), 1.0)
-    keys = np.concatenate(
-        [one.plan.rows * size + one.plan.columns for one in (above, within)]
+def _priced(averages: Sequence[PlanAverage], prices: Array) -> PlanPenalty | None:
+    """What the averages cost together; None where all are free."""
+    forms: list[Array] = []
+    numbers: list[NDArray[np.int64]] = []
+    count = 0
+    for average, price in zip(averages, prices.tolist(), strict=True):
+        if price > 0.0:
+            forms.append(price * average.penalty.forms)
+            numbers.append(count + average.penalty.groups)
+            count += 1 + int(average.penalty.groups.max())
+    if not forms:
+        return None
+    return PlanPenalty(
+        forms=np.vstack(forms), groups=np.concatenate(numbers), price=1.0
     )
-    masses = [share * above.plan.flows, (1.0 - share) * within.plan.flows]
+
+
+def _cheapest(points: Sequence[_Point], budgets: Array) -> tuple[Array, Array] | None:
+    """The shares of the plans in the cheapest mixture within the budgets, and the prices of these;
+    None where no mixture is within them.
+    """
+    from scipy.optimize import linprog
+
+    found = linprog(
+        [point.cost for point in points],
+        A_ub=np.array([point.averages for point in points]).T / budgets[:, None],
+        b_ub=np.ones(len(budgets)),
+        A_eq=np.ones((1, len(points))),
+        b_eq=[1.0],
+    )
+    if found.status != 0:
+        return None
+    prices = np.maximum(-found.ineqlin.marginals, 0.0) / budgets
+    return np.asarray(found.x), prices
+
+
+def _mixture(
+    points: Sequence[_Point], shares: Array, bound: float, size: int, is_over: bool
+) -> Plan:
+    """The mixture of some plans."""
+    used = [
+        (float(shares[k]), points[k]) for k in np.flatnonzero(shares > 0.0).tolist()
+    ]
+    keys = np.concatenate(
+        [point.plan.rows * size + point.plan.columns for _, point in used]
+    )
+    masses = np.concatenate([share * point.plan.flows for share, point in used])
     pairs, places = np.unique(keys, return_inverse=True)
-    flows = np.bincount(places, np.concatenate(masses)).astype(np.float64)
-    used = flows > 0.0
-    rows, columns = np.divmod(pairs[used], size)
+    flows = np.bincount(places, masses)
+    rows, columns = np.divmod(pairs[flows > 0.0], size)
     return replace(
-        within.plan,
+        used[0][1].plan,
         rows=rows,
         columns=columns,
-        flows=flows[used],
-        cost=share * above.cost + (1.0 - share) * within.cost,
-        lower_bound=max(bound, 0.0),
+        flows=flows[flows > 0.0],
+        cost=sum(share * point.cost for share, point in used),
+        lower_bound=bound,
         # That of one price alone would prove less.
         proof=None,
-        ended_early=above.plan.ended_early or within.plan.ended_early,
+        ended_early=is_over or any(point.plan.ended_early for _, point in used),
     )

@@ -13,7 +13,7 @@ table has it, and rows that no record has never occur. The channel is W(y|x) = F
 3. The plan becomes integers with exact row and column sums (`solvers.plans.integer_plan`), which
    must pass the exact audit and keep the shares that must stay; if they do not, the next plan keeps
    more distance from both.
-4. The figures are computed from the integers.
+4. The figures are computed from the integers (`plan_figures`).
 
 docs/explanation/rows-theory.md has the proofs.
 """
@@ -22,22 +22,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, cast
 
 import numpy as np
 
 from mechdesign.auditing.averages import average_verdicts
-from mechdesign.auditing.best_guess import guess_without
 from mechdesign.auditing.demands import Demand, demands_of
 from mechdesign.auditing.extremes import LargestQuotients, output_masses
-from mechdesign.auditing.law import channel_law
-from mechdesign.auditing.measures import beyond_given, utility
 from mechdesign.auditing.strata import members_of, strata_of, stratum_demands
-from mechdesign.auditing.unchanged import share_of_cells, unchanged_cells
-from mechdesign.auditing.verdict import Audit, audit
+from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import own_rows
 from mechdesign.channel.proof import CostProof
@@ -46,33 +41,25 @@ from mechdesign.channel.record import (
     TOTAL,
     AverageBudget,
     ChannelRecord,
-    Objective,
 )
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
-from mechdesign.core.integers import IntegerRows, Integers
-from mechdesign.core.progress import Steps
-from mechdesign.core.wording import at_least, at_most, listed, quoted
+from mechdesign.core.wording import listed
 from mechdesign.mechanisms.average_budgets import averages_of
 from mechdesign.mechanisms.averages import with_averages, with_own_lifts
 from mechdesign.mechanisms.least_cost_limits import stays_of_symbols
 from mechdesign.mechanisms.least_cost_matrix import exact_costs
-from mechdesign.mechanisms.plan_averages import (
-    budget_of_sum,
-    penalty_of,
-    plan_within,
-)
+from mechdesign.mechanisms.plan_averages import PlanAverage, plan_within
 from mechdesign.mechanisms.plan_costs import (
-    RANKS,
     CodedCells,
     cell_costs,
-    cell_parts,
     check_distance,
-    recorded_costs,
 )
+from mechdesign.mechanisms.plan_figures import design_of_plan
 from mechdesign.mechanisms.plan_integers import keeps_stays, least_shares, plan_rows
 from mechdesign.mechanisms.plan_limits import limits_of_demands
-from mechdesign.mechanisms.proofs import kept, of_plan, texts_of
-from mechdesign.mechanisms.result import Design, LeastCost, finish
+from mechdesign.mechanisms.plan_request import PlanRequest, forbidden
+from mechdesign.mechanisms.proofs import of_plan
+from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.mechanisms.rules import check_sensitive
 from mechdesign.mechanisms.search import cost_steps
@@ -81,8 +68,6 @@ from mechdesign.mechanisms.smallest_groups import (
     default_smallest_group,
     group_law,
 )
-from mechdesign.notions import Notion
-from mechdesign.release.mean_counts import mean_counts
 from mechdesign.tables.joint import Joint
 from solvers import Array, SolverError
 from solvers.plans import (
@@ -106,80 +91,6 @@ GROUP_SHARE = 0.4
 
 LEAST_TIME = 1e-3
 """Seconds for a plan where the time is over: a first one is found in any case."""
-
-FLOAT_ERROR = 2.0**-44
-"""No sum of products is off by more, relative, whose terms come from less than 500 roundings: one
-for each released column, and a few. The terms are added without rounding."""
-
-TRUTH = "truth"
-DISTANCE = "distance"
-COSTS = "costs"
-
-SPOKEN_DIGITS = 3
-"""Significant digits of a cost in a remark; the report has all."""
-
-METHOD = "plan"
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PlanRequest:
-    """What is asked of a release of rows as rows of the table.
-
-    Parameters
-    ----------
-    joint : Joint
-        The table over the released columns, given ones included.
-    notion : Notion
-        On single lifts.
-    given : tuple of str
-        Columns that are released as they are.
-    promise : {"total", "relative"}
-    objective : {"truth", "distance"} or matrix of costs
-    distance : {"ranks", "absolute"}, optional
-        With the objective distance: of ranks of numbers (the default), or of numbers themselves.
-    column_weights : mapping of column to number, optional
-    keep_law : bool
-        Whether every row is released as often as the table has it.
-    stay, forbid : as for `DesignRequest`
-    never : sequence of mappings of column to text
-        Combinations of cells that are never released.
-    smallest_group : int or None
-        Least number of records of the rows that are released; None for the default.
-    known : tuple of str
-        Columns that count for the groups; all released ones by default.
-    average : mapping of a measure to its budget, optional
-        A budget on one average over the released rows, as for `DesignRequest`: tv, guess or
-        maximal-leakage.
-    is_average_alone : bool
-        Whether nothing was promised of single rows; the channel then states its own lifts.
-    whole, after : Joint and channels
-        The table with the columns of earlier releases, and these.
-    time_limit : float, optional
-        Seconds of processor time.
-    gap : float
-        Distance from the proven least cost at which the search ends.
-    """
-
-    joint: Joint
-    notion: Notion
-    given: tuple[str, ...] = ()
-    promise: str = TOTAL
-    objective: Any = TRUTH
-    distance: str | None = None
-    column_weights: Mapping[str, Any] | None = None
-    keep_law: bool = True
-    stay: Any = None
-    forbid: Iterable[tuple[str, str]] = ()
-    never: Sequence[Mapping[str, str]] = ()
-    smallest_group: int | None = None
-    known: tuple[str, ...] = ()
-    average: Mapping[str, Any] | None = None
-    is_average_alone: bool = False
-    whole: Joint | None = None
-    after: Sequence[Channel] = ()
-    time_limit: float | None = None
-    gap: float = 1e-4
-    progress: Steps | None = None
 
 
 def plan_design(request: PlanRequest) -> Design:
@@ -234,7 +145,7 @@ def plan_design(request: PlanRequest) -> Design:
         # Bounds are for the limits as they are asked, whatever the margin.
         if plan.lower_bound > bound:
             bound = plan.lower_bound
-            # With a budget on an average the duals are those of a program with its price, too.
+            # With budgets on averages the duals are those of a program with their prices, too.
             if not averages:
                 proof = of_plan(
                     plan.proof, request.notion.limits, demands, joint.useful_counts
@@ -249,7 +160,7 @@ def plan_design(request: PlanRequest) -> Design:
             if request.is_average_alone:
                 # Nothing was promised of single rows, so what they do is stated.
                 verdict = with_own_lifts(Rounded(channel, verdict), joint).audit
-            design = _design(
+            design = design_of_plan(
                 request,
                 costs,
                 stays,
@@ -280,34 +191,29 @@ def _solved(
     margin: float,
     started: float,
 ) -> Plan:
-    """The plan of least cost, within the budget on an average if there is one."""
+    """The plan of least cost, within the budgets on averages."""
 
-    def solve(problem: PlanProblem, further: int) -> Plan:
-        left = request.time_limit
-        if left is not None:
-            left -= time.process_time() - started
-            left = max(left / (1 + further), LEAST_TIME)
+    def left() -> float:
+        if request.time_limit is None:
+            return math.inf
+        return request.time_limit - (time.process_time() - started)
+
+    def solve(problem: PlanProblem, part: float = 1.0) -> Plan:
+        limit = None
+        if request.time_limit is not None:
+            limit = max(left() * part, LEAST_TIME)
         return solve_plan(
             problem,
-            time_limit=left,
+            time_limit=limit,
             gap=request.gap,
             margin=margin,
             progress=cost_steps(request.progress),
         )
 
     if not averages:
-        return solve(problem, 0)
-    (average,) = averages
-    # Integers may have a little more, as with the budgets on lifts.
-    budget = budget_of_sum(average) * (1.0 - margin)
-    if average.measure == "guess":
-        # Without a release some guesses are right already, and the rest of the budget shrinks.
-        without = float(guess_without(request.joint))
-        budget = without + (average.budget - without) * (1.0 - margin)
-    if average.measure == "maximal-leakage":
-        budget = 1.0 + math.expm1(average.budget) * (1.0 - margin)
-    penalty = penalty_of(average.measure, request.joint)
-    return plan_within(problem, penalty, budget, solve)
+        return solve(problem)
+    limited = [PlanAverage(average, request.joint, margin) for average in averages]
+    return plan_within(problem, limited, solve, request.gap, lambda: left() <= 0.0)
 
 
 def _costs(request: PlanRequest, cells: CodedCells) -> CellCosts | MatrixCosts:
@@ -432,108 +338,9 @@ def _problem(
         costs=costs,
         limits=limits_of_demands(by_stratum, strata, joint.useful_counts),
         strata=np.array(strata) if request.given else None,
-        forbidden=_forbidden(request),
+        forbidden=forbidden(request),
         stay=least_shares(stays),
     )
-
-
-def _forbidden(request: PlanRequest) -> tuple[Integers, Integers] | None:
-    """The pairs of rows (from, to) that no plan may use."""
-    useful = request.joint.useful
-    pairs = forbidden_pairs(request)
-    never = never_released(request)
-    if never and request.keep_law:
-        raise NotPrivate(
-            "never: records of the table have such a row, and the law of the table is kept; "
-            "leave it open (--free-frequencies), or leave --never out"
-        )
-    for y in never:
-        pairs += [(x, y) for x in range(len(useful))]
-    if not pairs:
-        return None
-    rows, columns = zip(*pairs, strict=True)
-    return np.array(rows, dtype=np.int64), np.array(columns, dtype=np.int64)
-
-
-def forbidden_pairs(request: PlanRequest) -> list[tuple[int, int]]:
-    """The pairs of positions that `forbid` names.
-
-    Each side of a pair is the name of a row, or a cell as ``column=text``: then every row with the
-    one cell is never released as a row with the other. A row with both cells may stay; one that is
-    named on both sides must change.
-    """
-    pairs: list[tuple[int, int]] = []
-    for pair in request.forbid:
-        # A text of two letters has a length of 2 as well.
-        if isinstance(pair, str) or len(pair) != 2:
-            raise InputError(
-                f"forbid: {quoted(pair)} must be a pair of symbols, (from, to)"
-            )
-        sources = _meant(pair[0], request.joint, "forbid")
-        targets = set(_meant(pair[1], request.joint, "forbid"))
-        for source in sources:
-            for target in targets:
-                if target != source or pair[0] == pair[1]:
-                    pairs.append((source, target))
-    return pairs
-
-
-def _meant(text: str, joint: Joint, option: str) -> list[int]:
-    """The positions of the rows that a text means: a name, a cell of any column, or COLUMN=CELL."""
-    useful = joint.useful
-    if text in useful.names:
-        return [useful.names.index(text)]
-    column, has_column, cell = text.partition("=")
-    if has_column and column in useful.columns:
-        places = [useful.columns.index(column)]
-    else:
-        cell = text
-        places = [
-            k
-            for k in range(len(useful.columns))
-            if any(symbol[k] == text for symbol in useful.symbols)
-        ]
-        if len(places) > 1:
-            names = [f"{useful.columns[k]}={text}" for k in places]
-            raise InputError(
-                f"{option}: {quoted(text)} is a cell of several columns: write {listed(names)}"
-            )
-    rows = [
-        x
-        for x, symbol in enumerate(useful.symbols)
-        if places and symbol[places[0]] == cell
-    ]
-    if not rows:
-        raise InputError(f"{option}: the table has no useful symbol {quoted(text)}")
-    return rows
-
-
-def never_released(request: PlanRequest) -> list[int]:
-    """The positions of the rows with a combination of cells that `never` names."""
-    useful = request.joint.useful
-    rows: set[int] = set()
-    for combination in request.never:
-        if not combination:
-            raise InputError(
-                "never: a combination without a cell means every row; name its columns and cells"
-            )
-        unknown = [name for name in combination if name not in useful.columns]
-        if unknown:
-            raise InputError(f"never: {listed(unknown)} is not released")
-        wanted = [
-            (useful.columns.index(name), text) for name, text in combination.items()
-        ]
-        for k, text in wanted:
-            # A combination that no row has is kept anyway; a cell that none has is a slip.
-            if all(symbol[k] != text for symbol in useful.symbols):
-                cell = f"{useful.columns[k]}={text}"
-                raise InputError(
-                    f"never: no row of the table has {quoted(cell)} (cells are written as text)"
-                )
-        for x, symbol in enumerate(useful.symbols):
-            if all(symbol[k] == text for k, text in wanted):
-                rows.add(x)
-    return sorted(rows)
 
 
 def _refusal(request: PlanRequest, error: PlanError) -> Exception:
@@ -571,161 +378,3 @@ def _channel(request: PlanRequest, plan: Plan, groups: GroupLaw | None) -> Chann
         given=request.given,
         published=own_rows(joint.useful, outputs),
     )
-
-
-def _design(
-    request: PlanRequest,
-    costs: CellCosts | MatrixCosts,
-    stays: Sequence[Fraction],
-    channel: Channel,
-    verdict: Audit,
-    bound: float,
-    proof: CostProof | None,
-    ended_early: bool,
-    groups: GroupLaw | None,
-    started: float,
-) -> Design:
-    """The design of a verified channel with its figures."""
-    joint = request.joint
-    law = channel_law(channel, joint)
-    # Labels alone have none, and rows are released as rows.
-    assert law is not None
-    truth = unchanged_cells(channel, joint)
-    unchanged = share_of_cells(truth)
-    names = joint.useful.names
-    name = request.objective if isinstance(request.objective, str) else COSTS
-    distance = None
-    if name == DISTANCE:
-        distance = request.distance or RANKS
-    least = LeastCost(
-        objective=Objective(
-            # Other words were refused with the costs.
-            name=cast("Any", name),
-            distance=cast("Any", distance),
-            keep_frequencies=request.keep_law,
-            stay={
-                symbol: str(share)
-                for symbol, share in zip(names, stays, strict=True)
-                if share
-            },
-            forbid=tuple((str(a), str(b)) for a, b in request.forbid),
-            # Weights of columns are no constraints, yet without them it would be another objective.
-            constraints=len(request.never) + len(request.column_weights or {}),
-        ),
-        cost=_cost(channel, costs),
-        cost_lower_bound=bound,
-        truth=unchanged,
-        frequency_deviation=law.largest_deviation,
-    )
-    worth = beyond_given(utility(channel, joint), joint, request.given)
-    design = finish(
-        Rounded(channel, verdict), joint, name, METHOD, started, worth=worth
-    )
-    figures = {
-        **(design.channel.record.utility or {}),
-        **least.figures,
-        "truth_by_column": truth,
-        "law": law.record,
-    }
-    record = replace(
-        design.channel.record,
-        objective=least.objective,
-        utility=figures,
-        promise_kind=request.promise,
-    )
-    recorded = channel.with_record(record)
-    if proof is not None:
-        proof = _with_costs(request, proof, costs)
-        demands: Sequence[Demand] | None = None
-        if request.after:
-            demands = demands_of(
-                request.whole or joint, request.notion, request.after, joint
-            )
-        recorded = kept(recorded, proof, bound, demands)
-    messages: list[str] = []
-    if ended_early:
-        messages.append(
-            f"the search ended early: a row changes by {at_most(least.cost, SPOKEN_DIGITS)} on "
-            "average (1 where all of it changes), and by at least "
-            f"{at_least(least.cost_lower_bound, SPOKEN_DIGITS)} in any such release; "
-            "--time-limit (time_limit) allows more time"
-        )
-    return replace(
-        design,
-        channel=recorded,
-        least=least,
-        truth=truth,
-        smallest_group=1 if groups is None else groups.k,
-        known=() if groups is None else request.known,
-        single_rows=_single_rows(channel, joint, groups),
-        messages=tuple(messages),
-    )
-
-
-def _with_costs(
-    request: PlanRequest,
-    proof: CostProof,
-    costs: CellCosts | MatrixCosts,
-) -> CostProof:
-    """The proof with what its costs are."""
-    cells = CodedCells.of(request.joint.useful)
-    if isinstance(costs, MatrixCosts):
-        units, unit = exact_costs(request.objective, request.joint)
-        return proof.model_copy(update={"costs": texts_of(units, unit)})
-    parts = cell_parts(
-        request.joint,
-        cells,
-        request.given,
-        request.objective,
-        request.distance,
-        request.column_weights,
-    )
-    return proof.model_copy(update={"cells": recorded_costs(parts, costs, cells)})
-
-
-def _single_rows(channel: Channel, joint: Joint, groups: GroupLaw | None) -> int:
-    """The released rows that stand for a single record; 0 without whole numbers of records."""
-    if groups is not None:
-        return groups.unique
-    if not joint.is_counts:
-        return 0
-    records = dict(zip(joint.useful.symbols, joint.useful_counts, strict=True))
-    return sum(1 for cells in channel.output_cells if records[cells] == 1)
-
-
-def groups_of(channel: Channel, joint: Joint) -> tuple[int, int]:
-    """How often every released row occurs at least, and how many rows stand for a single record.
-
-    The former is 1 where counts cannot be fixed: then any row may occur once.
-    """
-    single = _single_rows(channel, joint, None)
-    if not joint.is_counts:
-        return 1, single
-    records = np.array(joint.useful_counts, dtype=np.int64)
-    try:
-        counts = mean_counts(IntegerRows.of(channel.rows), records).column_units
-    except InputError:
-        # Integers of other tools may be no fractions of a power of two.
-        counts = None
-    if counts is None:
-        return 1, single
-    return int(counts[counts > 0].min()), single
-
-
-def _moves(channel: Channel) -> tuple[Integers, Integers, Array]:
-    """The pairs (true row, released row) of a channel, and their shares of the records."""
-    joint = channel.joint
-    if joint is None:
-        raise TypeError("a designed channel has its table")
-    index = joint.useful.index
-    outputs = np.array([index[symbol] for symbol in channel.output_cells])
-    integers = channel.integers
-    before = integers.row_of
-    return before, outputs[integers.indices], joint.p_x[before] * channel.shares
-
-
-def _cost(channel: Channel, costs: CellCosts | MatrixCosts) -> float:
-    """The expected cost of a channel, rounded up."""
-    before, after, masses = _moves(channel)
-    cost = math.fsum((costs.pairs(before, after) * masses).tolist())
-    return cost * (1.0 + FLOAT_ERROR)

@@ -38,7 +38,6 @@ from mechdesign.mechanisms.least_cost_objective import (
 )
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.people_request import of_people
-from mechdesign.mechanisms.plan_averages import LINEAR
 from mechdesign.mechanisms.purposes import PURPOSES, TASK
 from mechdesign.mechanisms.queries import Queries
 from mechdesign.mechanisms.result import Design
@@ -627,8 +626,6 @@ class DesignRequest:
             named["free outputs"] = f"objective {self.least_cost.name}"
         if any(channel.useful.people is None for channel in self.after):
             named["after releases of records"] = "after a release of single records"
-        if own_rows and isinstance(self.average, Mapping):
-            named |= _named_of_averages(tuple(self.average))
         if self.promise == RELATIVE and self.after:
             named["rows: relative after"] = (
                 "a promise relative to given columns is not built after earlier releases, which "
@@ -684,17 +681,6 @@ class DesignRequest:
             kept_measure(self.average)
             share_of("--keep", self.keep)
         combinations.check(combinations.AVERAGE, self.named)
-
-
-def _named_of_averages(measures: Sequence[Any]) -> dict[str, str]:
-    """What averages a release of rows as rows of the table does not have."""
-    named: dict[str, str] = {}
-    others = [str(measure) for measure in measures if measure not in LINEAR]
-    if others:
-        named["average of rows"] = f"{listed(others)} and rows of the table"
-    if len(measures) > 1:
-        named["averages of rows"] = "rows of the table and another average"
-    return named
 
 
 def names_of_columns(columns: str | Sequence[str]) -> tuple[str, ...]:

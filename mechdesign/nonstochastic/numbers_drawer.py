@@ -18,10 +18,15 @@ every part and every reading.
 Say that outsiders and empty cells are left out, and a part has the numbers 3, 25, 12 and an empty
 cell. In use are 3, 25 and 12, in the cells 0, 1 and 1 (25 is moved to 20 to be placed). The first
 and the third record are answered, with 5 and 15.
+
+`Sorted` sees whether the numbers come in order, which discloses each by its place, and whether that
+can be chance: of ten different numbers two of the 10! arrangements are sorted.
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -49,8 +54,10 @@ from mechdesign.nonstochastic.number_columns import (
     usable,
 )
 from mechdesign.nonstochastic.release_answers import RangeRelease, Tally
-from mechdesign.nonstochastic.sorted_numbers import Sorted
 from mechdesign.release.policies import REFUSE
+
+ENOUGH = 1 << 12
+"""Most distinct numbers that are counted: if so many are sorted, it is not by chance."""
 
 
 class NumbersDrawer(Drawer):
@@ -306,3 +313,36 @@ def _is_number(kind: Any) -> bool:
     from pyarrow import types
 
     return types.is_integer(kind) or types.is_floating(kind)
+
+
+class Sorted:
+    """Whether numbers come in ascending or descending order."""
+
+    def __init__(self) -> None:
+        self._up = self._down = True
+        self._last = np.zeros(0)
+        self._counts = Counter[float]()
+
+    def add(self, values: NDArray[np.float64]) -> None:
+        """The next records."""
+        if not len(values):
+            return
+        # The first step leads from the last number of the batch before.
+        steps = np.diff(np.concatenate([self._last, values]))
+        self._up = self._up and not (steps < 0).any()
+        self._down = self._down and not (steps > 0).any()
+        self._last = values[-1:]
+        if (self._up or self._down) and len(self._counts) <= ENOUGH:
+            self._counts.update(values.tolist())
+
+    def evidence(self) -> float:
+        """The logarithm of an e-value against a random order.
+
+        Of the n! / (t_1! t_2! ..) arrangements of n numbers, t_k of them equal, at most two are
+        sorted.
+        """
+        if not self._up and not self._down:
+            return -math.inf
+        # lgamma(n + 1) = log n!
+        ties = sum(math.lgamma(times + 1) for times in self._counts.values())
+        return math.lgamma(self._counts.total() + 1) - ties - math.log(2)

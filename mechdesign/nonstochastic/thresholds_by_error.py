@@ -2,7 +2,7 @@
 
 The answers of a finite query are sorted, and a quantiser cuts them into cells, slices [a, b). A
 cell is released as its weighted mean, so its loss is the weighted squared error around that mean
-(`cell_loss`). The budget epsilon allows K = floor(2^epsilon) outputs on every fibre, the answers
+(`CellLoss`). The budget epsilon allows K = floor(2^epsilon) outputs on every fibre, the answers
 that one individual can bring about. For example, the answers 0, 1, 5, 6 of one individual with K =
 2 are cut into {0, 1} and {5, 6}, which release 0.5 and 5.5: the mean squared error is 0.25.
 
@@ -17,6 +17,9 @@ that one individual can bring about. For example, the answers 0, 1, 5, 6 of one 
 
 `thresholds_for` weighs the answers by probabilities of the values of one individual, convolved.
 docs/explanation/ranges-theory.md, 'Programs for thresholds', has both programs in full.
+
+`CellLoss` computes the squared error of a cell, a run of neighbouring values that all get one
+number, from cumulative sums in exact fractions: sum w x^2 - (sum w x)^2 / sum w.
 """
 
 from __future__ import annotations
@@ -24,15 +27,16 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.answer_gaps import GapProblem, gap_problem
-from mechdesign.nonstochastic.cell_loss import CellLoss, exact_weights
+from mechdesign.nonstochastic.domains import exact_number
 from mechdesign.nonstochastic.fibres import contributions
 from mechdesign.nonstochastic.microaggregation import best_cells
 from mechdesign.nonstochastic.optimal_quantizers import (
@@ -254,3 +258,78 @@ def _add_path(model: Separation, tails: Any, heads: Any, size: int) -> None:
                 model.rows.add([*arcs, node - 1], [*ones, -1.0], 0.0, 0.0)
             else:
                 model.rows.add(arcs, ones, 1.0, 1.0)
+
+
+def exact_weights(weights: Sequence[object] | None, size: int) -> list[Fraction]:
+    """`size` non-negative weights, not all zero; all ones by default."""
+    if weights is None:
+        return [Fraction(1)] * size
+    exact = [exact_number(f"weight {k + 1}", w) for k, w in enumerate(weights)]
+    if len(exact) != size:
+        raise InputError(f"{size} values need {size} weights, not {len(exact)}")
+    for k, weight in enumerate(exact):
+        if weight < 0:
+            raise InputError(f"weight {k + 1} ({float(weight):g}) must not be negative")
+    # The mean error is divided by the sum of all weights.
+    if not any(exact):
+        raise InputError("all weights are zero; give at least one positive weight")
+    return exact
+
+
+@dataclass(frozen=True)
+class CellLoss:
+    """Exact squared error and representative of the cells of sorted values.
+
+    A cell is a slice [a, b) of the values. All three sums of a cell are differences of cumulative
+    ones, so a cell of any size takes constant time.
+    """
+
+    values: Sequence[Fraction]
+    weights: Sequence[Fraction]
+
+    @cached_property
+    def _masses(self) -> list[Fraction]:
+        """The weight of the values before every place."""
+        return list(itertools.accumulate(self.weights, initial=Fraction(0)))
+
+    @cached_property
+    def _moments(self) -> list[Fraction]:
+        """The weighted sum of the values before every place."""
+        terms = [w * v for w, v in zip(self.weights, self.values, strict=True)]
+        return list(itertools.accumulate(terms, initial=Fraction(0)))
+
+    @cached_property
+    def _squares(self) -> list[Fraction]:
+        """The weighted sum of the squared values before every place."""
+        terms = [w * v * v for w, v in zip(self.weights, self.values, strict=True)]
+        return list(itertools.accumulate(terms, initial=Fraction(0)))
+
+    def representative(self, a: int, b: int) -> Fraction:
+        """The number of least loss for the cell [a, b): its weighted mean.
+
+        It is the plain mean if all weights of the cell are 0.
+        """
+        mass = self._masses[b] - self._masses[a]
+        # Without weight every number has no loss. The plain mean lies in the cell, which keeps the
+        # numbers of consecutive cells in order.
+        if not mass:
+            return sum(self.values[a:b], Fraction(0)) / (b - a)
+        return (self._moments[b] - self._moments[a]) / mass
+
+    def cost(self, a: int, b: int) -> Fraction:
+        """The loss of the cell [a, b), not divided by the total weight."""
+        mass = self._masses[b] - self._masses[a]
+        if not mass:
+            return Fraction(0)
+        moment = self._moments[b] - self._moments[a]
+        square = self._squares[b] - self._squares[a]
+        # sum w (v - mean)^2 = sum w v^2 - (sum w v)^2 / sum w. In fractions the difference loses no
+        # digits, as it would in doubles.
+        return square - moment**2 / mass
+
+    def total(self, edges: Sequence[int]) -> Fraction:
+        """The mean squared error of the cells between consecutive edges."""
+        loss = Fraction(0)
+        for a, b in itertools.pairwise(edges):
+            loss += self.cost(a, b)
+        return loss / sum(self.weights, Fraction(0))

@@ -351,6 +351,27 @@ def boxes_of_outputs(
     return laws
 
 
+def law_of_boxes(part: ReleasablePart, channel: Releasable) -> NDArray[np.float64]:
+    """(boxes, boxes) array: for every true box, the probability of each that is filled.
+
+    The box that is filled is the output, or drawn from its posterior: the channel is followed by
+    this draw. A box that no record of the proof is in has a row of zeros.
+    """
+    count = len(part.boxes)
+    filled = np.zeros((len(channel.outputs), count))
+    for y, masses in enumerate(boxes_of_outputs(part, channel, 0)):
+        total = sum(masses.values())
+        for box, mass in masses.items():
+            filled[y, box] = mass / total
+    outputs = np.zeros((count, len(channel.outputs)))
+    place = {box_name(box): box for box in range(count)}
+    for name, row, total in zip(
+        channel.useful.names, channel.rows, channel.row_totals, strict=True
+    ):
+        outputs[place[name]] = np.array(row, dtype=np.float64) / total
+    return outputs @ filled
+
+
 def shares_of(masses: list[int]) -> Law:
     """The law in proportion to masses."""
     return _positive(apportioned(masses, FINE).tolist())

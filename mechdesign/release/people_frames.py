@@ -18,6 +18,7 @@ import numpy as np
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.formats.cells import Encoded
+from mechdesign.release.box_drawing import BoxRelease, ReleasableBoxes
 from mechdesign.release.drawing import Release
 from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
 from mechdesign.release.policies import NEAREST, REFUSE, Policy
@@ -47,7 +48,31 @@ def apply_to_people(
             "records"
         )
     table = fold_frame(people, frame, policy.cell_form)
+    release = Release(channel, key, policy=policy)
+    records = _people_drawn(table, identity)
     cells = [table.columns[name] for name in channel.useful.columns]
+    if draws != "independent":
+        fix_where_whole(release, cells, records, is_asked=draws is not None)
+    return _drawn_frame(release, table, frame, cells, records)
+
+
+def apply_boxes_to_people(
+    channel: ReleasableBoxes,
+    people: People,
+    frame: Any,
+    *,
+    key: Key,
+    identity: Sequence[str] | None,
+) -> Any:
+    """The same through a channel of boxes that are filled with sequences."""
+    table = fold_frame(people, frame)
+    cells = [table.columns[name] for name in channel.released_columns]
+    records = _people_drawn(table, identity)
+    return _drawn_frame(BoxRelease(channel, key), table, frame, cells, records)
+
+
+def _people_drawn(table: FoldedTable, identity: Sequence[str] | None) -> Records:
+    """What tells the people apart whose sequences are drawn."""
     records: Records = RowNumbers(0, len(table.records))
     if identity is not None:
         texts = list(identity)
@@ -58,9 +83,17 @@ def apply_to_people(
             )
         first: list[int] = table.records.first.tolist()
         records = Identifiers([[texts[place] for place in first]])
-    release = Release(channel, key, policy=policy)
-    if draws != "independent":
-        fix_where_whole(release, cells, records, is_asked=draws is not None)
+    return records
+
+
+def _drawn_frame(
+    release: Release | BoxRelease,
+    table: FoldedTable,
+    frame: Any,
+    cells: Sequence[Encoded],
+    records: Records,
+) -> Any:
+    """The frame with what the people drew."""
     drawn = release.draw(cells, records)
     released: dict[str, Encoded] = {}
     for name, codes, texts in zip(release.names, drawn, release.texts, strict=True):
@@ -93,29 +126,16 @@ def released_frame(
     """
     import narwhals as nw
 
-    people = table.people
-    records = table.unfolded(released)
-    in_frame = names or {}
-    channel_name = {name: own for own, name in in_frame.items()}
-    person = [in_frame.get(name, name) for name in people.person]
-    # New numbers stand where the first column was that is not kept.
-    numbered = [name for name in person if name not in kept][:1]
     native = nw.from_native(frame, eager_only=True)
     columns: dict[str, Any] = {}
-
-    def add(name: str, source: str, column: Encoded) -> None:
-        like = native[source].to_native()
-        codes = np.asarray(column.codes)
-        columns[name] = rebuild(like, codes, column.texts, name, own=True)
-
-    for title in native.columns:
-        name = channel_name.get(title, title)
-        if name in records:
-            add(title, title, records[name])
-        elif title in kept:
-            columns[title] = native[title].to_native()
-        elif title in numbered:
-            add(",".join(person), title, table.records.people_anew(order))
-        elif name == people.wave:
-            add(title, title, table.records.places_anew())
+    for column in table.long_form(
+        native.columns, released, kept=kept, names=names, order=order
+    ):
+        like = native[column.source].to_native()
+        if column.cells is None:
+            columns[column.title] = like
+            continue
+        codes = np.asarray(column.cells.codes)
+        texts = column.cells.texts
+        columns[column.title] = rebuild(like, codes, texts, column.title, own=True)
     return frame_of(native, columns)

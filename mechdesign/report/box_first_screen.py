@@ -38,6 +38,7 @@ from mechdesign.report.box_sentences import (
     rarest_values,
     scope_items,
     slice_sentence,
+    truth_by_column,
 )
 from mechdesign.report.first_lines import (
     FULL,
@@ -45,6 +46,9 @@ from mechdesign.report.first_lines import (
     kept_sentence,
     lines_within,
 )
+
+MOST_COLUMNS = 6
+"""Lines on the columns of people that are shown even if the screen gets longer by them."""
 
 
 def box_first_screen(design: BoxDesign, *, last: Sequence[str]) -> str:
@@ -69,7 +73,7 @@ def box_first_screen(design: BoxDesign, *, last: Sequence[str]) -> str:
     )
     before = layout.all_lines([lead(channel), *promise_lines(design.audit)])
     before += ["", *layout.lines_of(kept)]
-    before += layout.all_lines(own_lines(design.utility))
+    before += layout.all_lines(own_lines(design.utility, channel))
     before += layout.all_lines(law_lines(design.utility, channel))
     limits = scope_items(channel, design.notion, design.utility)
     after = ["", "Not covered", *layout.item_lines(limits), "", FULL, *last]
@@ -83,6 +87,12 @@ def box_first_screen(design: BoxDesign, *, last: Sequence[str]) -> str:
 
 def _columns(design: BoxDesign, room: int) -> list[str]:
     """A line for each released column, as many as there is room for."""
+    if design.channel.people is not None:
+        truth_of = truth_by_column(design.channel) or {}
+        rows = [["column", "unchanged cells"]]
+        for name, share in truth_of.items():
+            rows.append([name, wording.tenths_at_least(share)])
+        return lines_within(rows, max(room, MOST_COLUMNS), "more column")
     truth = box_truth(design.channel)
     header = ["column", "kept by itself"]
     if truth is not None:

@@ -14,7 +14,7 @@ channels for the same boxes, not about every mechanism: what the boxes themselve
 
 from __future__ import annotations
 
-from mechdesign.analysis.box_truth import box_truth
+from mechdesign.analysis.box_truth import box_truth, box_truth_of_records
 from mechdesign.auditing.boxes import BoxAudit
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.box_utility import BoxUtility
@@ -22,6 +22,7 @@ from mechdesign.core.wording import at_most, listed, percent_of
 from mechdesign.notions import Notion
 from mechdesign.report import law_section, wording
 from mechdesign.report.scope_texts import FREE, FREE_SIDE
+from mechdesign.tables.people import RECORDS
 from mechdesign.tables.uncovered_values import uncovered_sentence
 
 LITTLE = 0.5
@@ -38,8 +39,15 @@ NOTHING_RELEASED = (
 
 def lead(channel: BoxChannel) -> str:
     """What is released, and what is protected, in a sentence."""
-    columns = wording.titles(channel.columns)
     secret = wording.title(channel.sensitive.columns)
+    people = channel.people
+    if people is not None:
+        return (
+            f"{wording.title(people.released)} of all records of a person are released together "
+            "as those of a person of the table, drawn within boxes of sequences, beside "
+            f"{wording.title((*people.given, RECORDS))} as it is; {secret} is protected."
+        )
+    columns = wording.titles(channel.columns)
     verb = "is released"
     if len(channel.columns) > 1:
         verb = "are released together"
@@ -63,6 +71,8 @@ def promise_lines(audit: BoxAudit) -> list[str]:
     level = percent_of(audit.level)
     population = wording.change_text(audit.achieved, audit.notion, secret)
     table = wording.change_text(audit.on_table, audit.notion, secret)
+    if audit.of_people:
+        population, table = map(_of_people, (population, table))
     lines = [
         f"Population ({level} confidence): {population} ({verdict}).",
         f"Table (the records of the proof): {table}.",
@@ -83,9 +93,19 @@ def promise_lines(audit: BoxAudit) -> list[str]:
     return lines
 
 
+def _of_people(change: str) -> str:
+    """What a released row does, of all records of a person."""
+    together = "all released records of a person together"
+    return change.replace("a released row makes", f"{together} make").replace(
+        "every released row is", f"{together} are"
+    )
+
+
 def kept_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
     """What is kept of all columns and of each, with the bound for the boxes."""
     columns = wording.titles(utility.columns)
+    if channel.people is not None:
+        columns = f"the sequences of {wording.title(channel.people.released)}"
     beyond = ""
     if channel.given:
         beyond = ", beyond the given ones"
@@ -95,16 +115,16 @@ def kept_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
         f"{utility.entropy:.4g} nats). No channel for these boxes keeps more than "
         f"{at_most(utility.bound)} nats (proven).",
     ]
-    if len(utility.columns) > 1:
+    if len(utility.columns) > 1 and channel.people is None:
         shares: list[str] = []
         for column in utility.columns:
             share = wording.tenths_at_least(column.share)
             shares.append(f"{wording.title(column.columns)} {share}")
         lines.append(f"Of each column by itself: {', '.join(shares)}.")
-    return [*lines, *own_lines(utility), *law_lines(utility, channel)]
+    return [*lines, *own_lines(utility, channel), *law_lines(utility, channel)]
 
 
-def own_lines(utility: BoxUtility) -> list[str]:
+def own_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
     """How many records keep their box, beside the most that is possible; none for free labels."""
     if utility.own is None or utility.own_bound is None:
         return []
@@ -114,8 +134,14 @@ def own_lines(utility: BoxUtility) -> list[str]:
     if utility.law_deviation == 0.0:
         law = " and their law"
     return [
-        f"Own box: {own} of the records (expected); at most {most} with these boxes{law} (proven)."
+        f"Own box: {own} of the {units_of(channel)} (expected); at most {most} with these "
+        f"boxes{law} (proven)."
     ]
+
+
+def units_of(channel: BoxChannel) -> str:
+    """What the promise is about, in the plural."""
+    return "records" if channel.people is None else "people"
 
 
 def law_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
@@ -153,18 +179,29 @@ def fill_lines(channel: BoxChannel) -> list[str]:
 
 def unchanged_lines(channel: BoxChannel) -> list[str]:
     """How many cells of each column stay as they are, or can be read from the released box."""
-    truth = box_truth(channel)
+    truth = truth_by_column(channel)
     if truth is None:
         return []
-    shares: list[str] = []
-    for variable, share in zip(channel.columns, truth, strict=True):
-        shares.append(
-            f"{wording.title(variable.columns)} {wording.tenths_at_least(share)}"
-        )
+    shares = [
+        f"{name} {wording.tenths_at_least(share)}" for name, share in truth.items()
+    ]
     manner = "released in a box of one value"
     if channel.fills:
         manner = "released as they are"
     return [f"Unchanged: {', '.join(shares)} of the cells are {manner} (expected)."]
+
+
+def truth_by_column(channel: BoxChannel) -> dict[str, float] | None:
+    """The expected share of unchanged cells by the names of the columns; of people those of a
+    record.
+    """
+    truth = box_truth(channel)
+    if truth is None:
+        return None
+    titles = [wording.title(variable.columns) for variable in channel.columns]
+    if channel.people is None:
+        return dict(zip(titles, truth, strict=True))
+    return box_truth_of_records(channel, channel.people, truth)
 
 
 def slice_sentence(utility: BoxUtility, channel: BoxChannel) -> str:
@@ -184,8 +221,8 @@ def slice_sentence(utility: BoxUtility, channel: BoxChannel) -> str:
         used = f"{proof:,} of {used}"
     boxes = wording.count(channel.boxes, "box", "boxes")
     return (
-        f"The {boxes} of rows were learned on {wording.count(channel.slice_records, 'record')}; "
-        f"the proof uses {used}."
+        f"The {boxes} of rows were learned on {channel.slice_records:,} "
+        f"{units_of(channel)}; the proof uses {used}."
     )
 
 
@@ -280,6 +317,13 @@ def scope_items(
         "A population that the records were not drawn from independently.",
         "Other columns in the file, and a second release of the same record.",
     ]
+    if channel.people is not None:
+        items = [
+            "A population that the people were not drawn from independently, each with all "
+            "records.",
+            "Other columns in the file, and other records of these people, in another file or of "
+            "another time.",
+        ]
     if channel.given:
         items.append(f"What the given columns tell about {secret} by themselves.")
     if notion is not None:

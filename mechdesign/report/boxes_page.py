@@ -11,13 +11,17 @@ table, what each column keeps, the boxes, and the outputs that move a belief mos
 `save_box_reports` computes a report and writes the form that the ending of its file asks for, and
 the page for everybody (`public_boxes`). Tables of boxes and outputs go through all strata, and name
 the stratum where columns are given.
+
+`ledger_picture` draws a bar of length H(X_j) for every column: what a released row tells of it, and
+hatched what was lost to privacy.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from mechdesign.analysis.box_truth import box_truth
 from mechdesign.auditing.boxes import audit_boxes
@@ -26,13 +30,21 @@ from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import about, percent_of
 from mechdesign.notions import Notion
-from mechdesign.report import blocks, box_sentences, boxes, wording
+from mechdesign.report import blocks, box_sentences, boxes, drawing, wording
 from mechdesign.report.box_content import BoxReport, box_report
 from mechdesign.report.document import VERIFIED
-from mechdesign.report.ledger_picture import ledger_picture
 from mechdesign.report.plain_values import optional_record
 from mechdesign.report.public_boxes import save_public_box_report
 from mechdesign.report.writing import save_page
+
+PICTURE_WIDTH = 5.5
+"""Inches, which fit a telephone when the page scales them down."""
+
+# Blue and a light grey, which differ in print as well.
+KEPT_COLOUR = "#2b6cb0"
+
+LOST_COLOUR = "#d9d9d9"
+
 
 FORMAT, VERSION = "mechdesign.box-report", 1
 
@@ -58,7 +70,7 @@ def report_page(report: BoxReport, *, pictures: bool = True) -> blocks.Document:
     total = box_sentences.kept_lines(report.utility, channel)[0]
     kept = [
         total,
-        *box_sentences.own_lines(report.utility),
+        *box_sentences.own_lines(report.utility, channel),
         *box_sentences.law_lines(report.utility, channel),
         *box_sentences.rare_lines(channel, report.utility),
     ]
@@ -238,3 +250,65 @@ def _output_blocks(report: BoxReport) -> list[blocks.Block]:
         header = ("given", *header)
     caption = f"What each output makes of the probability of any {secret}"
     return blocks.grid(caption, header, rows, "outputs")
+
+
+class Ledger(Protocol):
+    """The information of a column, and how much of it is kept, in nats.
+
+    `ColumnLedger` of rows has these, and `box_utility.ColumnKept` of boxes.
+    """
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column, or several crossed ones."""
+        ...
+
+    @property
+    def entropy(self) -> float:
+        """What is in it."""
+        ...
+
+    @property
+    def kept(self) -> float:
+        """What a released row tells of it."""
+        ...
+
+
+def ledger_picture(ledgers: Sequence[Ledger]) -> blocks.Picture:
+    """A bar for every column, of the length H(X_j): what is kept, and what privacy took."""
+    words = (
+        "For every column, the information that is kept and what is lost to privacy; "
+        "the table below has the numbers."
+    )
+    names: list[str] = []
+    kept: list[float] = []
+    lost: list[float] = []
+    for ledger in ledgers:
+        names.append(blocks.short(wording.title(ledger.columns)))
+        # Rounding can put I(X_j; Y_j) above H(X_j); the two bars still make up H(X_j).
+        kept.append(min(ledger.kept, ledger.entropy))
+        lost.append(max(0.0, ledger.entropy - ledger.kept))
+    with drawing.settings(**drawing.PAGE):
+        # Inches: a bar needs 0.4, the axis and the legend above it the rest.
+        height = 1.1 + 0.4 * len(ledgers)
+        figure = drawing.new_figure(
+            figsize=(PICTURE_WIDTH, height), layout="constrained"
+        )
+        axes = figure.subplots()
+        places = list(range(len(ledgers)))
+        axes.barh(places, kept, color=KEPT_COLOUR, label="kept")
+        axes.barh(
+            places,
+            lost,
+            left=kept,
+            color=LOST_COLOUR,
+            hatch="//",
+            label="lost to privacy",
+        )
+        # A dollar sign in the name of a column is no formula.
+        axes.set_yticks(places, labels=names, parse_math=False)
+        # The first column at the top, as in the table.
+        axes.invert_yaxis()
+        axes.set_xlabel("information in the column (nats)")
+        figure.legend(loc="outside upper center", ncols=2, frameon=False)
+        return drawing.picture_of(figure, words)

@@ -52,7 +52,7 @@ from mechdesign.core.wording import STATED
 from mechdesign.formats.folders import files_of, is_folder
 from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.optimal import OPTIMAL
-from mechdesign.mechanisms.plan_design import groups_of
+from mechdesign.mechanisms.plan_figures import groups_of
 from mechdesign.mechanisms.proving import with_certificate
 from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded

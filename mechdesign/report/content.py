@@ -13,10 +13,14 @@ There are three reports, each a `record.Report`:
 
 Measures come from the audit, and the parts on the request, the promise and its scope from `asked`,
 `promises` and `scope_texts`; `document` lays out all three.
+
+What a channel was made for is told from the figures in its record (`purpose_texts`): estimates of
+queries, or another column. Each sets what is reached beside the proven bound.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -26,10 +30,11 @@ from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import NO_PUBLIC_AVERAGE, ChannelRecord
 from mechdesign.core.errors import InputError
-from mechdesign.core.wording import STATED
+from mechdesign.core.wording import STATED, at_least, at_most
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
 from mechdesign.release.moved_numbers import moved
+from mechdesign.report import wording
 from mechdesign.report.asked import names_of, request_of
 from mechdesign.report.average_section import average_texts
 from mechdesign.report.cell_sentences import cell_sentences
@@ -42,7 +47,6 @@ from mechdesign.report.promises import (
     promise_of,
     promise_on_table,
 )
-from mechdesign.report.purpose_section import purpose_texts
 from mechdesign.report.record import (
     ChannelTable,
     Entry,
@@ -56,6 +60,15 @@ from mechdesign.report.record import (
 from mechdesign.report.scope_texts import public_scope_texts, scope_texts, void_texts
 from mechdesign.report.sentences import population_sentences
 from mechdesign.tables.joint import Joint
+
+QUERY_NAMES = {
+    "frequencies": "the shares of all values of {useful}",
+    "prefix": "the cumulative shares of {useful}",
+    "ranges": "the shares of all intervals of {useful}",
+}
+"""What is estimated, by the name of the objective; others are queries from a file."""
+
+OTHER_QUERIES = "the queries of {useful}"
 
 
 def public_report(
@@ -250,4 +263,49 @@ def _channel_table(channel: Channel) -> ChannelTable:
         totals=channel.totals,
         rows=tuple(rows),
         cells=tuple(cell_sentences(channel.record.rules)),
+    )
+
+
+def purpose_texts(
+    utility: Mapping[str, Any], provenance: Mapping[str, Any], useful: str
+) -> tuple[str, ...]:
+    """Sentences from the figures and the origin that a channel's record keeps; none without."""
+    if "variance" in utility:
+        return _query_texts(utility, provenance, useful)
+    if "task_kept" in utility:
+        return _task_texts(utility, provenance, useful)
+    return ()
+
+
+def _query_texts(
+    utility: Mapping[str, Any], provenance: Mapping[str, Any], useful: str
+) -> tuple[str, ...]:
+    """The variance of the estimates, its lower bound, and that of the data themselves."""
+    name = QUERY_NAMES.get(str(provenance.get("mechanism")), OTHER_QUERIES)
+    queries = name.format(useful=useful)
+    variance = float(utility["variance"])
+    # Queries outside the row space of the channel have no unbiased estimate.
+    if math.isinf(variance):
+        return (
+            f"Made to estimate {queries}; some of them cannot be estimated from it.",
+        )
+    bound = float(utility["variance_lower_bound"])
+    free = float(utility["noise_free"])
+    return (
+        f"Made to estimate {queries}: their total variance is {at_most(variance)} / N for "
+        f"N records; no channel that keeps the promise comes below {at_least(bound)} / N, "
+        f"and the data themselves have {at_most(free)} / N (`mechdesign estimate`).",
+    )
+
+
+def _task_texts(
+    utility: Mapping[str, Any], provenance: Mapping[str, Any], useful: str
+) -> tuple[str, ...]:
+    """What the channel tells of the other column, and the bound on it."""
+    task = wording.label(str(provenance.get("task", "the task")))
+    kept = wording.percent_at_least(float(utility["task_kept"]))
+    most = wording.percent_at_most(float(utility["task_upper_bound"]))
+    return (
+        f"Made to tell about {task}: keeps {kept} of what {useful} tells about it; no channel that "
+        f"keeps the promise keeps more than {most}.",
     )

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 
 from mechdesign.auditing.best_guess import best_guess
+from mechdesign.auditing.strata import given_away
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import RELATIVE
 from mechdesign.core.balls import quotient_above
@@ -21,6 +22,7 @@ from mechdesign.report.asked import names_of
 from mechdesign.report.promises import COMPARED
 from mechdesign.report.record import Report
 from mechdesign.report.scope_texts import FREE, FREE_SIDE
+from mechdesign.tables.people import RECORDS
 
 MOST_LINES = 25
 """Lines of a terminal that was never resized, with one left for the prompt."""
@@ -194,6 +196,7 @@ def uncovered_lines(design: Design, report: Report) -> list[str]:
         ]
     if design.channel.record.promise_kind == RELATIVE:
         items.append(PARTS)
+        items += _given_texts(design, sensitive)
     for side in design.notion.limits.free_sides:
         items.append(FREE_SIDE.format(sensitive=sensitive, effect=FREE[side]))
     # P(y|s) / P(y) is at most the quotient of P(y|s) for two values of s, whatever their shares.
@@ -210,3 +213,32 @@ def uncovered_lines(design: Design, report: Report) -> list[str]:
             "The population figure assumes independent records and categories fixed in advance."
         )
     return ["Not covered", *layout.item_lines(items)]
+
+
+def _given_texts(design: Design, sensitive: str) -> list[str]:
+    """What the given columns tell alone, which a relative promise leaves as it is: of people with
+    several records, and where they give a value away. (`--full` says it of all.)
+    """
+    channel = design.channel
+    lift = design.given_lift
+    if lift is None or channel.joint is None:
+        return []
+    certain = given_away(channel.joint, channel.given)
+    if not certain and channel.useful.people is None:
+        return []
+    factors = wording.range_text(lift.eps_l, lift.eps_u)
+    text = (
+        f"By {wording.title(_given_of_records(channel))} alone a value of {sensitive} is {factors} "
+        "as probable"
+    )
+    if certain and channel.joint.is_counts:
+        unit = "record" if channel.useful.people is None else "person"
+        units = "records" if channel.useful.people is None else "people"
+        text += f", certain for {wording.count(certain, unit, units)}"
+    return [f"{text}."]
+
+
+def _given_of_records(channel: Channel) -> tuple[str, ...]:
+    """The given columns; of people those of a record, and their number."""
+    people = channel.useful.people
+    return channel.given if people is None else (*people.given, RECORDS)

@@ -23,9 +23,9 @@ MOST_SHOWN = 10
 """Suspects named in the text; JSON has all."""
 
 _COMPARISONS = {
-    "originals": "the labels of each original symbol against its row of the channel",
-    "table": "the labels against what the channel's table predicts",
-    "any data": "the labels against everything that any data could give",
+    "originals": "the released values of each original symbol against its row of the channel",
+    "table": "the released values against what the channel's table predicts",
+    "any data": "the released values against everything that any data could give",
 }
 """What a test of frequencies compares."""
 

@@ -58,7 +58,7 @@ WEIGHTS = (
 
 @dataclass(frozen=True, repr=False)
 class Joint(Displayed):
-    """Joint table of S (rows) and X (columns): P(s, x) = counts[s][x] / total, exactly.
+    """Joint table of S (rows) and X (columns): P(s, x) = ``counts[s][x] / total``, exactly.
 
     Use `from_counts`, `from_probabilities` or `from_table`; the constructor itself takes a clean
     table.

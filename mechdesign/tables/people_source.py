@@ -19,6 +19,7 @@ import numpy as np
 
 from mechdesign.core.errors import FileError, InputError, errors_naming
 from mechdesign.core.files import PathLike
+from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.arrow_arrays import arrow_texts
 from mechdesign.formats.cell_forms import CellForm
@@ -117,9 +118,60 @@ class FoldedTable:
             )
         return pa.RecordBatch.from_arrays(arrays, self.header)
 
-    def unfolded(self, columns: Mapping[str, Encoded]) -> dict[str, Encoded]:
-        """The released columns of the records for those of the people."""
-        return self.records.unfolded(self.people, columns)
+    def long_form(
+        self,
+        header: Sequence[str],
+        released: Mapping[str, Encoded],
+        *,
+        kept: Sequence[str] = (),
+        names: Mapping[str, str] | None = None,
+        order: Integers | None = None,
+    ) -> list[LongColumn]:
+        """What is written of the records, in the order of the columns of the table.
+
+        Parameters
+        ----------
+        header : sequence of str
+            The columns of the long table.
+        released : mapping of folded column to (people,) column
+        kept : sequence of str
+            Columns of the header that stay as they are.
+        names : mapping of str to str
+            The table's name of a column that the channel calls otherwise.
+        order : (people,) array, optional
+            The person of each new number; by default people are numbered as they appear.
+        """
+        people = self.people
+        in_table = names or {}
+        channel_name = {of_table: name for name, of_table in in_table.items()}
+        records = self.records.unfolded(people, released)
+        person = [in_table.get(name, name) for name in people.person]
+        # New numbers stand where the first column was that is not kept.
+        numbered = [name for name in person if name not in kept][:1]
+        columns: list[LongColumn] = []
+        for title in header:
+            name = channel_name.get(title, title)
+            if name in records:
+                columns.append(LongColumn(title, title, records[name]))
+            elif title in kept:
+                columns.append(LongColumn(title, title, None))
+            elif title in numbered:
+                numbers = self.records.people_anew(order)
+                columns.append(LongColumn(",".join(person), title, numbers))
+            elif name == people.wave:
+                columns.append(LongColumn(title, title, self.records.places_anew()))
+        return columns
+
+
+@dataclass(frozen=True)
+class LongColumn:
+    """A column of the long table that is written: under a title, in the place of the column
+    `source` of the original, with new cells; None where it stays as it is.
+    """
+
+    title: str
+    source: str
+    cells: Encoded | None
 
 
 def columns_of_people(people: People, header: Sequence[str]) -> tuple[str, ...]:
@@ -185,12 +237,12 @@ class PeopleSource(AbstractContextManager["PeopleSource"]):
             name: columns[of_file]
             for name, of_file in zip(needed, in_file, strict=True)
         }
-        try:
-            with errors_naming(inner.name):
+        with errors_naming(inner.name):
+            try:
                 self.table = FoldedTable.of(people, cells, form, keep_waves=keep_waves)
-        except RecordFault as error:
-            where = inner.where(error.position)
-            raise FileError(inner.name, f"{where}: {error.what}") from None
+            except RecordFault as error:
+                where = inner.where(error.position)
+                raise FileError(inner.name, f"{where}: {error.what}") from None
         self.name = inner.name
         self.kind = inner.kind
         self.cut = inner.cut

@@ -296,6 +296,19 @@ class Records:
         """What is wrong with a record, and which record it is."""
         return f"{self.name}, record {error.position + 1}: {error.what}"
 
+    def by_person(self, person: Sequence[str]) -> FoldedRecords:
+        """The person of each record.
+
+        Raises
+        ------
+        FileError
+            At a record without a person.
+        """
+        try:
+            return fold_by(self.columns, person, None)
+        except RecordFault as error:
+            raise FileError(self.name, self.fault(error)) from None
+
 
 def read_records(
     path: PathLike, names: Sequence[str], text: TextOptions | None = None

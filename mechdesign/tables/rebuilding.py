@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.wording import quoted
 from mechdesign.formats.arrow_arrays import arrow_integers, arrow_texts, taken
 from mechdesign.formats.cells import encode, text_of
 from mechdesign.tables.cell_numbers import Kind, number_of
@@ -130,6 +131,47 @@ def own_type_of(kind: Any) -> Any:
     if pa.types.is_dictionary(kind):
         return pa.dictionary(pa.int32(), kind.value_type)
     return kind
+
+
+def type_note(name: str, before: Any, after: Any) -> str | None:
+    """One sentence where a released column of own symbols has another type than its source had.
+
+    Types are those of `kind_of`, or of arrow; of categories those of their values are compared.
+    Returns None where they are the same.
+    """
+    if before is None:
+        return None
+    if str(_value_type(before)) != str(_value_type(after)):
+        return (
+            f"the released column {quoted(name)} has the type {_value_type(after)}; its source has "
+            f"the type {_value_type(before)}"
+        )
+    if getattr(before, "ordered", False) and not getattr(after, "ordered", False):
+        return (
+            f"the categories of the released column {quoted(name)} have no order; those of its "
+            "source have one"
+        )
+    return None
+
+
+def _value_type(kind: Any) -> Any:
+    """The type of the values of categories; any other type itself."""
+    import pyarrow as pa
+
+    if isinstance(kind, pa.DataType):
+        return kind.value_type if pa.types.is_dictionary(kind) else kind
+    return getattr(getattr(kind, "categories", None), "dtype", kind)
+
+
+def kind_of(column: Any) -> Any:
+    """The type of a column of any container, by its name for Python objects; None of several."""
+    kind = getattr(column, "dtype", getattr(column, "type", None))
+    code = getattr(kind, "kind", "")
+    if isinstance(column, (list, tuple)) or (code == "O" and str(kind) == "object"):
+        filled = (value for value in column if text_of(value, "") is not None)
+        return type(next(filled, "")).__name__
+    # Texts of NumPy have a type for every length.
+    return "str" if code == "U" else kind
 
 
 def arrow_type(kind: Any) -> Any:

@@ -1,5 +1,5 @@
-"""The least share of changed cells of a plan whose average leakage is at most a budget: one dense
-linear program, with an auxiliary variable for the largest form of every row.
+"""The least share of changed cells of a plan whose average leakages are within budgets: one dense
+convex program.
 """
 
 from __future__ import annotations
@@ -7,84 +7,77 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import cvxpy as cp
 import numpy as np
-from scipy.optimize import linprog
 
 from tests.oracles import released_rows
 
 
-def least_cost(counts, costs, measure, budget, *, epsilon=math.inf, strata=None):
-    """The optimum over F(x, y) that keep the law, None where there is none."""
+def least_cost(counts, costs, budgets, *, gains=None, epsilon=math.inf, strata=None):
+    """The optimum over F(x, y) that keep the law; `budgets` by the names of the averages."""
     p = np.array(counts, float)
     p /= p.sum()
-    shares, n = p.sum(axis=1), p.shape[1]
-    strata = [0] * n if strata is None else strata
-    posteriors = p / p.sum(axis=0)
-    secrets = len(p)
-    auxiliary = n * secrets if measure == "tv" else n
-    size = n * n + auxiliary
-    objective = np.concatenate([np.ravel(costs), np.zeros(auxiliary)])
-    equal, right, below, most = [], [], [], []
-    for x in range(n):
-        row, column = np.zeros(size), np.zeros(size)
-        for y in range(n):
-            row[x * n + y] = column[y * n + x] = 1
-        equal += [row, column]
-        right += [p[:, x].sum()] * 2
-    total = np.zeros(size)
-    for y in range(n):
-        for s in range(secrets):
-            mass = np.zeros(size)
-            mass[[x * n + y for x in range(n)]] = posteriors[s]
-            expected = shares[s] * p[:, y].sum()
-            if math.isfinite(epsilon):
-                below += [mass, -mass]
-                most += [expected * math.exp(epsilon), -expected * math.exp(-epsilon)]
-            place = n * n + (y * secrets + s if measure == "tv" else y)
-            if measure == "tv":
-                for sign in (1, -1):
-                    one = sign * mass
-                    one[place] = -1
-                    below.append(one)
-                    most.append(sign * expected)
-                total[place] = 0.5
-                continue
-            one = mass / shares[s] if measure == "maximal-leakage" else mass.copy()
-            one[place] = -1
-            below.append(one)
-            most.append(0.0)
-            total[place] = 1.0
-    below.append(total)
-    most.append(math.exp(budget) if measure == "maximal-leakage" else budget)
-    bounds = [
-        (0, None if strata[x] == strata[y] else 0) for x in range(n) for y in range(n)
-    ]
-    found = linprog(
-        objective,
-        A_ub=np.array(below),
-        b_ub=most,
-        A_eq=np.array(equal),
-        b_eq=right,
-        bounds=bounds + [(None, None)] * auxiliary,
-    )
-    if found.status == 2:
-        return None
-    assert found.status == 0, found.message
-    return float(found.fun)
+    q, shares = p.sum(axis=0), p.sum(axis=1)
+    n = len(q)
+    flows = cp.Variable((n, n), nonneg=True)
+    joint = (p / q) @ flows
+    blind = np.outer(shares, q)
+    sums = {
+        "tv": cp.sum(cp.abs(joint - blind)) / 2,
+        "guess": cp.sum(cp.max(joint, axis=0)),
+        "maximal-leakage": cp.sum(cp.max(joint / shares[:, None], axis=0)),
+        "mi": cp.sum(cp.rel_entr(joint, blind)),
+        "chi2": cp.sum(cp.square(joint) / blind) - 1,
+    }
+    if gains is not None:
+        sums["gain"] = cp.sum(cp.max(np.array(gains, float) @ joint, axis=0))
+    rules = [cp.sum(flows, axis=1) == q, cp.sum(flows, axis=0) == q]
+    for measure, budget in budgets.items():
+        most = math.exp(budget) if measure == "maximal-leakage" else budget
+        rules.append(sums[measure] <= most)
+    if math.isfinite(epsilon):
+        rules.append(joint <= math.exp(epsilon) * blind)
+        rules.append(joint >= math.exp(-epsilon) * blind)
+    if strata is not None:
+        apart = np.not_equal.outer(strata, strata)
+        rules.append(cp.multiply(apart.astype(float), flows) == 0)
+    program = cp.Problem(cp.Minimize(cp.sum(cp.multiply(np.array(costs, float), flows))), rules)
+    program.solve(solver=cp.CLARABEL)
+    assert program.status == cp.OPTIMAL, program.status
+    return float(program.value)
 
 
-def average(law, measure):
-    """An average over the released rows of a joint law of (secret, true row, released row)."""
+def average(law, measure, gains=None):
+    """An average over the released rows of a joint law of (secret, true row, released row); gains
+    are those of every guess for the secrets in order.
+    """
     both = released_rows.summed(law, lambda entry: (entry[0], entry[2]))
     rows = released_rows.summed(law, lambda entry: entry[2])
     secrets = released_rows.summed(law, lambda entry: entry[0])
-    total = Fraction(0)
+    total = 0
     for y, mass in rows.items():
         joint = {s: both.get((s, y), Fraction(0)) for s in secrets}
         if measure == "tv":
             total += sum(abs(joint[s] - secrets[s] * mass) for s in secrets) / 2
         elif measure == "guess":
             total += max(joint.values())
+        elif measure == "gain":
+            masses = [joint[s] for s in sorted(secrets)]
+            total += max(
+                sum(Fraction(gain) * mass for gain, mass in zip(row, masses, strict=True))
+                for row in gains
+            )
+        elif measure == "chi2":
+            total += sum(
+                (joint[s] - secrets[s] * mass) ** 2 / (secrets[s] * mass)
+                for s in secrets
+            )
+        elif measure == "mi":
+            total += sum(
+                float(joint[s]) * math.log(joint[s] / (secrets[s] * mass))
+                for s in secrets
+                if joint[s]
+            )
         else:
             total += max(joint[s] / secrets[s] for s in secrets)
     return total

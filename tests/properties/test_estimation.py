@@ -13,6 +13,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
+from mechdesign.analysis import (
+    expand_records,
+    identifiability,
+    posterior_table,
+    record_weights,
+)
 from mechdesign.analysis.likelihood import _Likelihood, _newton, maximum_likelihood
 from mechdesign.analysis.linear import coefficients, identify
 from tests.cases.releases import channel_of
@@ -68,7 +74,7 @@ def exact(rows):
 def test_rank_and_groups_are_those_of_rational_arithmetic(rows):
     """A functional is identified iff adding it as a column leaves the exact rank as it was."""
     channel = channel_from(rows)
-    known = md.identifiability(channel)
+    known = identifiability(channel)
     matrix = exact(rows)
     rank = matrix.rank()
     assert known.rank == rank
@@ -121,9 +127,9 @@ def test_unbiased_in_exact_expectation(rows, masses):
     }
     assert all(share * scale == int(share * scale) for share in shares)
     result = md.estimate_frequencies(channel, counts)
-    groups = md.identifiability(channel).groups
+    groups = identifiability(channel).groups
     expected = [float(sum(prior[x] for x in group)) for group in groups]
-    condition = md.identifiability(channel).condition
+    condition = identifiability(channel).condition
     np.testing.assert_allclose(result.unbiased, expected, atol=1e-11 * condition)
 
 
@@ -194,7 +200,7 @@ def test_the_maximum_satisfies_the_first_order_conditions(rows, numbers):
 def test_posterior_rows_are_bayes_rule_and_sum_to_one(rows, masses):
     channel = channel_from(rows)
     prior = [m / sum(masses[: len(rows)]) for m in masses[: len(rows)]]
-    table = md.posterior_table(channel, prior)
+    table = posterior_table(channel, prior)
     np.testing.assert_allclose(table.matrix.sum(axis=1), 1.0, rtol=1e-12)
     for y in range(len(channel.outputs)):
         exact_row = [Fraction(m) * row[y] for m, row in zip(masses, rows, strict=False)]
@@ -206,7 +212,7 @@ def test_posterior_rows_are_bayes_rule_and_sum_to_one(rows, masses):
 def test_unbiased_weights_sum_to_one_and_invert_the_channel(rows):
     assume(exact(rows).rank() == len(rows))
     channel = channel_from(rows)
-    weights = md.record_weights(channel)
+    weights = record_weights(channel)
     scale = np.abs(weights).max()
     np.testing.assert_allclose(weights.sum(axis=1), 1.0, atol=1e-10 * scale)
     np.testing.assert_allclose(
@@ -219,8 +225,8 @@ def test_expanded_records_are_the_rows_of_the_weight_table(rows, codes):
     channel = channel_from(rows)
     codes = [code % len(channel.outputs) for code in codes]
     released = [channel.outputs[code] for code in codes]
-    expanded = md.expand_records(channel, released, kind="posterior")
-    table = md.record_weights(channel, kind="posterior")
+    expanded = expand_records(channel, released, kind="posterior")
+    table = record_weights(channel, kind="posterior")
     dense = np.zeros((len(codes), len(rows)))
     np.add.at(dense, (expanded.record, expanded.symbol), expanded.weight)
     np.testing.assert_allclose(dense, table[codes])

@@ -5,6 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import mechdesign as md
+from mechdesign.analysis import (
+    JointFrequencies,
+    corrected_regression,
+    estimate_joint,
+    expand_records,
+    identifiability,
+    posterior_table,
+    record_weights,
+)
 
 
 def design_and_save(counts: list[list[int]], frame: Any) -> float:
@@ -61,24 +70,24 @@ def estimate(
     channel: md.Channel, released: Any, towns: Any, wages: list[float]
 ) -> list[float]:
     """What analysts call; counts do as well as columns."""
-    known: bool = md.identifiability(channel).identified
+    known: bool = identifiability(channel).identified
     result: md.Frequencies = md.estimate_frequencies(
         channel, released, method="ml", level=0.9, target="records"
     )
     result = md.estimate_frequencies(
         channel, {"y0": 3, "y1": 4}, functionals={"both": ["a", "b"]}
     )
-    crossed: md.JointFrequencies = md.estimate_joint(channel, released, towns)
-    posterior: dict[str, dict[str, float]] = md.posterior_table(
+    crossed: JointFrequencies = estimate_joint(channel, released, towns)
+    posterior: dict[str, dict[str, float]] = posterior_table(
         channel, result.as_dict()
     ).as_dict()
-    rows: int = len(md.expand_records(channel, released, kind="posterior"))
+    rows: int = len(expand_records(channel, released, kind="posterior"))
     slope: float = float(
-        md.corrected_regression(
+        corrected_regression(
             channel, released, wages, features={"a": "a"}
         ).coefficients[0]
     )
-    weight: float = float(md.record_weights(channel)[0, 0])
+    weight: float = float(record_weights(channel)[0, 0])
     plausible: bool = md.check(channel, "out.csv", original="in.csv").plausible
     numbers = [
         float(known),

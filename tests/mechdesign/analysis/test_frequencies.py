@@ -12,6 +12,7 @@ import pytest
 from scipy.stats import binom, norm
 
 import mechdesign as md
+from mechdesign.analysis import identifiability
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.tables.variable import Variable
@@ -356,8 +357,8 @@ def test_posterior_draws_are_estimated_through_the_whole_chain(channel):
 
 
 def test_identifiability_of_a_channel(channel, merging):
-    assert md.identifiability(channel).identified
-    assert md.identifiability(merging).group_names == (("a",), ("b", "c"))
+    assert identifiability(channel).identified
+    assert identifiability(merging).group_names == (("a",), ("b", "c"))
 
 
 COVERAGE_RUNS = 800

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
+from mechdesign.analysis import estimate_joint
 from mechdesign.core.errors import InputError
 from tests.cases.releases import channel_of, draw, labels_of
 
@@ -22,7 +23,7 @@ def test_a_kept_column_splits_the_estimates(channel):
     """Each column of the joint table is the estimate of its records, times their share."""
     labels = ["y0"] * 30 + ["y1"] * 50 + ["y2"] * 20
     towns = (["N", "S"] * 50)[:100]
-    result = md.estimate_joint(channel, labels, towns)
+    result = estimate_joint(channel, labels, towns)
     assert result.others == ("N", "S")
     for j, town in enumerate(result.others):
         inside = [
@@ -60,7 +61,7 @@ def test_every_estimate_lies_within_its_interval_and_both_within_0_and_1(
         records = int(rng.integers(2, 40))
         labels = rng.choice(channel.outputs, records, p=rng.dirichlet([0.3, 0.3, 0.3]))
         towns = rng.choice(["N", "S"], records, p=[0.8, 0.2])
-        result = md.estimate_joint(channel, labels, towns, method=method, target=target)
+        result = estimate_joint(channel, labels, towns, method=method, target=target)
         assert (result.lower >= 0.0).all()
         assert (result.lower <= result.estimates).all()
         assert (result.estimates <= result.upper).all()
@@ -82,7 +83,7 @@ def test_standard_errors_are_those_of_the_contributions_of_each_record(channel):
             for label, town in zip(labels, towns, strict=True)
         ]
     )
-    result = md.estimate_joint(channel, labels, towns)
+    result = estimate_joint(channel, labels, towns)
     assert result.standard_errors[0, 1] == pytest.approx(numbers.std(ddof=1) / 10)
 
 
@@ -91,7 +92,7 @@ def test_a_constant_column_gives_the_frequencies_themselves(channel):
     plain = {"y0": 300, "y1": 500, "y2": 200}
     for method in ("unbiased", "ml"):
         for target in ("population", "records"):
-            joint = md.estimate_joint(channel, counts, method=method, target=target)
+            joint = estimate_joint(channel, counts, method=method, target=target)
             alone = md.estimate_frequencies(
                 channel, plain, method=method, target=target
             )
@@ -106,11 +107,11 @@ def test_a_constant_column_gives_the_frequencies_themselves(channel):
 def test_counts_and_columns_agree(channel):
     labels = ["y0", "y1", "y1", "y2"]
     towns = ["N", "N", "S", None]
-    from_columns = md.estimate_joint(channel, labels, pd.Series(towns))
+    from_columns = estimate_joint(channel, labels, pd.Series(towns))
     counts = {("y0", "N"): 1, ("y1", "N"): 1, ("y1", "S"): 1, ("y2", ""): 1}
     assert from_columns.others == ("", "N", "S")
     np.testing.assert_allclose(
-        from_columns.estimates, md.estimate_joint(channel, counts).estimates
+        from_columns.estimates, estimate_joint(channel, counts).estimates
     )
 
 
@@ -123,7 +124,7 @@ def test_maximum_likelihood_fits_each_value_by_itself(channel):
         ("y1", "S"): 40,
         ("y2", "S"): 30,
     }
-    result = md.estimate_joint(channel, counts, method="ml")
+    result = estimate_joint(channel, counts, method="ml")
     assert result.estimates.min() >= 0
     assert result.estimates.sum() == pytest.approx(1.0)
     inside = md.estimate_frequencies(
@@ -160,7 +161,7 @@ def test_intervals_cover(channel, target):
             else np.bincount(pairs, minlength=6).reshape(3, 2) / n
         )
         first = labels_of(channel, draw(channel.matrix, x, rng))
-        result = md.estimate_joint(
+        result = estimate_joint(
             channel, first, z.astype(str), target=target, level=level
         )
         covered += (result.lower <= truth) & (truth <= result.upper)
@@ -172,11 +173,11 @@ def test_intervals_cover(channel, target):
 def test_merged_symbols_and_functionals_stay_together(channel):
     merging = channel_of(((1, 0), (0, 1), (0, 1)))
     counts = {("y0", "N"): 25, ("y1", "S"): 75}
-    result = md.estimate_joint(merging, counts)
+    result = estimate_joint(merging, counts)
     assert result.names == ("a", "{b, c}")
     np.testing.assert_allclose(result.estimates, [[0.25, 0.0], [0.0, 0.75]], atol=1e-12)
     assert "rank 2" in result.notices[0]
-    score = md.estimate_joint(
+    score = estimate_joint(
         channel,
         counts | {("y2", "S"): 1},
         functionals={"score": {"b": 2.0, "c": -3.0}},
@@ -204,4 +205,4 @@ def test_merged_symbols_and_functionals_stay_together(channel):
 )
 def test_refusals(channel, arguments, match):
     with pytest.raises(InputError, match=match):
-        md.estimate_joint(channel, **arguments)
+        estimate_joint(channel, **arguments)

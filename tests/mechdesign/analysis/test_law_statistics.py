@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -223,3 +225,102 @@ def test_one_record_has_a_mean_and_no_error(channel, frame):
     found = estimate_means(channel, one, "hours", ["job"]).rows()[2]
     assert found["estimate"] == float(one.hours.iloc[-1])
     assert found["standard_error"] is found["lower"] is found["upper"] is None
+
+
+FILLED = {
+    "own boxes": {"objective": "truth"},
+    "free labels": {"objective": "information"},
+    "given": {"given": ["k"], "promise": "relative"},
+}
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(3)
+    table = population(rng, 2400)
+    return table.assign(k=rng.choice(["u", "v"], len(table)))
+
+
+@pytest.mark.parametrize("kind", FILLED)
+def test_filled_boxes_have_estimates_like_rows(kind, people):
+    """80 releases of one table: shares, means and slopes are centred, and their spread is the
+    standard error of the draws.
+    """
+    asked = {"release": RELEASED, "confidence": 0.9, "fill": True, **FILLED[kind]}
+    made = md.design(
+        people,
+        md.LIP(1.0),
+        sensitive="income",
+        cells=6,
+        slice_seed=1,
+        time_limit=5.0,
+        **asked,
+    )
+    true = {
+        "mean": people.groupby("job").hours.mean().to_numpy(),
+        "slope": slopes(people),
+        "share": (people.astype(str).groupby(["job", "age"]).size() / len(people)),
+    }
+    found: dict[str, list[np.ndarray]] = {name: [] for name in true}
+    errors: dict[str, np.ndarray] = {}
+    for seed in range(80):
+        released = md.sanitise(people, made.channel, insecure_seed=seed)
+        means = md.estimate(
+            made.channel, released, mean="hours", by="job", target="records"
+        )
+        fit = md.estimate(
+            made.channel,
+            released,
+            regress="hours",
+            on=["job", "age"],
+            target="records",
+        )
+        (shares,) = md.estimate(
+            made.channel, released, ["job", "age"], target="records"
+        )
+        order = [shares.symbols.index(pair) for pair in true["share"].index]
+        found["mean"].append(means.estimates)
+        found["slope"].append(fit.estimates)
+        found["share"].append(shares.estimates[order])
+        errors |= {
+            "mean": means.standard_errors,
+            "slope": fit.standard_errors,
+            "share": shares.standard_errors[order],
+        }
+    for name, expected in true.items():
+        drawn = np.array(found[name])
+        centred = np.abs(drawn.mean(axis=0) - np.asarray(expected))
+        # What no draw moves is exact, up to rounding.
+        assert (centred < 4.5 / np.sqrt(80) * errors[name] + 1e-9).all(), name
+        # Of 80 draws a standard deviation is off by a twelfth; four times that is allowed.
+        moves = errors[name] > 0.0
+        ratio = drawn.std(axis=0, ddof=1)[moves] / errors[name][moves]
+        assert 0.66 < ratio.min() <= ratio.max() < 1.4, name
+
+
+def test_boxes_whose_stratum_releases_nothing(people):
+    """A stratum of three records, which the slice does not have, is no part; of one that releases
+    nothing there are no estimates.
+    """
+    rare = people.assign(k=np.where(np.arange(len(people)) < 3, "w", people.k))
+    made = md.design(
+        rare,
+        md.LIP(1.0),
+        sensitive="income",
+        release=RELEASED,
+        given=["k"],
+        promise="relative",
+        confidence=0.9,
+        fill=True,
+        cells=3,
+        slice_seed=1,
+        time_limit=5.0,
+    )
+    channel = made.channel
+    first, *others = channel.parts
+    assert len(others) == 1
+    silent = replace(channel, parts=(replace(first, channel=None, fill=()), *others))
+    with pytest.raises(
+        md.InputError, match="the stratum 'u' of this channel releases nothing"
+    ):
+        md.estimate(silent, rare, ["job"])

@@ -8,6 +8,12 @@ import numpy as np
 import pytest
 
 import mechdesign as md
+from mechdesign.analysis import (
+    corrected_regression,
+    expand_records,
+    posterior_table,
+    record_weights,
+)
 from mechdesign.core.errors import InputError
 from tests.cases.releases import channel_of, draw, labels_of
 
@@ -25,7 +31,7 @@ def public(channel):
 
 
 def test_the_posterior_table_is_that_of_the_channel(channel):
-    table = md.posterior_table(channel)
+    table = posterior_table(channel)
     np.testing.assert_allclose(table.matrix, channel.posteriors, rtol=1e-12)
     assert table.as_dict() == {
         label: pytest.approx(entry) for label, entry in channel.codebook().items()
@@ -37,22 +43,22 @@ def test_a_public_channel_takes_an_estimated_prior(channel, public):
         InputError,
         match=r"which a public channel does not carry; give them \(prior=...\)",
     ):
-        md.posterior_table(public)
+        posterior_table(public)
     prior = md.estimate_frequencies(
         public, {"y0": 30, "y1": 40, "y2": 30}, method="ml"
     ).as_dict()
-    table = md.posterior_table(public, prior)
+    table = posterior_table(public, prior)
     joint = np.array([prior[name] for name in table.symbols])[:, None] * channel.matrix
     np.testing.assert_allclose(table.matrix.T, joint / joint.sum(axis=0))
 
 
 def test_a_label_without_mass_has_no_posterior():
     plain = channel_of(((1, 0), (0, 1)), names=("a", "b"))
-    table = md.posterior_table(plain, [1.0, 0.0])
+    table = posterior_table(plain, [1.0, 0.0])
     assert table.matrix[0].tolist() == [1.0, 0.0]
     assert np.isnan(table.matrix[1]).all()
     with pytest.raises(InputError, match="the prior does not fit them"):
-        md.expand_records(plain, ["y0", "y1"], kind="posterior", prior=[1.0, 0.0])
+        expand_records(plain, ["y0", "y1"], kind="posterior", prior=[1.0, 0.0])
 
 
 @pytest.mark.parametrize(
@@ -72,27 +78,27 @@ def test_a_label_without_mass_has_no_posterior():
 )
 def test_priors_that_are_none_are_refused(channel, prior, match):
     with pytest.raises(InputError, match=match):
-        md.posterior_table(channel, prior)
+        posterior_table(channel, prior)
 
 
 def test_weights_of_both_kinds(channel):
     np.testing.assert_allclose(
-        md.record_weights(channel), np.linalg.inv(channel.matrix), atol=1e-12
+        record_weights(channel), np.linalg.inv(channel.matrix), atol=1e-12
     )
     np.testing.assert_allclose(
-        md.record_weights(channel, kind="posterior"), channel.posteriors
+        record_weights(channel, kind="posterior"), channel.posteriors
     )
     with pytest.raises(InputError, match=r"the kind of weights \('best'\)"):
-        md.record_weights(channel, kind="best")
+        record_weights(channel, kind="best")
     with pytest.raises(InputError, match="take no prior"):
-        md.record_weights(channel, prior=[0.2, 0.3, 0.5])
+        record_weights(channel, prior=[0.2, 0.3, 0.5])
     merging = channel_of(((1, 0), (0, 1), (0, 1)))
     with pytest.raises(InputError, match="only their sum"):
-        md.record_weights(merging)
+        record_weights(merging)
 
 
 def test_expanded_records_say_how_they_were_weighted(channel):
-    expanded = md.expand_records(channel, ["y0", "y2"])
+    expanded = expand_records(channel, ["y0", "y2"])
     assert expanded.kind == "unbiased"
     assert expanded.symbols == ("a", "b", "c")
     assert len(expanded) == 6
@@ -115,7 +121,7 @@ def test_sums_with_unbiased_weights_have_the_expectation_of_the_truth(channel):
     """E sum_i b(Y_i, x) t_i = sum_i [X_i = x] t_i, by enumerating all labels of a few records."""
     from itertools import product
 
-    table = md.record_weights(channel)
+    table = record_weights(channel)
     symbols = [0, 2, 1, 1]
     outcomes = np.array([1.0, -4.0, 2.5, 7.0])
     mean = np.zeros(3)
@@ -132,10 +138,10 @@ def test_sums_with_unbiased_weights_have_the_expectation_of_the_truth(channel):
 def test_means_by_symbol_are_ratios_of_weighted_sums(channel):
     rng = np.random.default_rng(3)
     _, _, outcome, labels = sample(channel, 500, rng)
-    expanded = md.expand_records(channel, labels)
+    expanded = expand_records(channel, labels)
     up = np.bincount(expanded.symbol, expanded.weight * outcome[expanded.record])
     down = np.bincount(expanded.symbol, expanded.weight)
-    result = md.corrected_regression(channel, labels, outcome)
+    result = corrected_regression(channel, labels, outcome)
     assert result.names == ("a", "b", "c")
     np.testing.assert_allclose(result.coefficients, up / down, rtol=1e-9)
 
@@ -151,7 +157,7 @@ def test_the_corrected_coefficients_are_right_where_the_naive_ones_are_attenuate
     runs = 250
     for _ in range(runs):
         _, age, outcome, labels = sample(channel, 6000, rng)
-        result = md.corrected_regression(
+        result = corrected_regression(
             channel, labels, outcome, covariates={"age": age}, level=0.9
         )
         corrected += result.coefficients / runs
@@ -171,7 +177,7 @@ def test_a_channel_that_publishes_everything_gives_ordinary_least_squares():
     identity = channel_of(((1, 0, 0), (0, 1, 0), (0, 0, 1)))
     rng = np.random.default_rng(5)
     symbols, age, outcome, labels = sample(identity, 200, rng)
-    result = md.corrected_regression(
+    result = corrected_regression(
         identity,
         labels,
         outcome,
@@ -191,12 +197,12 @@ def test_a_channel_that_publishes_everything_gives_ordinary_least_squares():
 def test_identified_features_of_a_merging_channel_are_enough():
     merging = channel_of(((1, 0), (0, 1), (0, 1)))
     labels = ["y0", "y0", "y1", "y1"]
-    result = md.corrected_regression(
+    result = corrected_regression(
         merging, labels, [1.0, 3.0, 10.0, 20.0], features={"a": "a", "rest": ["b", "c"]}
     )
     np.testing.assert_allclose(result.coefficients, [2.0, 15.0])
     with pytest.raises(InputError, match="only their sum"):
-        md.corrected_regression(merging, labels, [1.0, 3.0, 10.0, 20.0])
+        corrected_regression(merging, labels, [1.0, 3.0, 10.0, 20.0])
 
 
 @pytest.mark.parametrize(
@@ -224,7 +230,7 @@ def test_regressions_that_cannot_be_done_are_refused(channel, arguments, match):
     labels = ["y0", "y1", "y2", "y1"]
     given = {"outcome": [1.0, 2.0, 3.0, 4.0], "features": {"a": "a"}} | arguments
     with pytest.raises(InputError, match=match):
-        md.corrected_regression(channel, labels, **given)
+        corrected_regression(channel, labels, **given)
 
 
 def test_products_of_features_must_be_identified():
@@ -234,6 +240,6 @@ def test_products_of_features_must_be_identified():
         InputError,
         match="the product of the features 'score' and 'score' is not identified",
     ):
-        md.corrected_regression(
+        corrected_regression(
             tied, ["y0", "y1"], [1.0, 2.0], features={"score": {"b": 0.5, "c": 1.0}}
         )

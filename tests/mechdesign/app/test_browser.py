@@ -169,7 +169,7 @@ def test_the_whole_walk_by_keyboard_at_400_pixels(served, people, page, tmp_path
     heading_with_focus(page, "4. A channel for job")
     text = page.inner_text("main")
     assert "verified exactly" in text
-    assert "no channel with this promise costs less than" in text
+    assert "no channel with this promise changes less than" in text
     assert fits(page)
     assert unnamed(page) == []
     unfold(page)

@@ -18,11 +18,15 @@ MARK = "zebra"
 
 SEARCHES = (
     ("assess", {}),
+    ("plan", {}),
     ("curve", {}),
     ("bins", {"bins-2": "10"}),
     ("design", {}),
     ("design", {"role-2": "release", "bins-2": "10", "objective": "truth"}),
     ("design", {"level": "0.9", "merge_rare": "30", "factor": "5"}),
+    ("design", {"role-2": "leave out", "objective": "truth"}),
+    ("release", {"order": "shuffled"}),
+    ("judge", {}),
 )
 
 

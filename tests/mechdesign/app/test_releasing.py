@@ -147,6 +147,16 @@ def test_a_file_that_is_no_draw_fails_the_check(people):
     assert "no plausible draw" in words or "not plausible" in words
 
 
+def test_cells_of_a_parquet_file_have_types(people, tmp_path):
+    frame = pd.read_csv(people)
+    frame["old"] = frame["age"] > 40
+    path = tmp_path / "people.parquet"
+    frame.to_parquet(path)
+    release = released(path, job="release", old="release", age="release")
+    assert release.is_plausible
+    assert set(released_table(release)["old"]) == {"True", "False"}
+
+
 def test_an_order_that_tells_is_refused(people):
     lines = people.read_text().splitlines()
     people.write_text("\n".join([lines[0], *sorted(lines[1:])]) + "\n")

@@ -239,7 +239,11 @@ def test_a_mistake_is_one_sentence_on_the_page(served, people):
         ("delete", {}, "This button is not known"),
         ("bins", {"bins-1": "3"}, "job"),
         # Only the search itself notices this one.
-        ("design", {"role-1": "leave out", "role-4": "release"}, "note"),
+        (
+            "design",
+            {"role-1": "leave out", "role-4": "release"},
+            "has 12 empty cells: choose in step 2",
+        ),
     )
     for action, changes, message in mistakes:
         act(address, action, **changes)

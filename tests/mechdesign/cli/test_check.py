@@ -41,7 +41,7 @@ def test_a_faithful_release(run, channel, released):
         "out.csv: plausible as a draw of the channel (600 records).\n"
     )
     assert (
-        "the labels of each original symbol against its row of the channel: plausible"
+        "the released values of each original symbol against its row of the channel: plausible"
         in result.out
     )
     assert "fails with a chance of at most 0.001" in " ".join(result.out.split())
@@ -51,8 +51,11 @@ def test_a_faithful_release(run, channel, released):
 def test_without_the_original_the_text_says_what_it_is_worth(run, channel, released):
     result = run("check", "out.csv", "--channel", channel)
     text = " ".join(result.out.split())
-    assert "the labels against what the channel's table predicts" in text
-    assert "the labels against everything that any data could give: plausible" in text
+    assert "the released values against what the channel's table predicts" in text
+    assert (
+        "the released values against everything that any data could give: plausible"
+        in text
+    )
     assert "data of another origin may differ from them (--any-data)" in text
     loose = run("check", "out.csv", "--channel", channel, "--any-data", "--json")
     assert loose.code == 0

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import os
+import subprocess
+import sys
 
+import pandas as pd
 import pytest
+
+import mechdesign as md
 
 SIZE = 10**60
 
@@ -34,3 +41,34 @@ def test_counts_that_no_records_have_are_weights(tmp_path, monkeypatch, run, rel
     refused = run(*command, *options, "--force", "--confidence", "0.95")
     assert refused.code == 2
     assert "counts of records" in refused.err
+
+
+def test_a_first_screen_that_nobody_reads_is_no_error(tmp_path):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as stream:
+        done = subprocess.run(
+            [sys.executable, "-m", "mechdesign"],
+            stdout=stream,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_compare_takes_a_data_frame_as_design_does():
+    frame = pd.DataFrame({"s": list("yynn") * 20, "x": list("abba") * 10 + ["a"] * 40})
+    joint = md.Joint.from_table(frame, sensitive="s", useful="x")
+    names = {"sensitive": "s", "useful": "x"}
+    of_frame = md.compare(frame, epsilons=[1], mechanisms=["optimal"], **names)
+    of_joint = md.compare(joint, epsilons=[1], mechanisms=["optimal"])
+    assert of_frame.rows[0].nmi == of_joint.rows[0].nmi
+    with pytest.raises(md.InputError, match="sensitive and useful name the columns"):
+        md.compare(frame, epsilons=[1])
+
+
+def test_the_signature_of_design_names_columns_and_its_result():
+    signature = inspect.signature(md.design)
+    assert {"sensitive", "useful", "release", "person"} <= signature.parameters.keys()
+    assert signature.return_annotation is md.Design

@@ -10,6 +10,7 @@ import random
 import pytest
 
 import mechdesign as md
+from mechdesign.analysis import estimate_joint
 
 JOBS = random.Random(1).sample(
     ["clerk", "clerk", "baker", "smith", "smith", "weaver"] * 200, 1200
@@ -100,7 +101,7 @@ def test_csv_has_all_digits_and_notes_go_to_standard_error(run, channel, labels)
 def test_by_a_kept_column(run, channel, labels):
     with open("out.csv", newline="", encoding="utf-8") as stream:
         towns = [row["town"] for row in csv.DictReader(stream)]
-    expected = md.estimate_joint(md.Channel.load(channel), labels, towns)
+    expected = estimate_joint(md.Channel.load(channel), labels, towns)
     result = run("estimate", "out.csv", "--channel", channel, "--by", "town", "--csv")
     rows = [*csv.DictReader(io.StringIO(result.out))]
     assert [*rows[0]][:3] == ["job", "town", "estimate"]

@@ -236,6 +236,10 @@ def test_columns_stay_by_name_alone(table, run):
         (("--identity", "year"), "people are identified by the columns that name them"),
         (("--unknown", "marginal"), "another rule (--unknown, --missing) is not built"),
         (("--also", "channel.json"), "is applied alone"),
+        (
+            ("--identity", "id", "--changed", "keep"),
+            "--changed keep is for single records",
+        ),
     ],
 )
 def test_options_of_single_records_are_refused(table, run, options, words):
@@ -282,6 +286,19 @@ def test_the_whole_file_of_people_is_not_claimed_after_another_release(table, ru
     written = run("apply", "second.json", "panel.csv", "out.csv", "--shuffle")
     assert written.code == 0, written.err
     assert CLAIM not in written.out
+
+
+def test_the_whole_file_of_people_is_not_claimed_of_a_second_night(table, run):
+    designed(run)
+    later = table.assign(year=table["year"] + 10).iloc[::-1]
+    later.to_csv("later.csv", index=False)
+    apply = ("--shuffle", "--ledger", "ledger.db", "--nights", "2")
+    first = run("apply", "channel.json", "panel.csv", "out.csv", *apply)
+    second = run("apply", "channel.json", "later.csv", "second.csv", *apply)
+    assert CLAIM in first.out
+    assert second.code == 0, second.err
+    assert "Counts are fixed" in second.out
+    assert CLAIM not in second.out
 
 
 def test_people_who_are_identified_keep_their_draw(table, run):
@@ -377,8 +394,12 @@ def test_a_number_of_records_that_tells_the_secret_is_refused(folder, run):
     refused = run(*DESIGN, *PEOPLE, *PROMISE)
     assert refused.code == 1
     assert "number of records" in refused.err
-    relative = run(*DESIGN, *PEOPLE, *PROMISE, "--promise", "relative", "--json")
+    relative = run(*DESIGN, *PEOPLE, *PROMISE, "--promise", "relative")
     assert relative.code == 0
+    # Nobody is left alone with it without a word.
+    said = " ".join(relative.out.split())
+    assert "By number of records alone a value of ill is at most" in said
+    assert "times as probable, certain for 40 people" in said
 
 
 def test_secrets_that_change_are_refused_or_are_sequences(folder, run):
@@ -418,7 +439,7 @@ def test_secrets_that_change_are_refused_or_are_sequences(folder, run):
         (("--person", "nobody"), "nobody"),
         (
             ("--person", "id", "--confidence", "0.95"),
-            "a confidence level (--confidence) is not built for people",
+            "the number of records of a person",
         ),
         (("--person", "id", "--objective", "information"), "is not built for people"),
         (("--person", "id", "--never", "job=j9"), "no record has 'job=j9'"),
@@ -477,6 +498,42 @@ def test_a_release_after_another_one_of_the_same_people(table, run):
     by_record(run)
     refused = run("compose", "first.json", "records.json", *table_of)
     assert "are not judged together" in refused.err
+
+
+def test_the_command_line_designs_and_applies_boxes_of_people(folder, run):
+    frame = panel(people=900, longest=3)
+    frame.to_csv("panel.csv", index=False)
+    asked = (*DESIGN, *PEOPLE, "--notion", "lip", "--epsilon", "0.8")
+    boxes = ("--confidence", "0.9", "--promise", "relative", "--slice-seed", "1")
+    screen = run(*asked, *boxes, "--output", "channel.json", "--report", "page.html")
+    assert screen.code == 0, screen.err
+    said = " ".join(screen.out.split())
+    assert "all released records of a person together make any value of ill" in said
+    assert "the people were not drawn from independently" in said
+    assert "health " in screen.out
+    written = run("apply", "channel.json", "panel.csv", "out.csv", "--ledger", "l.db")
+    assert written.code == 0, written.err
+    assert f"{len(frame):,} records of 900 people" in written.out
+    with open("out.csv.manifest.json", encoding="utf-8") as file:
+        covers = " ".join(json.load(file)["covers"])
+    assert "It is about all records of a person together" in covers
+    assert "each record alone" not in covers
+    assert "applies to a new person" in covers
+    # The ledger knows the people.
+    later = frame.assign(year=frame["year"] + 10).iloc[::-1]
+    later.to_csv("later.csv", index=False)
+    apply = ("apply", "channel.json", "later.csv", "later_out.csv", "--ledger", "l.db")
+    second = run(*apply)
+    assert second.code == 2
+    assert "900 people were released before" in second.err
+    refused = run(*apply, "--nights", "2")
+    assert refused.code == 2
+    assert "release each person once" in refused.err
+    public = run(*asked, *boxes, "--public", "--output", "public.json")
+    assert "cannot be public" in public.err
+    for verb in ("estimate", "check"):
+        verdict = run(verb, "out.csv", "--channel", "channel.json")
+        assert verdict.code == 2
 
 
 def test_exports_refuse_people(table, run):

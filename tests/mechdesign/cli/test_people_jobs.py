@@ -398,28 +398,15 @@ def test_inspect_and_jobs_name_the_people_of_records(folder, run):
     assert run("run", "job.toml").code == 0
 
 
-def test_the_page_designs_for_no_people(folder):
-    from mechdesign.app.choice import Choice
-    from mechdesign.app.designing import design_channel
-    from mechdesign.app.memory_table import read_path
-
-    panel().to_csv("panel.csv", index=False)
-    roles = {"id": "leave out", "wave": "leave out", "ill": "protect"}
-    choice = Choice(roles={**roles, "health": "release"}, time_limit="2")
-    table = read_path("panel.csv")
-    with pytest.raises(md.InputError, match="mechdesign design --person id"):
-        design_channel(table, choice, lambda *_: None)
-    without = table.with_columns(("wave", "ill", "health"))
-    assert design_channel(without, choice, lambda *_: None).messages is not None
-
-
 def test_lazy_tables_pipelines_and_judge_say_why_not(nights, run):
     polars = pytest.importorskip("polars", reason="polars is not installed")
     channel = md.load("channel.json")
     lazy = polars.from_pandas(visits(1)).lazy()
     with pytest.raises(md.InputError, match="folded in memory"):
         md.sanitise(lazy, channel, key=md.Key.fresh())
-    with pytest.raises(md.InputError, match="frame"):
+    with pytest.raises(
+        md.InputError, match="must be a pandas, polars or pyarrow table"
+    ):
         channel.apply(lazy, key=md.Key.fresh())
     apply(run, 1)
     refused = run(
@@ -431,3 +418,93 @@ def test_lazy_tables_pipelines_and_judge_say_why_not(nights, run):
     for form in ("sql", "csv", "r"):
         refused = run("export", "channel.json", "--to", form, "--output", f"x.{form}")
         assert refused.code == 2
+
+
+@pytest.mark.parametrize("column", ["ill", "ward"])
+def test_an_order_of_people_that_tells_is_refused(nights, run, column):
+    """Sorted by the secret, or by the first record; every sequence may be another one."""
+    frame = visits(1)
+    first = frame.groupby("patient")[column].transform("first")
+    order = first.sort_values(kind="stable").index
+    frame.loc[order].to_csv("v1.csv", index=False)
+    refused = apply(run, 1)
+    assert refused.code == 2
+    assert f"an order that tells of '{column}' by their place" in refused.err
+    assert apply(run, 1, "--shuffle").code == 0
+    assert apply(run, 1, "--keep-order", "--force", "--insecure-seed", "1").code == 0
+    with pytest.warns(UserWarning, match=f"an order that tells of '{column}'"):
+        md.sanitise(frame.loc[order], md.load("channel.json"), insecure_seed=1)
+
+
+@pytest.mark.parametrize("split", ["id", "wave"])
+def test_a_folder_of_records_names_its_people(folder, run, split):
+    """Whether the records of a person lie in one file or in several."""
+    frame = panel()
+    Path("in").mkdir()
+    first = frame["wave"] < 2
+    if split == "id":
+        first = frame["id"].str[1:].astype(int) < 75
+    frame[first].to_csv("in/a.csv", index=False)
+    frame[~first].to_csv("in/b.csv", index=False)
+    asked = ("design", "in", "--sensitive", "ill", "--useful", "health", *BUDGET)
+    refused = run(*asked, "--output", "channel.json")
+    assert refused.code == 2
+    assert "names 150 people with up to 4 records each" in refused.err
+    assert "each drawn by itself, reach" in refused.err
+    assert run(*asked, "--output", "channel.json", "--unit", "record").code == 0
+
+
+def test_a_channel_designed_after_another_one_is_for_the_same_records(nights, run):
+    """Its promise is about both releases together, so nothing is drawn a second time; in any other
+    order, or for other records, it is."""
+    design = ("design", "v1.csv", "--sensitive", "ill", *PEOPLE)
+    small = ("--notion", "lip", "--epsilon", "0.3")
+    run(*design, "--release", "ward", *small, "--output", "first.json")
+    second = (*design, "--release", "cost", *BUDGET, "--after", "first.json")
+    assert run(*second, "--output", "second.json").code == 0
+    ledger = ("--ledger", "l.db")
+    for name in ("first", "second"):
+        done = run("apply", f"{name}.json", "v1.csv", f"{name}.csv", *ledger)
+        assert done.code == 0, done.err
+    total = ("releases", "total", "v1.csv", "--person", "patient", *ledger)
+    assert "are not independent" in " ".join(run(*total).out.split())
+    turned = ("--ledger", "turned.db")
+    assert run("apply", "second.json", "v1.csv", "o1.csv", *turned).code == 0
+    refused = run("apply", "first.json", "v1.csv", "o2.csv", *turned)
+    assert "by person and wave, were released before" in refused.err
+    other = visits(1).iloc[:-1]
+    other.to_csv("other.csv", index=False)
+    late = ("apply", "second.json", "other.csv", "o3.csv", "--unknown", "nearest")
+    once = ("--ledger", "once.db")
+    assert run("apply", "first.json", "v1.csv", "o4.csv", *once).code == 0
+    assert "by person and wave" in run(*late, *once).err
+
+
+def test_nights_after_a_second_draw_are_not_independent(nights, run):
+    apply(run, 1)
+    assert apply(run, 1, "--fresh-draw", "--force").code == 0
+    refused = apply(run, 2, "--nights", "5")
+    assert refused.code == 2
+    assert "what all of them tell together is not known" in refused.err
+    assert not Path("o2.csv").exists()
+
+
+def test_a_record_of_nobody_is_named_by_every_verb(nights, run):
+    asked = ("design", "v1.csv", *ROLES[:4], *BUDGET, "--unit", "record")
+    run(*asked, "--output", "records.json")
+    apply(run, 1, "--ledger", "l.db")
+    frame = visits(1)
+    frame.loc[3, "patient"] = " "
+    frame.to_csv("blank.csv", index=False)
+    for line in (
+        ("compose", "records.json", "--table", "blank.csv", "--person", "patient"),
+        ("releases", "total", "blank.csv", "--ledger", "l.db", "--person", "patient"),
+        ("check", "blank.csv", "--channel", "channel.json"),
+        ("design", "blank.csv", *ROLES, *PEOPLE, *BUDGET),
+    ):
+        refused = run(*line)
+        assert refused.code == 2
+        assert "blank.csv" in refused.err
+        assert "the column 'patient' is empty" in refused.err
+    refused = run("apply", "channel.json", "blank.csv", "blank_out.csv")
+    assert "blank.csv, line 5: the column 'patient' is empty" in refused.err

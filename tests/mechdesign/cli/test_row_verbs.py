@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
+from mechdesign.channel.box_channel import BoxChannel
 from tests.cases.people import people
 from tests.oracles import released_rows as oracle
 
@@ -308,7 +309,7 @@ def test_check_and_estimate_of_released_boxes(table, run):
     level = ("--level", "0.9999", "--json")
     record = run("estimate", "out.csv", "--channel", "boxes.json", *level).record
     channel = md.load("boxes.json")
-    assert isinstance(channel, md.BoxChannel)
+    assert isinstance(channel, BoxChannel)
     symbols = [
         [list(v.names).index(x) for x in table[v.columns[0]].astype(str)]
         for v in channel.columns
@@ -326,7 +327,11 @@ def test_check_and_estimate_of_released_boxes(table, run):
 @pytest.mark.parametrize(
     ("design", "command", "message"),
     [
-        (("--fill",), ("estimate", "out.csv"), "without given columns (--given)"),
+        (
+            ("--fill",),
+            ("estimate", "out.csv", "--csv"),
+            "--by and --csv are not for rows",
+        ),
         (("--fill",), ("check", "out.csv"), "without filling"),
         (
             (),
@@ -344,6 +349,18 @@ def test_what_check_and_estimate_have_not_for_boxes(
     refused = run(*command, "--channel", "boxes.json")
     assert refused.code == 2
     assert message in refused.err
+
+
+def test_estimates_of_filled_boxes_are_those_of_the_file(table, run):
+    filled = ("--release", "a,b", "--confidence", "0.9", "--fill")
+    run(*DESIGN, *filled, "--output", "boxes.json")
+    run("apply", "boxes.json", "people.csv", "out.csv", "--shuffle")
+    asked = ("estimate", "out.csv", "--channel", "boxes.json", "--of", "a,b", "--json")
+    (column,) = run(*asked).record["frequencies"]
+    cells = pd.read_csv("out.csv", dtype=str)
+    shares = cells.groupby(["a", "b"]).size() / len(cells)
+    found = {(row["a"], row["b"]): row["estimate"] for row in column["rows"]}
+    assert found == pytest.approx(shares.to_dict())
 
 
 def test_estimates_say_that_nothing_is_known_of_empty_cells(table, run):

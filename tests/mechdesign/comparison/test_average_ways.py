@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
+from mechdesign.comparison import compare_average
 from mechdesign.comparison.average_ways import OPTIMUM
 from mechdesign.mechanisms.average_baselines import GREEDY, RESTARTS
 
@@ -21,7 +22,7 @@ def joint(seed, secrets=3, symbols=5):
 def test_no_local_method_keeps_more(measure, share):
     for seed in range(2):
         table = joint(seed)
-        found = md.compare_average(table, {measure: share}, restarts=4)
+        found = compare_average(table, {measure: share}, restarts=4)
         optimum, *others = found.ways
         assert optimum.name == OPTIMUM
         names = [GREEDY, RESTARTS] if measure == "mi" else [GREEDY]
@@ -35,7 +36,7 @@ def test_no_local_method_keeps_more(measure, share):
 
 
 def test_the_optimum_never_falls_below_although_its_search_has_no_time():
-    found = md.compare_average(joint(3, 6, 60), {"mi": "10%"}, time_limit=0.3)
+    found = compare_average(joint(3, 6, 60), {"mi": "10%"}, time_limit=0.3)
     optimum, *others = found.ways
     assert optimum.kept >= max(way.kept for way in others) - ROUNDING
 
@@ -43,14 +44,14 @@ def test_the_optimum_never_falls_below_although_its_search_has_no_time():
 def test_greedy_merging_can_be_far_below():
     """Merging whole symbols keeps nothing of a column whose pairs all tell."""
     table = md.Joint.from_counts([[8, 3, 1], [2, 6, 4], [1, 1, 9]])
-    found = md.compare_average(table, {"mi": "10%"}, restarts=4)
+    found = compare_average(table, {"mi": "10%"}, restarts=4)
     kept = {way.name: way.kept for way in found.ways}
     assert kept[OPTIMUM] > kept[GREEDY] + 0.05
     assert kept[RESTARTS] > kept[GREEDY]
 
 
 def test_the_table_of_ways():
-    found = md.compare_average(joint(0), {"mi": "25%"}, restarts=2)
+    found = compare_average(joint(0), {"mi": "25%"}, restarts=2)
     assert repr(found).startswith("AverageComparison(certified optimum: kept 0.")
     columns = found.columns()
     assert columns["name"] == [OPTIMUM, GREEDY, RESTARTS]
@@ -62,9 +63,9 @@ def test_bad_restarts_are_refused(restarts):
     with pytest.raises(
         md.InputError, match=r"restarts .* (whole number, at least 1|that is whole)"
     ):
-        md.compare_average(joint(0), {"mi": 0.1}, restarts=restarts)
+        compare_average(joint(0), {"mi": 0.1}, restarts=restarts)
 
 
 def test_the_local_methods_know_one_average():
     with pytest.raises(md.InputError, match="compare takes one average budget"):
-        md.compare_average(joint(0), {"mi": "10%", "tv": "10%"})
+        compare_average(joint(0), {"mi": "10%", "tv": "10%"})

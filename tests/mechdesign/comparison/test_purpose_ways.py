@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
+from mechdesign.comparison import compare_purpose
 from mechdesign.comparison.purpose_ways import MADE_FOR_IT
 
 ROUNDING = 1e-9
@@ -32,7 +33,7 @@ def records(seed=1, count=900):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_no_other_channel_estimates_better(objective, seed):
     joint = table(seed)
-    found = md.compare_purpose(joint, md.LIP(0.5), objective)
+    found = compare_purpose(joint, md.LIP(0.5), objective)
     assert len(found.ways) == len(WAYS)
     first, *others = found.ways
     assert first.name == MADE_FOR_IT
@@ -47,7 +48,7 @@ def test_no_other_channel_estimates_better(objective, seed):
 def test_the_variance_is_that_of_the_estimator():
     """The inverse of the information matrix, in NumPy alone, for a channel that tells all."""
     joint = table(2, 4)
-    found = md.compare_purpose(joint, md.LIP(2.0), "frequencies")
+    found = compare_purpose(joint, md.LIP(2.0), "frequencies")
     for way in found.ways[:2]:
         objective = "frequencies" if way.name == MADE_FOR_IT else "information"
         w = md.design(joint, md.LIP(2.0), objective=objective).channel.matrix
@@ -67,7 +68,7 @@ def test_no_other_channel_tells_more_of_a_task(tmp_path):
     frame = pd.read_csv(tmp_path / "t.csv")
     joint = md.Joint.from_table(frame, sensitive="s", useful="x")
     task = md.Joint.from_table(frame, sensitive="t", useful="x")
-    found = md.compare_purpose(joint, md.LIP(0.3), "task", task=task)
+    found = compare_purpose(joint, md.LIP(0.3), "task", task=task)
     assert found.is_task
     purpose = found.design.purpose
     assert found.ways[0].figure == pytest.approx(purpose.task_kept, rel=ROUNDING)

@@ -14,7 +14,7 @@ import mechdesign as md
 from mechdesign.channel.channel import DENOMINATOR
 from mechdesign.cli import main
 from mechdesign.core.integers import IntegerRows
-from mechdesign.exporting import rounding
+from mechdesign.exporting import lookup
 from mechdesign.exporting.lookup import lookup_of
 from mechdesign.mechanisms import column_plan
 
@@ -88,7 +88,7 @@ def test_rows_of_one_sum_are_not_rounded() -> None:
     joint = md.Joint.from_counts([[8, 1], [1, 8]])
     made = md.design(joint, md.LDP(1.0), objective="truth")
     assert made.channel.totals is None
-    assert rounding.with_one_sum(made.channel) is made.channel
+    assert lookup.with_one_sum(made.channel) is made.channel
     text = md.export(made.channel).text
     assert "has exactly the probability of the channel" in text
     assert "rounded" not in text
@@ -115,7 +115,7 @@ def test_rounding_that_breaks_the_promise_is_refused(channel, monkeypatch) -> No
     def wrong(entries, total):
         return [DENOMINATOR - len(entries) + 1, *[1] * (len(entries) - 1)]
 
-    monkeypatch.setattr(rounding, "_rounded", wrong)
+    monkeypatch.setattr(lookup, "_rounded", wrong)
     with pytest.raises(
         md.NotPrivate, match=r"rounded to the sum 2\^53 that export needs"
     ):

@@ -76,6 +76,28 @@ def test_a_file_without_a_title_has_none(tmp_path, text):
     assert header_and_rows(path, skip_lines="auto") == header_and_rows(path)
 
 
+def test_a_header_with_one_delimiter_more_is_no_title(tmp_path):
+    text = "job,region,income,\nclerk,n,low\nbaker,s,high\n"
+    assert lines_above_header(text.encode(), ",", '"') == 0
+    path = tmp_path / "export.csv"
+    path.write_text(text)
+    message = "the header ends with a ',' that the rows lack; take it away there"
+    with pytest.raises(InputError, match=message) as caught:
+        header_and_rows(path)
+    assert "skip" not in str(caught.value)
+
+
+@pytest.mark.parametrize("cell", ["'clerk, a'", "'clerk'"])
+def test_single_quotes_are_named_with_their_option(tmp_path, cell):
+    path = tmp_path / "export.csv"
+    path.write_text(f"'job','income'\n{cell},'low'\n'baker','high'\n")
+    with pytest.raises(InputError, match=r"single quotes: say so \(quote=\"'\"\)"):
+        read_joint(path, sensitive="income", useful="job")
+    text = TextOptions(quote="'")
+    joint = read_joint(path, sensitive="income", useful="job", text=text)
+    assert joint.useful.symbols == (("baker",), (cell.strip("'"),))
+
+
 def test_places_are_those_of_the_file(tmp_path):
     path = tmp_path / "export.csv"
     path.write_text("Survey\n" + TABLE + "smith,n\n")

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mechdesign import create_key, sanitise, sanitise_dask
+from mechdesign import create_key, sanitise
 from mechdesign.core.errors import InputError
 from mechdesign.release.policies import Policy
 from tests.cases.released_records import (
@@ -48,7 +48,7 @@ def in_one_thread():
 def test_the_draws_are_those_of_one_machine(channel, identity, partitions):
     frame = people(200)
     expected = sanitise(frame, channel, key=KEY, **identity)
-    released = sanitise_dask(
+    released = sanitise(
         dd.from_pandas(frame, npartitions=partitions), channel, key=KEY, **identity
     )
     assert released.npartitions == partitions
@@ -57,23 +57,21 @@ def test_the_draws_are_those_of_one_machine(channel, identity, partitions):
 
 def test_the_draws_are_those_by_hand(channel):
     frame = people(60)
-    released = sanitise_dask(dd.from_pandas(frame, npartitions=3), channel, key=KEY)
+    released = sanitise(dd.from_pandas(frame, npartitions=3), channel, key=KEY)
     assert released.compute()["job"].tolist() == drawn_by_hand(channel, frame["job"])
 
 
 def test_repartitioning_before_or_after_changes_nothing(channel):
     source = dd.from_pandas(people(100), npartitions=5)
-    expected = sanitise_dask(source, channel, key=KEY).compute()
-    before = sanitise_dask(
-        source.repartition(npartitions=2), channel, key=KEY
-    ).compute()
-    after = sanitise_dask(source, channel, key=KEY).repartition(npartitions=2).compute()
+    expected = sanitise(source, channel, key=KEY).compute()
+    before = sanitise(source.repartition(npartitions=2), channel, key=KEY).compute()
+    after = sanitise(source, channel, key=KEY).repartition(npartitions=2).compute()
     pd.testing.assert_frame_equal(before, expected)
     pd.testing.assert_frame_equal(after, expected)
 
 
 def test_what_is_asked_for_later_changes_no_draw(channel):
-    released = sanitise_dask(
+    released = sanitise(
         dd.from_pandas(people(100), npartitions=5), channel, key=KEY, keep="all"
     )
     whole = released.compute()
@@ -90,11 +88,11 @@ def test_records_are_numbered_across_empty_partitions_and_any_index(channel):
     kept = frame[frame["n"] >= 45]
     source = dd.from_pandas(frame, npartitions=6, sort=False)
     part = source[source["n"] >= 45]
-    released = sanitise_dask(part, channel, key=KEY, keep_index=True).compute()
+    released = sanitise(part, channel, key=KEY, keep_index=True).compute()
     assert released["job"].tolist() == drawn_by_hand(channel, kept["job"])
     assert released.index.tolist() == kept.index.tolist()
     # By default each partition numbers its own records.
-    numbered = sanitise_dask(part, channel, key=KEY)
+    numbered = sanitise(part, channel, key=KEY)
     assert not numbered.known_divisions
     for partition in numbered.partitions:
         labels = partition.compute().index
@@ -104,7 +102,7 @@ def test_records_are_numbered_across_empty_partitions_and_any_index(channel):
 def test_divisions_index_types_and_other_columns_stay(channel):
     frame = people(40).astype({"job": "category"}).set_index("id")
     source = dd.from_pandas(frame, npartitions=4)
-    released = sanitise_dask(source, channel, key=KEY, keep="all")
+    released = sanitise(source, channel, key=KEY, keep="all")
     assert released.divisions == source.divisions
     assert released._meta["job"].cat.categories.tolist() == list(channel.outputs)
     computed = released.compute()
@@ -121,13 +119,13 @@ def test_forms_policies_and_several_channels_are_those_of_frames(channels):
     arguments = {"key": KEY, "policy": Policy(unknown="marginal")}
     for wishes in ({}, {"into": ["y", "z"]}, {"form": "posterior-draw"}):
         expected = sanitise(frame, channels, **arguments, **wishes)
-        released = sanitise_dask(source, channels, **arguments, **wishes)
+        released = sanitise(source, channels, **arguments, **wishes)
         assert list(released.columns) == list(expected.columns)
         pd.testing.assert_frame_equal(
             released.compute().astype(expected.dtypes), expected
         )
     crossed = pd.DataFrame({"city": [*"sst"] * 4, "k": range(12), "job": [*"aba"] * 4})
-    released = sanitise_dask(
+    released = sanitise(
         dd.from_pandas(crossed, npartitions=2), crossed_channel(), key=KEY
     ).compute()
     assert (
@@ -146,7 +144,7 @@ def test_two_readings_come_first(channel):
     lazy = source.map_partitions(fail, meta=source._meta)
     for identity in IDENTITIES:
         with pytest.raises(RuntimeError, match="computed"):
-            sanitise_dask(lazy, channel, key=KEY, keep_order=True, **identity)
+            sanitise(lazy, channel, key=KEY, keep_order=True, **identity)
 
 
 def shuffled_anew(part):
@@ -173,8 +171,8 @@ def test_a_random_function_is_refused_by_what_it_does(channel, keep_order):
     assert first["id"].tolist() != second["id"].tolist()
     options = {"key": KEY, "keep": "all", "keep_order": keep_order}
     with pytest.raises(InputError, match=r"^two readings .* if only the order differs"):
-        sanitise_dask(moved, channel, **options)
-    released = sanitise_dask(moved, channel, identity="id", **options).compute()
+        sanitise(moved, channel, **options)
+    released = sanitise(moved, channel, identity="id", **options).compute()
     by_name = dict(zip(released["id"], released["job"], strict=True))
     frame = people(400)
     names = frame["id"].tolist()
@@ -186,7 +184,7 @@ def test_a_random_function_is_refused_by_what_it_does(channel, keep_order):
         drawn = source.map_partitions(change, meta=source._meta)
         for identity in ({"identity": "id"}, {"row_numbers": "n"}, {}):
             with pytest.raises(InputError, match=r"^two readings of this table differ"):
-                sanitise_dask(drawn, channel, **options, **identity)
+                sanitise(drawn, channel, **options, **identity)
 
 
 def test_row_numbers_that_partitions_share_are_refused(channel):
@@ -199,7 +197,7 @@ def test_row_numbers_that_partitions_share_are_refused(channel):
     with pytest.raises(
         InputError, match="'n' gives the row number 0 to two records, whose draws"
     ):
-        sanitise_dask(source, channel, key=KEY, row_numbers="n")
+        sanitise(source, channel, key=KEY, row_numbers="n")
 
 
 def test_an_index_that_copies_the_column_is_refused(channel):
@@ -210,11 +208,11 @@ def test_an_index_that_copies_the_column_is_refused(channel):
         sort=False,
     )
     options = {"key": KEY, "keep_order": True}
-    released = sanitise_dask(source, channel, keep="all", **options)
+    released = sanitise(source, channel, keep="all", **options)
     with pytest.raises(InputError, match=r"take the index off .*stands for the useful"):
         released.compute()
     # Without a wish to keep it, an index with a name is left out like any column.
-    alone = sanitise_dask(source, channel, **options)
+    alone = sanitise(source, channel, **options)
     assert not alone.known_divisions
     computed = alone.compute()
     assert computed.index.name is None
@@ -226,8 +224,8 @@ def test_numbers_with_a_name_are_an_index_too(channel):
     frame = people(40)
     frame.index.name = "who"
     source = dd.from_pandas(frame, npartitions=2)
-    assert sanitise_dask(source, channel, key=KEY, keep="all").known_divisions
-    alone = sanitise_dask(source, channel, key=KEY)
+    assert sanitise(source, channel, key=KEY, keep="all").known_divisions
+    alone = sanitise(source, channel, key=KEY)
     assert not alone.known_divisions
     assert alone.compute().index.name is None
 
@@ -236,7 +234,7 @@ def test_categories_of_partitions_are_those_of_their_records(channel):
     frame = people(400)
     frame["kind"] = pd.Categorical(["u", "v"] * 200, categories=["secret", "u", "v"])
     source = dd.from_pandas(frame, npartitions=2)
-    released = sanitise_dask(source, channel, key=KEY, keep="kind")
+    released = sanitise(source, channel, key=KEY, keep="kind")
     assert "secret" not in repr(released._meta["kind"].cat.categories)
     assert released.compute()["kind"].cat.categories.tolist() == ["u", "v"]
 
@@ -246,7 +244,7 @@ def test_partitions_that_tell_of_the_sensitive_column_are_refused(adult):
     frame, secret = adult_by_relationship(adult)
     parts, channel = 16, adult_channel(adult)
     source = dd.from_pandas(frame, npartitions=parts)
-    released = sanitise_dask(
+    released = sanitise(
         source, channel, key=KEY, row_numbers="n", keep_order=True, keep="all"
     )
     places = np.repeat(np.arange(parts), released.map_partitions(len).compute())
@@ -258,13 +256,11 @@ def test_partitions_that_tell_of_the_sensitive_column_are_refused(adult):
         InputError,
         match=r"the partitions tell of 'occupation' .*orderBy.*\(keep_order=\)",
     ):
-        sanitise_dask(source, channel, key=KEY, row_numbers="n", keep="all")
+        sanitise(source, channel, key=KEY, row_numbers="n", keep="all")
     mixed = dd.from_pandas(
         frame.sample(frac=1, random_state=3), npartitions=parts, sort=False
     )
-    released = sanitise_dask(
-        mixed, channel, key=KEY, row_numbers="n", keep="all"
-    ).compute()
+    released = sanitise(mixed, channel, key=KEY, row_numbers="n", keep="all").compute()
     expected = sanitise(frame, channel, key=KEY, keep_order=True, keep="all")[
         "occupation"
     ].tolist()
@@ -276,17 +272,15 @@ def test_what_gives_the_column_away_in_no_partition_alone_is_an_error(channel):
         people(600).assign(work=lambda all: all["job"]), npartitions=60
     )
     with pytest.raises(InputError, match=r"^the column 'work' stands for the useful"):
-        sanitise_dask(source, channel, key=KEY, keep="all")
-    assert len(sanitise_dask(source, channel, key=KEY, keep="work").compute()) == 600
+        sanitise(source, channel, key=KEY, keep="all")
+    assert len(sanitise(source, channel, key=KEY, keep="work").compute()) == 600
 
 
 def test_unknown_symbols_that_crowd_in_a_partition_are_seen(channel):
     frame = people(400).assign(job=["a", "b"] * 100 + [None, "?"] * 100)
     policy = Policy(unknown="output:p", missing="output:q")
     with pytest.raises(InputError, match="the partitions tell of 'job'"):
-        sanitise_dask(
-            dd.from_pandas(frame, npartitions=4), channel, key=KEY, policy=policy
-        )
+        sanitise(dd.from_pandas(frame, npartitions=4), channel, key=KEY, policy=policy)
 
 
 def test_partitions_that_change_after_they_were_counted_are_refused(
@@ -299,7 +293,7 @@ def test_partitions_that_change_after_they_were_counted_are_refused(
         patch.setattr(
             type(source), "to_delayed", lambda self: [dask.delayed(self.compute())]
         )
-        released = sanitise_dask(source, channel, key=KEY)
+        released = sanitise(source, channel, key=KEY)
     with pytest.raises(InputError, match=r"^the partitions tell of 'job'"):
         released.partitions[1].compute()
 
@@ -309,7 +303,7 @@ def test_a_mechanism_for_single_records():
     frame, mechanism = people(300), pay_mechanism()
     expected = sanitise(frame, mechanism)
     assert 100 < len(expected) < 300
-    released = sanitise_dask(dd.from_pandas(frame, npartitions=3), mechanism).compute()
+    released = sanitise(dd.from_pandas(frame, npartitions=3), mechanism).compute()
     # Where records are left out, each partition numbers its own.
     numbered = released.reset_index(drop=True)
     pd.testing.assert_frame_equal(numbered.astype(expected.dtypes), expected)
@@ -317,13 +311,13 @@ def test_a_mechanism_for_single_records():
         [frame[frame["pay"] < 0], frame[frame["pay"] >= 0]], ignore_index=True
     )
     with pytest.raises(InputError, match="the partitions tell of 'pay'"):
-        sanitise_dask(dd.from_pandas(apart, npartitions=2), mechanism)
+        sanitise(dd.from_pandas(apart, npartitions=2), mechanism)
 
 
 def test_a_key_file_is_read_where_the_job_is_made(channel, tmp_path):
     frame = people(20)
     create_key(tmp_path / "job.key", KEY)
-    released = sanitise_dask(
+    released = sanitise(
         dd.from_pandas(frame, npartitions=2), channel, key=tmp_path / "job.key"
     )
     (tmp_path / "job.key").unlink()
@@ -331,9 +325,7 @@ def test_a_key_file_is_read_where_the_job_is_made(channel, tmp_path):
 
 
 def test_no_graph_shows_the_key(channel):
-    released = sanitise_dask(
-        dd.from_pandas(people(20), npartitions=2), channel, key=KEY
-    )
+    released = sanitise(dd.from_pandas(people(20), npartitions=2), channel, key=KEY)
     graph = released.optimize().__dask_graph__()
     shown = [
         repr(released),
@@ -366,7 +358,7 @@ def test_no_graph_shows_the_key(channel):
 )
 def test_what_the_header_tells_is_refused_at_once(channel, arguments, message):
     with pytest.raises(InputError, match=message):
-        sanitise_dask(
+        sanitise(
             dd.from_pandas(people(10), npartitions=2),
             channel,
             **{"keep": "all"} | arguments,
@@ -374,7 +366,6 @@ def test_what_the_header_tells_is_refused_at_once(channel, arguments, message):
 
 
 def test_sanitise_takes_dask_frames_and_parts_of_tables(channel):
-    assert sanitise_dask is sanitise
     frame = people(50)
     part = sanitise(
         dd.from_pandas(frame.iloc[20:], npartitions=3), channel, key=KEY, first_row=20
@@ -402,7 +393,7 @@ def test_sanitise_takes_dask_frames_and_parts_of_tables(channel):
 def test_a_bad_record_is_named(channel, identity, message):
     frame = people(30)
     frame.loc[17, "job"] = "z"
-    released = sanitise_dask(
+    released = sanitise(
         dd.from_pandas(frame, npartitions=4), channel, key=KEY, **identity
     )
     with pytest.raises(InputError, match=message):
@@ -428,12 +419,12 @@ def test_a_fresh_draw_by_the_ledger(channel, tmp_path):
     options = {"identity": "id", "ledger": tmp_path / "ledger.db"}
     frame = dd.from_pandas(people(200), npartitions=2)
     first, again, fresh = (
-        sanitise_dask(frame, channel, **options, **more).compute()["job"].tolist()
+        sanitise(frame, channel, **options, **more).compute()["job"].tolist()
         for more in ({}, {}, {"fresh_draw": True})
     )
     assert first == again != fresh
     with pytest.raises(InputError, match="without a ledger every draw is fresh"):
-        sanitise_dask(frame, channel, key=KEY, fresh_draw=True)
+        sanitise(frame, channel, key=KEY, fresh_draw=True)
 
 
 @pytest.fixture(scope="module")
@@ -465,7 +456,7 @@ def test_a_cluster_of_processes_draws_as_one_machine(cluster, channel):
     for identity in IDENTITIES:
         expected = sanitise(frame, channel, key=KEY, **identity)
         released = cluster.compute(
-            sanitise_dask(source, channel, key=KEY, **identity)
+            sanitise(source, channel, key=KEY, **identity)
         ).result()
         assert released["job"].tolist() == expected["job"].tolist()
 
@@ -473,7 +464,7 @@ def test_a_cluster_of_processes_draws_as_one_machine(cluster, channel):
 def test_an_error_of_a_worker_is_the_same_clear_line(cluster, channel):
     frame = people(30)
     frame.loc[17, "job"] = "z"
-    released = sanitise_dask(
+    released = sanitise(
         dd.from_pandas(frame, npartitions=4), channel, key=KEY, identity="id"
     )
     with pytest.raises(
@@ -490,7 +481,7 @@ def test_a_worker_that_dies_changes_no_draw(cluster, channel, tmp_path):
     fragile = source.map_partitions(DiesOnce(mark), meta=source._meta)
     # This process reads the table before it is released, and must not die of it.
     mark.touch()
-    released = sanitise_dask(fragile, channel, key=KEY)
+    released = sanitise(fragile, channel, key=KEY)
     mark.unlink()
     assert cluster.compute(released).result()["job"].tolist() == drawn_by_hand(
         channel, frame["job"]
@@ -506,7 +497,7 @@ def test_a_worker_that_dies_changes_no_draw(cluster, channel, tmp_path):
 def test_no_joint_table_travels_to_the_workers(channel, options):
     """What a task needs of the table, if anything, are the frequencies of X."""
     frame = people(40)
-    released = sanitise_dask(
+    released = sanitise(
         dd.from_pandas(frame, npartitions=2), channel, key=KEY, **options
     )
     operands = [each for part in released.expr.walk() for each in part.operands]

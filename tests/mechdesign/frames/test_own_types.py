@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import mechdesign as md
@@ -74,10 +75,56 @@ def test_polars_columns_keep_type_and_digits(name):
 def test_counts_are_fixed_where_arrow_does_not_hold_a_column():
     """What the records are is read from the cells that are drawn from."""
     table = frame_of([1, "1b", 2.5], object)
-    released = released_of(table)
+    with pytest.warns(UserWarning, match="column 'a' has the type str; its source"):
+        released = released_of(table)
     texts = table["a"].astype(str).value_counts().to_dict()
     assert released["a"].value_counts().to_dict() == texts
     table = COLUMNS["period"]
-    released = released_of(table)
+    with pytest.warns(UserWarning, match="column 'a' has the type str; its source"):
+        released = released_of(table)
     texts = table["a"].astype(str).value_counts().to_dict()
     assert released["a"].value_counts().to_dict() == texts
+
+
+def released_alone(column, **options):
+    """The column, released by itself as its own symbols."""
+    table = pd.DataFrame({"s": COLUMNS["int64"]["s"], "a": column})
+    design = md.design(table, md.LIP(0.3), sensitive="s", useful="a", objective="truth")
+    return lambda frame: md.sanitise(frame, design.channel, insecure_seed=1, **options)
+
+
+def test_a_column_that_loses_its_type_is_named():
+    column = COLUMNS["period"]["a"]
+    with pytest.warns(
+        UserWarning,
+        match=r"released column 'a' has the type str; its source has the type period\[M\]",
+    ):
+        released = released_alone(column)(pd.DataFrame({"a": column}))
+    assert pd.api.types.is_string_dtype(released["a"])
+
+
+def test_categories_that_lose_their_order_are_named(tmp_path):
+    column = pd.Categorical(
+        COLUMNS["int64"]["a"].astype(str), ordered=True
+    )  # the order of texts
+    table = pa.table({"a": pa.array(column)})
+    release = released_alone(column)
+    message = "categories of the released column 'a' have no order; those of its source"
+    with pytest.warns(UserWarning, match=message):
+        release(table)
+    # pandas keeps the order, so there is nothing to say.
+    assert release(table.to_pandas())["a"].dtype.ordered
+
+
+def test_a_file_that_loses_the_order_of_categories_says_so(tmp_path):
+    column = pd.Categorical(COLUMNS["int64"]["a"].astype(str), ordered=True)
+    table = pd.DataFrame({"s": COLUMNS["int64"]["s"], "a": column})
+    design = md.design(table, md.LIP(0.3), sensitive="s", useful="a", objective="truth")
+    table.to_parquet(tmp_path / "in.parquet")
+    result = md.sanitise_file(
+        design.channel,
+        tmp_path / "in.parquet",
+        tmp_path / "out.parquet",
+        insecure_seed=1,
+    )
+    assert any("have no order" in notice for notice in result.notices)

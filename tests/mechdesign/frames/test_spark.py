@@ -20,9 +20,8 @@ from mechdesign import (
     LIP,
     create_key,
     design,
+    engine_errors,
     sanitise,
-    sanitise_spark,
-    spark_errors,
 )
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
@@ -100,7 +99,7 @@ def by_number(released) -> list[str]:
 def test_the_draws_are_those_of_one_machine(
     spark, channel, frame, identity, partitions
 ):
-    released = sanitise_spark(
+    released = sanitise(
         in_spark(spark, frame, partitions), channel, key=KEY, **identity, keep="all"
     )
     assert (
@@ -112,14 +111,14 @@ def test_the_draws_are_those_of_one_machine(
 
 def test_the_draws_are_those_by_hand(spark, channel, frame):
     source = in_spark(spark, frame, 3)
-    numbered = sanitise_spark(source, channel, key=KEY, row_numbers="n", keep="all")
+    numbered = sanitise(source, channel, key=KEY, row_numbers="n", keep="all")
     assert by_number(numbered) == drawn_by_hand(channel, frame["job"])
-    named = sanitise_spark(source, channel, key=KEY, identity="id", keep="all")
+    named = sanitise(source, channel, key=KEY, identity="id", keep="all")
     assert by_number(named) == drawn_by_hand(channel, frame["job"], frame["id"])
 
 
 def test_repartitioning_later_and_another_action_change_no_draw(spark, channel, frame):
-    released = sanitise_spark(
+    released = sanitise(
         in_spark(spark, frame, 5), channel, key=KEY, identity="id", keep="all"
     )
     expected = by_number(released)
@@ -132,7 +131,7 @@ def test_the_other_columns_types_and_nulls_stay(spark, channel):
     source = spark.createDataFrame(
         rows, "n bigint not null, job string not null, pay double, tags array<int>"
     )
-    released = sanitise_spark(source, channel, key=KEY, row_numbers="n", keep="all")
+    released = sanitise(source, channel, key=KEY, row_numbers="n", keep="all")
     assert released.schema == source.schema
     for before, after in zip(rows, sorted(released.collect()), strict=True):
         assert (after.n, after.pay, after.tags) == (before[0], before[2], before[3])
@@ -151,7 +150,7 @@ def test_integer_symbols_become_strings(spark):
     frame = (
         people(40).replace({"job": {"a": 1, "b": 2, "c": 3}}).astype({"job": "int32"})
     )
-    released = sanitise_spark(
+    released = sanitise(
         in_spark(spark, frame, 2), channel, key=KEY, row_numbers="n", keep="all"
     )
     assert released.schema["job"].dataType.simpleString() == "string"
@@ -178,9 +177,7 @@ def test_posterior_draws_of_integers_are_integers(spark):
         people(40).replace({"job": {"a": 1, "b": 2, "c": 3}}).astype({"job": "int32"})
     )
     options = {"key": KEY, "form": "posterior-draw", "keep": "all"}
-    released = sanitise_spark(
-        in_spark(spark, frame, 2), channel, row_numbers="n", **options
-    )
+    released = sanitise(in_spark(spark, frame, 2), channel, row_numbers="n", **options)
     assert released.schema["job"].dataType.simpleString() == "int"
     alone = sanitise(frame, channel, **options)["job"]
     assert alone.dtype == "int32"
@@ -197,9 +194,7 @@ def test_forms_policies_and_several_channels_are_those_of_frames(spark, channels
     }
     for wishes in ({}, {"into": ["y", "z"]}, {"form": "posterior-draw"}):
         expected = sanitise(frame, channels, **arguments, **wishes)
-        released = sanitise_spark(
-            in_spark(spark, frame, 2), channels, **arguments, **wishes
-        )
+        released = sanitise(in_spark(spark, frame, 2), channels, **arguments, **wishes)
         released = released.toArrow().to_pandas()
         assert list(released.columns) == list(expected.columns)
         released = released.sort_values("n", ignore_index=True)
@@ -209,7 +204,7 @@ def test_forms_policies_and_several_channels_are_those_of_frames(spark, channels
 
 def test_crossed_columns_become_one(spark):
     frame = pd.DataFrame({"city": [*"sst"] * 4, "n": range(12), "job": [*"aba"] * 4})
-    released = sanitise_spark(
+    released = sanitise(
         in_spark(spark, frame, 2),
         crossed_channel(),
         key=KEY,
@@ -240,7 +235,7 @@ def test_a_task_that_fails_and_is_tried_again_draws_the_same(
         if task.attemptNumber() == 0:
             raise RuntimeError("a machine is lost")
 
-    released = sanitise_spark(source, channel, key=KEY, row_numbers="n", keep="all")
+    released = sanitise(source, channel, key=KEY, row_numbers="n", keep="all")
     tried = released.mapInArrow(fails_once, released.schema)
     assert by_number(tried) == drawn_by_hand(channel, frame["job"])
     assert {path.name[-2:] for path in tmp_path.iterdir()} == {"-0", "-1"}
@@ -248,10 +243,10 @@ def test_a_task_that_fails_and_is_tried_again_draws_the_same(
 
 def test_empty_frames_and_partitions(spark, channel):
     source = in_spark(spark, people(3), 7)
-    released = sanitise_spark(source, channel, key=KEY, row_numbers="n", keep="all")
+    released = sanitise(source, channel, key=KEY, row_numbers="n", keep="all")
     assert by_number(released) == drawn_by_hand(channel, people(3)["job"])
     assert (
-        sanitise_spark(
+        sanitise(
             source.limit(0), channel, key=KEY, row_numbers="n", keep="all"
         ).collect()
         == []
@@ -260,7 +255,7 @@ def test_empty_frames_and_partitions(spark, channel):
 
 def test_no_plan_shows_the_key(spark, channel, frame, tmp_path):
     create_key(tmp_path / "job.key", KEY)
-    released = sanitise_spark(
+    released = sanitise(
         in_spark(spark, frame, 2),
         channel,
         key=tmp_path / "job.key",
@@ -293,10 +288,10 @@ def test_no_plan_shows_the_key(spark, channel, frame, tmp_path):
 )
 def test_a_bad_record_is_one_clear_line(spark, channel, frame, identity, message):
     frame.loc[17, "job"] = "z"
-    released = sanitise_spark(
+    released = sanitise(
         in_spark(spark, frame, 3), channel, key=KEY, **identity, keep="all"
     )
-    with pytest.raises(InputError, match=message), spark_errors():
+    with pytest.raises(InputError, match=message), engine_errors():
         released.collect()
 
 
@@ -304,11 +299,11 @@ def test_a_bad_record_in_what_is_written_is_one_clear_line(
     spark, channel, frame, tmp_path
 ):
     frame.loc[17, "job"] = None
-    released = sanitise_spark(
+    released = sanitise(
         in_spark(spark, frame, 2), channel, key=KEY, identity="id", keep="all"
     )
     message = "^the record at place .* of its part: the column 'job' has an empty cell"
-    with pytest.raises(InputError, match=message), spark_errors():
+    with pytest.raises(InputError, match=message), engine_errors():
         released.write.parquet(str(tmp_path / "released.parquet"))
     assert not list(tmp_path.rglob("part-*"))
     assert not list(tmp_path.rglob("_SUCCESS"))
@@ -323,7 +318,7 @@ def test_row_numbers_of_two_records_are_refused(spark, channel, partitions):
     with pytest.raises(
         InputError, match=r"^the column 'n' gives the row number 4 to two records"
     ):
-        sanitise_spark(source, channel, key=KEY, row_numbers="n")
+        sanitise(source, channel, key=KEY, row_numbers="n")
 
 
 def test_a_random_function_is_refused_by_what_it_does(spark, channel, frame):
@@ -341,19 +336,19 @@ def test_a_random_function_is_refused_by_what_it_does(spark, channel, frame):
     assert by_number(source) != by_number(source)
     for identity in NAMED:
         with pytest.raises(InputError, match=r"^two readings of this table differ"):
-            sanitise_spark(source, channel, key=KEY, **identity)
+            sanitise(source, channel, key=KEY, **identity)
     # A random column beside the symbols changes no draw.
     other = in_spark(spark, frame, 2).withColumn(
         "other", random_symbol.asNondeterministic()()
     )
-    released = sanitise_spark(other, channel, key=KEY, row_numbers="n", keep=["n"])
+    released = sanitise(other, channel, key=KEY, row_numbers="n", keep=["n"])
     assert by_number(released) == drawn_by_hand(channel, frame["job"])
 
 
 def test_other_errors_of_spark_pass(spark):
     from pyspark.errors import AnalysisException
 
-    with pytest.raises(AnalysisException, match="nowhere"), spark_errors():
+    with pytest.raises(AnalysisException, match="nowhere"), engine_errors():
         spark.table("nowhere").collect()
 
 
@@ -390,16 +385,15 @@ def test_what_the_schema_tells_is_refused_at_once(spark, channel, arguments, mes
         [], "id string, n int, job string, pay double, tags array<int>"
     )
     with pytest.raises(InputError, match=message):
-        sanitise_spark(source, channel, **{"keep": "all"} | arguments)
+        sanitise(source, channel, **{"keep": "all"} | arguments)
 
 
-def test_equal_names_are_refused_and_sanitise_takes_all(spark, channel):
-    assert sanitise_spark is sanitise
+def test_equal_names_are_refused(spark, channel):
     twice = spark.sql("select 'a' as job, 'b' as job, 1 as n")
     with pytest.raises(
         InputError, match="two columns have the same name 'job'; rename one"
     ):
-        sanitise_spark(twice, channel, key=KEY, row_numbers="n", keep="all")
+        sanitise(twice, channel, key=KEY, row_numbers="n", keep="all")
 
 
 KILLED = """
@@ -502,17 +496,15 @@ def test_partitions_that_tell_of_the_sensitive_column_are_refused(spark, adult):
         InputError,
         match=r"^the partitions tell of 'occupation' .*orderBy.*\(keep_order=\)",
     ):
-        sanitise_spark(source, channel, key=KEY, row_numbers="n", keep="all")
+        sanitise(source, channel, key=KEY, row_numbers="n", keep="all")
     expected = sanitise(frame, channel, key=KEY, keep_order=True, keep="all")[
         "occupation"
     ].tolist()
     for released in (
-        sanitise_spark(
+        sanitise(
             source, channel, key=KEY, row_numbers="n", keep_order=True, keep="all"
         ),
-        sanitise_spark(
-            source.orderBy(rand()), channel, key=KEY, row_numbers="n", keep="all"
-        ),
+        sanitise(source.orderBy(rand()), channel, key=KEY, row_numbers="n", keep="all"),
     ):
         assert released.toArrow().sort_by("n")["occupation"].to_pylist() == expected
 
@@ -541,7 +533,7 @@ def test_each_partition_is_counted(spark, monkeypatch, useful):
         ),
     )
     policy = Policy(missing="marginal", unknown="marginal")
-    sanitise_spark(source, channel, key=KEY, row_numbers="n", policy=policy, keep="all")
+    sanitise(source, channel, key=KEY, row_numbers="n", policy=policy, keep="all")
     parts = source.selectExpr("spark_partition_id() as part", "*").toArrow()
     recipe = ChannelRecipe.of(
         channel, ReleaseOptions(key=KEY, row_numbers="n", policy=policy)
@@ -574,10 +566,10 @@ def test_partitions_that_are_cut_in_another_way_when_they_are_released_are_refus
     source = session.createDataFrame(
         pa.Table.from_pandas(frame, preserve_index=False)
     ).repartition("job")
-    released = sanitise_spark(source, channel, key=KEY, row_numbers="n", keep="all")
+    released = sanitise(source, channel, key=KEY, row_numbers="n", keep="all")
     with (
         pytest.raises(InputError, match=r"^the partitions tell of 'job'"),
-        spark_errors(),
+        engine_errors(),
     ):
         released.collect()
 
@@ -587,21 +579,19 @@ def test_a_mechanism_for_single_records(spark):
     frame, mechanism = people(300), pay_mechanism()
     expected = sanitise(frame, mechanism, keep="all")
     released = (
-        sanitise_spark(in_spark(spark, frame, 3), mechanism, keep="all")
-        .toArrow()
-        .to_pandas()
+        sanitise(in_spark(spark, frame, 3), mechanism, keep="all").toArrow().to_pandas()
     )
     expected = expected.reset_index(drop=True)
     released = released.sort_values("n", ignore_index=True).astype(expected.dtypes)
     pd.testing.assert_frame_equal(released, expected)
     with pytest.raises(InputError, match="the partitions tell of 'pay'"):
-        sanitise_spark(
+        sanitise(
             in_spark(spark, frame, 1).repartitionByRange(3, "pay"),
             mechanism,
             keep="all",
         )
     with pytest.raises(InputError, match=r"^row number 7 .* 'pay' is empty there"):
-        sanitise_spark(
+        sanitise(
             in_spark(spark, frame.replace({"pay": {frame["pay"][7]: None}}), 1),
             mechanism,
             keep="all",
@@ -616,15 +606,15 @@ def test_what_gives_the_column_away_within_a_partition_is_an_error(
     monkeypatch.setattr(spark_frames, "LOOKED", first)
     frame = people(3000).assign(work=lambda all: all["job"])
     options = {"key": KEY, "row_numbers": "n", "keep_order": True}
-    released = sanitise_spark(in_spark(spark, frame, 2), channel, keep="all", **options)
+    released = sanitise(in_spark(spark, frame, 2), channel, keep="all", **options)
     with (
         pytest.raises(
             InputError, match="a partition: the column 'work' stands for the useful"
         ),
-        spark_errors(),
+        engine_errors(),
     ):
         released.collect()
-    kept = sanitise_spark(in_spark(spark, frame, 2), channel, keep="work", **options)
+    kept = sanitise(in_spark(spark, frame, 2), channel, keep="work", **options)
     assert kept.count() == 3000
 
 
@@ -632,8 +622,8 @@ def test_what_gives_the_column_away_in_no_partition_alone_is_an_error(spark, cha
     frame = people(600).assign(work=lambda all: all["job"])
     source = in_spark(spark, frame, 60)
     with pytest.raises(InputError, match=r"^the column 'work' stands for the useful"):
-        sanitise_spark(source, channel, key=KEY, row_numbers="n", keep="all")
-    kept = sanitise_spark(source, channel, key=KEY, row_numbers="n", keep="work")
+        sanitise(source, channel, key=KEY, row_numbers="n", keep="all")
+    kept = sanitise(source, channel, key=KEY, row_numbers="n", keep="work")
     assert kept.count() == 600
 
 
@@ -645,9 +635,9 @@ def test_numbers_that_stand_for_other_numbers_are_an_error(spark):
     )
     with (
         pytest.raises(InputError, match="a partition: the column 'pence' stands for"),
-        spark_errors(),
+        engine_errors(),
     ):
-        sanitise_spark(
+        sanitise(
             in_spark(spark, frame, 1), pay_mechanism(), keep_order=True, keep="all"
         ).collect()
 
@@ -655,7 +645,7 @@ def test_numbers_that_stand_for_other_numbers_are_an_error(spark):
 def test_an_order_is_seen_whatever_is_selected(spark, channel):
     """The column that is drawn may be left out then; its order shows in the others."""
     frame = people(200).sort_values("job", ignore_index=True)
-    released = sanitise_spark(
+    released = sanitise(
         in_spark(spark, frame, 1).sort("job"),
         channel,
         key=KEY,
@@ -671,7 +661,7 @@ def test_an_order_is_seen_whatever_is_selected(spark, channel):
             pytest.raises(
                 InputError, match=r"^a partition: the records stand in an order"
             ),
-            spark_errors(),
+            engine_errors(),
         ):
             some.collect()
 
@@ -686,7 +676,7 @@ def test_texts_that_spark_takes_for_equal_are_different_symbols(spark, channel):
     source = in_spark(spark, frame, 4).selectExpr(
         "id", "n", "job collate utf8_lcase as job", "pay"
     )
-    released = sanitise_spark(
+    released = sanitise(
         source, channel, key=KEY, row_numbers="n", policy=policy, keep="all"
     )
     assert (
@@ -698,7 +688,7 @@ def test_texts_that_spark_takes_for_equal_are_different_symbols(spark, channel):
 def test_names_that_mean_something_in_expressions(spark, channel):
     names = {"n": "row.`n", "pay": "*", "id": "ID.x", "job": "job"}
     frame = people(50).rename(columns=names).assign(**{"id.X": 1})
-    released = sanitise_spark(
+    released = sanitise(
         in_spark(spark, frame, 2), channel, key=KEY, row_numbers="row.`n", keep="all"
     ).toArrow()
     assert released.column_names == list(frame.columns)
@@ -716,7 +706,7 @@ def test_columns_of_any_bytes_stay(spark, channel, frame):
     source = in_spark(spark, frame, 2).selectExpr(
         "*", *(f"{made} as {name}" for name, made in extra.items())
     )
-    released = sanitise_spark(source, channel, key=KEY, row_numbers="n", keep="all")
+    released = sanitise(source, channel, key=KEY, row_numbers="n", keep="all")
     assert by_number(released.select("n", "job")) == drawn_by_hand(
         channel, frame["job"]
     )
@@ -730,7 +720,7 @@ def test_moments_stay(spark, channel, frame, zone):
     source = in_spark(session, frame, 2).selectExpr(
         "*", "timestamp_seconds(n) at", "timestamp_ntz '2020-01-01' day"
     )
-    released = sanitise_spark(source, channel, key=KEY, row_numbers="n", keep="all")
+    released = sanitise(source, channel, key=KEY, row_numbers="n", keep="all")
     assert released.schema == source.schema
     assert released.drop("job").exceptAll(source.drop("job")).count() == 0
 
@@ -742,7 +732,7 @@ def test_moments_identify_records_in_every_time_zone(spark, channel, frame, zone
     source = in_spark(session, frame, 2).selectExpr(
         "*", "timestamp_seconds(7777 * n) at"
     )
-    released = sanitise_spark(source, channel, key=KEY, identity="at", keep="all")
+    released = sanitise(source, channel, key=KEY, identity="at", keep="all")
     here = frame.assign(at=pd.to_datetime(7777 * frame["n"], unit="s", utc=True))
     assert (
         by_number(released)
@@ -770,7 +760,7 @@ def test_moments_are_symbols_in_every_time_zone(spark, form):
         "form": form,
         "keep": "all",
     }
-    released = sanitise_spark(source, channel := design(joint, LIP(1)).channel, **how)
+    released = sanitise(source, channel := design(joint, LIP(1)).channel, **how)
     there = released.orderBy("n").toArrow()["at"]
     if form == "posterior-draw":
         assert released.schema["at"] == source.schema["at"]
@@ -785,7 +775,7 @@ def test_no_name_leads_to_what_was_left_out(spark, channel):
 
     frame = people(12).assign(city=[*"sst"] * 4, job=[*"aba"] * 4)
     released = [
-        sanitise_spark(
+        sanitise(
             in_spark(spark, frame, 2),
             channel,
             key=KEY,
@@ -793,7 +783,7 @@ def test_no_name_leads_to_what_was_left_out(spark, channel):
             drop=["city"],
             keep="all",
         ),
-        sanitise_spark(
+        sanitise(
             in_spark(spark, frame, 2),
             crossed_channel(),
             key=KEY,
@@ -814,7 +804,7 @@ def test_a_stream_is_released_where_its_order_is_kept(spark, channel, frame, tmp
     source = spark.readStream.schema(
         "id string, n long, job string, pay double"
     ).parquet(str(tmp_path / "in"))
-    released = sanitise_spark(
+    released = sanitise(
         source, channel, key=KEY, row_numbers="n", keep_order=True, keep="all"
     )
     writer = released.writeStream.option(

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
-from mechdesign import sanitise, sanitise_dask, sanitise_file, sanitise_spark
+from mechdesign import sanitise, sanitise_file
 from mechdesign.core.errors import InputError
 from mechdesign.jobs.options import (
     FileKeywords,
@@ -42,8 +42,6 @@ def test_type_checkers_know_the_same_as_the_dataclass():
     [
         (sanitise, ReleaseKeywords),
         (md.sanitise, ReleaseKeywords),
-        (sanitise_dask, ReleaseKeywords),
-        (sanitise_spark, ReleaseKeywords),
         (sanitise_file, FileKeywords),
     ],
 )
@@ -59,11 +57,10 @@ def test_help_names_every_option_and_says_where_it_is_explained(function, keywor
         assert ReleaseOptions.__doc__.count(f"\n    {name} : ") == 1
 
 
-@pytest.mark.parametrize("function", [sanitise, sanitise_dask, sanitise_spark])
-def test_an_option_that_there_is_not_is_named(function):
+def test_an_option_that_there_is_not_is_named():
     name = "sanitise[(][)] got an unexpected keyword argument 'identiy'; did you mean 'identity'"
     with pytest.raises(TypeError, match=name):
-        function(JOBS, mixing_channel(), identiy="job")
+        sanitise(JOBS, mixing_channel(), identiy="job")
 
 
 def test_a_file_has_no_key_of_its_own(tmp_path):

@@ -18,7 +18,6 @@ from mechdesign import (
     create_key,
     design,
     sanitise,
-    sanitise_dask,
     sanitise_file,
 )
 from mechdesign.core.errors import InputError
@@ -421,18 +420,16 @@ def test_partitions_of_a_cluster_are_looked_at(channel, tmp_path):
         InputError,
         match="a partition: the records stand in an order that tells of 'job'",
     ):
-        sanitise_dask(frame, channel, key=KEY, keep="all").compute(
-            scheduler="synchronous"
-        )
+        sanitise(frame, channel, key=KEY, keep="all").compute(scheduler="synchronous")
     twin = frame.assign(work=frame["job"])
     with pytest.raises(
         InputError,
         match="a partition: the column 'work' stands for the useful column 'job'",
     ):
-        sanitise_dask(twin, channel, key=KEY, keep_order=True, keep="all").compute(
+        sanitise(twin, channel, key=KEY, keep_order=True, keep="all").compute(
             scheduler="synchronous"
         )
-    kept = sanitise_dask(frame, channel, key=KEY, keep_order=True, keep="all").compute(
+    kept = sanitise(frame, channel, key=KEY, keep_order=True, keep="all").compute(
         scheduler="synchronous"
     )
     assert kept["n"].tolist() == list(range(600))
@@ -440,7 +437,7 @@ def test_partitions_of_a_cluster_are_looked_at(channel, tmp_path):
         InputError,
         match="the order of a lazy table is that of its engine, or of the partitions of a cluster: shuffle it there",
     ):
-        sanitise_dask(frame, channel, key=KEY, shuffle=True, keep="all")
+        sanitise(frame, channel, key=KEY, shuffle=True, keep="all")
 
 
 def test_several_channels_are_all_looked_at(tmp_path):

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mechdesign import sanitise, sanitise_dask, sanitise_file
+from mechdesign import sanitise, sanitise_file
 from mechdesign.core.errors import InputError
 from tests.cases.released_records import KEY, drawn_by_hand, mixing_channel, people
 
@@ -62,7 +62,7 @@ def test_a_dask_frame_with_the_ledger_too(channel, tmp_path, suffix, identity):
     frame = people(500)
     in_file = by_file(channel, frame, tmp_path, suffix, identity)
     source = dd.from_pandas(frame, npartitions=3)
-    released = sanitise_dask(
+    released = sanitise(
         source, channel, ledger=tmp_path / "ledger.db", identity=identity
     )
     assert released.compute(scheduler="synchronous")["job"].tolist() == in_file

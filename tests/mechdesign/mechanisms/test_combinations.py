@@ -43,12 +43,6 @@ BY_NAME = {
         "keep": 0.5,
         "objective": "truth",
     },
-    "average of rows": {"useful": None, "release": ["a", "b"]},
-    "averages of rows": {
-        "useful": None,
-        "release": ["a", "b"],
-        "average": {"tv": 0.1, "guess": 0.9},
-    },
     "given columns of rows": {
         "useful": None,
         "release": ["a", "b"],

@@ -371,3 +371,14 @@ def test_after_earlier_releases_they_are_needed(objective):
     statement = with_certificate(statement_of(channel), channel, Beside([other]))
     (reason,) = {one.reason for one in statement.unproven}
     assert "than those that are given (after=)" in reason
+
+
+def test_a_table_of_very_many_rows_keeps_no_proof(monkeypatch):
+    """To check it would take time by the square of their number."""
+    few = table(2, 5)
+    kept = md.design(few, md.LIP(0.5), objective="truth").channel
+    assert PROOF in kept.record.certificate
+    monkeypatch.setattr("mechdesign.mechanisms.proofs.MOST_SYMBOLS", 4)
+    many = md.design(few, md.LIP(0.5), objective="truth").channel
+    assert PROOF not in (many.record.certificate or {})
+    assert many.rows == kept.rows

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.cell_loss import CellLoss
 from mechdesign.nonstochastic.microaggregation import best_edges, identifiable_partition
+from mechdesign.nonstochastic.thresholds_by_error import CellLoss
 
 
 def best_contiguous(values, smallest):

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
+from mechdesign.analysis import estimate_joint
 from mechdesign.cli import main
 from mechdesign.core.errors import NAMES_OPTIONS
 from mechdesign.core.wording import about
@@ -36,7 +37,7 @@ CURVES = md.compare(
 )
 RELEASED = CHANNEL.apply(pd.Series(list(JOINT.useful.names) * 40, name="useful"))
 SHARES = md.estimate_frequencies(CHANNEL, RELEASED)
-CROSSED = md.estimate_joint(CHANNEL, RELEASED, ["p", "q"] * 100)
+CROSSED = estimate_joint(CHANNEL, RELEASED, ["p", "q"] * 100)
 TOGETHER = md.compose([CHANNEL, CHANNEL])
 SHOWN = [JOINT, CHANNEL, DESIGN, AUDIT, CURVES, SHARES, CROSSED, TOGETHER]
 

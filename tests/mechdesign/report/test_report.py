@@ -18,7 +18,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.comparison import curve
 from mechdesign.core.errors import SolverFailure
-from mechdesign.mechanisms import designing
+from mechdesign.mechanisms import by_rules
 from mechdesign.notions import to_record
 from mechdesign.report import blocks, least_section, pages, trade_off_pictures
 from mechdesign.report.collect import design_behind
@@ -312,7 +312,7 @@ def test_a_fallback_says_so(monkeypatch):
 
     joint = uniform_table(6, m=3)
     with monkeypatch.context() as patch:
-        patch.setattr(designing, "optimal", failing)
+        patch.setattr(by_rules, "optimal", failing)
         design = md.design(joint, md.ALIP(0.3, 0.4))
     assert design.fallback_from == "optimal"
     report = cases.both(design, joint)[0]

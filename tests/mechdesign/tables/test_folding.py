@@ -79,7 +79,7 @@ def test_folding_and_unfolding_give_every_record_its_own_cell(rows, random):
             column = table.columns[f"a {place + 1}"]
             found.append(column.texts[column.codes[k]])
         assert found == cells + [ABSENT] * (people.longest - len(cells))
-    back = table.unfolded(table.columns)["a"]
+    back = table.records.unfolded(table.people, table.columns)["a"]
     assert [back.texts[code] for code in back.codes] == frame["a"].tolist()
 
 
@@ -88,7 +88,7 @@ def test_a_cell_with_the_text_of_an_absent_one_is_told_by_the_number_of_records(
         ("x", 1, "s", ABSENT, "b"), ("y", 1, "t", "a", "b"), ("y", 2, "t", "a", "b")
     )
     table = fold_frame(ROLES.people(2), frame)
-    back = table.unfolded(table.columns)["a"]
+    back = table.records.unfolded(table.people, table.columns)["a"]
     assert [back.texts[code] for code in back.codes] == [ABSENT, "a", "a"]
 
 

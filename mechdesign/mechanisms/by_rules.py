@@ -1,0 +1,140 @@
+"""A design by the rules of a promise, whatever the promise is about.
+
+`by_rules` runs the objective or the mechanism of a request, and merges where the optimum fails or
+ends early (`_optimal_or_merging`). `for_population` is the design whose promise holds for every
+population in the confidence set of the counts.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from mechdesign.auditing.population import NOT_STACKED, lift_limits
+from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.mechanisms import combinations
+from mechdesign.mechanisms.average_budgets import NO_PROMISE, averages_of
+from mechdesign.mechanisms.averages import for_average
+from mechdesign.mechanisms.heuristic_options import STANDARD
+from mechdesign.mechanisms.least_cost import least_cost
+from mechdesign.mechanisms.least_leakage import for_share
+from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
+from mechdesign.mechanisms.population import PopulationRules
+from mechdesign.mechanisms.population_advice import confident
+from mechdesign.mechanisms.posteriors import check_optimum
+from mechdesign.mechanisms.query_design import for_queries
+from mechdesign.mechanisms.request import DesignRequest
+from mechdesign.mechanisms.result import Design
+from mechdesign.mechanisms.rules import Rules
+from mechdesign.mechanisms.search import Search
+from mechdesign.mechanisms.task_design import for_task
+from mechdesign.mechanisms.watchdog import HEURISTICS, subset_merging
+from mechdesign.notions import Notion
+from mechdesign.tables.confidence import confidence_set
+from mechdesign.tables.joint import Joint
+
+
+def for_population(
+    request: DesignRequest,
+    level: float,
+    whole: Joint,
+    joint: Joint,
+    notion: Notion,
+    started: float,
+) -> Design:
+    """The design whose promise holds for the population at a confidence level.
+
+    `whole` is the table of the request, `joint` that of the released columns.
+    """
+    rules = _population_rules(request, level, whole, joint, notion)
+    result = by_rules(rules, request, started)
+    return confident(result, rules, started, request.time_limit)
+
+
+def _population_rules(
+    request: DesignRequest, level: float, whole: Joint, joint: Joint, notion: Notion
+) -> PopulationRules:
+    """The rules of a promise about every population in the confidence set of the counts."""
+    combinations.check(combinations.POPULATION, request.named)
+    if whole.sensitive.protects_columns:
+        raise InputError(NOT_STACKED)
+    populations = confidence_set(
+        joint,
+        level,
+        shares=request.known_shares,
+        estimate_shares=lift_limits(notion).need_shares,
+        unseen=request.unseen,
+    )
+    return PopulationRules(joint, notion, populations=populations)
+
+
+def by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
+    """Run the objective or the mechanism of a request."""
+    search = request.search
+    if request.average is not None:
+        # `design` puts this notion where the user gave none.
+        alone = request.notion == NO_PROMISE
+        if not request.has_free_outputs:
+            budgets = averages_of(request.average, rules.joint)
+            return least_cost(rules, request.least_cost, search, budgets, alone=alone)
+        if request.has_purpose:
+            budgets = averages_of(request.average, rules.joint)
+            options = {"averages": budgets, "alone": alone}
+            if request.task is not None:
+                return for_task(rules, request.task, search, started, **options)
+            return for_queries(rules, request.objective, search, started, **options)
+        if request.keep is None:
+            return for_average(rules, request.average, search, started, alone=alone)
+        keep = request.keep
+        return for_share(rules, request.average, keep, search, started, alone=alone)
+    if not request.has_free_outputs:
+        return least_cost(rules, request.least_cost, search)
+    if request.mechanism in HEURISTICS:
+        return HEURISTICS[request.mechanism](rules, search, STANDARD)
+    if request.has_purpose:
+        check_optimum(rules.notion, rules.joint)
+        if request.task is not None:
+            return for_task(rules, request.task, search, started)
+        return for_queries(rules, request.objective, search, started)
+    check_optimum(rules.notion, rules.joint)
+    if request.fallback:
+        return _optimal_or_merging(rules, search, started)
+    return optimal(rules, search)
+
+
+def _optimal_or_merging(rules: Rules, search: Search, started: float) -> Design:
+    """The optimum; subset merging where the search failed, or ended early with less utility."""
+    try:
+        best = optimal(rules, search)
+    except SolverFailure as error:
+        # Without a limit: merging always ends, and after a failure there must be an answer.
+        merged = subset_merging(rules, replace(search, time_limit=None))
+        message = f"the optimum failed ({error}); this is {merged.mechanism}, verified"
+        if isinstance(error, NotRounded):
+            # The bound of the float optimum holds although no channel came of it.
+            proof = proven(error.envelope, merged.entropy, merged.nmi)
+            merged = replace(merged, certificate=proof)
+        return _fallen_back(merged, message, started)
+    gap = best.certificate.gap_nmi
+    if gap is None or gap <= search.gap:
+        return best
+    remaining = None
+    if search.time_limit is not None:
+        remaining = max(0.0, search.end(started) - time.process_time())
+    merged = subset_merging(rules, replace(search, time_limit=remaining))
+    if merged.nmi <= best.nmi:
+        return best
+    # The bound is one for all channels, so it holds for that of merging, too.
+    merged = replace(merged, certificate=best.certificate.at(merged.nmi))
+    message = f"the search ended below {merged.mechanism}, which is emitted, verified"
+    return _fallen_back(merged, message, started)
+
+
+def _fallen_back(merged: Design, message: str, started: float) -> Design:
+    """The design of merging in place of the optimum, with a message about the reason."""
+    return replace(
+        merged,
+        fallback_from=OPTIMAL,
+        messages=(*merged.messages, message),
+        seconds=time.process_time() - started,
+    )
