@@ -44,6 +44,9 @@ below it would else go on for nothing."""
 MOST_TREES = 200
 """Trees between which tangents of leakages are added; tables of Adult take up to 20."""
 
+MOST_OF_QUERIES = 100_000
+"""Vertices up to which the variance of queries is proven, as it is designed."""
+
 MOST_ROWS = 50
 """Rounds of rows for one side of a proof; 3 to 8 are usual."""
 
@@ -225,7 +228,7 @@ def proven_variance(
     """
     y = check_prices("prices", prices, polytope.n)
     listed = vertices(
-        polytope, max_vertices=MOST_VERTICES, time_limit=time_limit
+        polytope, max_vertices=MOST_OF_QUERIES, time_limit=time_limit
     ).points
     w = 0.5 * (inverse + inverse.T)
     sandwich = w @ gram @ w

@@ -119,6 +119,30 @@ def separate_search(
     return BoxSearch(ends, outer_ends)
 
 
+def staircase(polytope: Polytope) -> StaircaseSearch | None:
+    """The staircase that a polytope is, with its vertices; None for other polytopes."""
+    if not polytope.m or np.count_nonzero(polytope.rows[0]) != 1:
+        return None
+    steps = _steps(polytope)
+    if steps is None or steps.room > 0.0:
+        return None
+    return StaircaseSearch(steps, steps)
+
+
+def staircase_vertices(polytope: Polytope, most: int) -> Array | None:
+    """All vertices of a staircase, one for each set of coordinates; None if these are more than
+    `most`, or the polytope is no staircase.
+    """
+    n = polytope.n
+    if (1 << n) - 2 > most:
+        return None
+    found = staircase(polytope)
+    if found is None:
+        return None
+    numbers = np.arange(1, (1 << n) - 1)[:, None]
+    return found.members((numbers >> np.arange(n)) & 1 == 1)
+
+
 class _SeparateSearch(ABC):
     """Branch and bound over nodes whose relaxations are solved by sorting."""
 
@@ -258,6 +282,11 @@ class StaircaseSearch(_SeparateSearch):
         self._whole = math.fsum(outer.weights.tolist())
         self._log = np.log(outer.weights)
 
+    @property
+    def factor(self) -> float:
+        """Of the upper step."""
+        return self._inner.factor
+
     def selections(self) -> list[tuple[Array, Points]]:
         """Known decompositions of the weights: sets of neighbours in a circle, all of one size.
 
@@ -280,7 +309,7 @@ class StaircaseSearch(_SeparateSearch):
                 members = order[(np.arange(n)[:, None] + np.arange(size)) % n]
                 sets = np.zeros((n, n), np.bool_)
                 np.put_along_axis(sets, members, True, axis=1)
-                points = self._vertices(sets)
+                points = self.members(sets)
                 mass = (
                     self._whole
                     + (self._inner.factor - 1.0) * sets @ self._inner.weights
@@ -353,18 +382,18 @@ class StaircaseSearch(_SeparateSearch):
     def _points(self, node: _Node, prices: Array) -> Array:
         """The vertices of all prefixes of the node's order."""
         _, gains, _ = self._gains(prices)
-        return self._vertices(self._sets(node.state, gains))
+        return self.members(self._sets(node.state, gains))
 
     def _many_points(self, prices: Array, turn: int) -> Array:
         """All prefixes, and the cheapest of them with one coordinate decided the other way."""
         _, gains, _ = self._gains(prices)
         sets = self._sets(np.zeros(self.n, np.int8), gains)
-        vertices = self._vertices(sets)
+        vertices = self.members(sets)
         cost = entropy_terms(vertices).sum(axis=1) - vertices @ prices
         cheapest = sets[int(np.argmin(cost))]
         near = np.repeat(cheapest[None, :], self.n, axis=0)
         near[np.arange(self.n), np.arange(self.n)] ^= True
-        return np.vstack([vertices, self._vertices(near)])
+        return np.vstack([vertices, self.members(near)])
 
     def _sets(self, state: NDArray[np.int8], gains: Array) -> NDArray[np.bool_]:
         """The set of every prefix, (k, n)."""
@@ -375,8 +404,8 @@ class StaircaseSearch(_SeparateSearch):
             sets[place + 1 :, coordinate] = True
         return sets
 
-    def _vertices(self, sets: NDArray[np.bool_]) -> Array:
-        """The members of the inner staircase with these sets at the upper step."""
+    def members(self, sets: NDArray[np.bool_]) -> Array:
+        """The members of the inner staircase with these sets (k, n) at the upper step; (k, n)."""
         inner = self._inner
         weights = inner.weights
         upper = np.where(sets, weights, 0.0).sum(axis=1)

@@ -6,7 +6,8 @@ probability of output k, v_k its posterior P(x | y), and u_k = v_k / p.
 
 1. The vertices of the set of posteriors are listed, since some optimal channel uses vertices only.
    Where they are too many, posteriors are chosen instead: those of the search for information, and
-   one on the way to each symbol.
+   one on the way to each symbol. Those of a column itself under LDP are sets, which are generated
+   (`solvers.query_sets`).
 2. `solvers.queries` finds the weights t_k of least variance, and what no weights can go below.
 3. The channel is rounded and audited, and its variance computed from its integers.
 
@@ -48,6 +49,8 @@ from solvers import (
 )
 from solvers.average_purposes import QueryPurpose
 from solvers.queries import LeastVariance, least_variance
+from solvers.query_sets import least_variance_of_sets
+from solvers.separate import staircase
 
 MOST_VERTICES = 100_000
 """Posteriors that the least variance is searched over; beyond it some are chosen."""
@@ -58,6 +61,9 @@ MOST_ENTRIES = 40_000_000
 MOST_DIRECT = 1200
 """Chosen posteriors where there are more pairs of symbols than that: a Newton step factors a matrix
 of their size, in a tenth of a second."""
+
+MOST_LISTED_STEPS = 12
+"""Values of a column under LDP up to which all of its vertices, 2^n - 2, are used at once."""
 
 HALVINGS = 50
 """Bisections of the way from P_X to a unit vector."""
@@ -219,6 +225,18 @@ class _QueryProgram:
     def solve(self, inner: Polytope, outer: Polytope) -> LeastVariance:
         """The weights, and a bound for `outer`; -inf where its vertices are too many."""
         point = self._rules.joint.p_x
+        if inner.n > MOST_LISTED_STEPS:
+            steps, relaxed_steps = staircase(inner), staircase(outer)
+            if steps is not None and relaxed_steps is not None:
+                self.method = "columns"
+                return least_variance_of_sets(
+                    steps,
+                    relaxed_steps,
+                    point,
+                    self._gram,
+                    gap=self._search.gap,
+                    end=self._end,
+                )
         start: Array | None = None
         try:
             candidates = self._listed(inner)

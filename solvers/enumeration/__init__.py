@@ -2,6 +2,7 @@
 
 1. The rows are counted as they are without auxiliary variables (`explicit_rows`): eliminating them
    may make exponentially many, and then nothing is listed.
+   A staircase has one for each set of coordinates, and needs no search.
 2. `pivot` walks from basis to basis, at first for some 20 ms only. Small polytopes are finished by
    then.
 3. Larger ones are estimated (`estimate`), and refused at once where the estimate is twice a limit.
@@ -18,6 +19,8 @@ from __future__ import annotations
 import math
 import time
 
+import numpy as np
+
 from solvers.enumeration import pivot
 from solvers.enumeration.cdd import EXACT, FLOAT, by_cdd
 from solvers.enumeration.pivot import Estimate, estimate, explicit_rows, few_vertices
@@ -26,9 +29,11 @@ from solvers.enumeration.result import (
     DEFAULT_MEMORY_LIMIT,
     ListingLimits,
     Vertices,
+    finished_vertices,
 )
 from solvers.errors import BackendFailure, InvalidOption, TooManyVertices
 from solvers.polytope import Polytope
+from solvers.separate import staircase_vertices
 
 __all__ = [
     "METHODS",
@@ -41,6 +46,9 @@ __all__ = [
 ]
 
 AUTO = "auto"
+
+STEPS = "sets at the upper step"
+"""The method of a staircase (`solvers.separate`), whose vertices are known without any search."""
 
 METHODS = (AUTO, pivot.PIVOT, FLOAT, EXACT)
 
@@ -108,6 +116,11 @@ def vertices(
     limits = ListingLimits(
         max_vertices=max_vertices, memory_limit=memory_limit, end=end
     )
+    if method == AUTO:
+        steps = staircase_vertices(polytope, max_vertices)
+        if steps is not None:
+            listed = np.ascontiguousarray(steps[np.lexsort(steps.T[::-1])])
+            return finished_vertices(listed, polytope, STEPS)
     rows = _listable_rows(polytope)
     # Pivoting comes first: it can be stopped, and in doubles cddlib may lose vertices silently.
     try:
