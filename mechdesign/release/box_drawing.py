@@ -100,7 +100,7 @@ class ReleasableBoxes(RowsWithStrata, Protocol):
 
 
 class BoxRelease(RowDraws):
-    """A channel of boxes made ready to draw; parameters and attributes are those of `RowDraws`.
+    """A channel of boxes prepared for drawing; parameters and attributes are those of `RowDraws`.
 
     Symbols that the table of the channel did not have belong to a box, so there is no rule for
     them; missing cells are refused.

@@ -1,4 +1,4 @@
-"""A channel made ready to draw: with a key, random words for records, and rules for odd records.
+"""A channel prepared for drawing: with a key, random words for records, and rules for odd records.
 
 A `Release` is made once for a channel and a key. `Release.draw` then takes batch after batch:
 
@@ -64,7 +64,7 @@ NUMBERED_TOGETHER = 1 << 18
 
 
 class Release(IdentifiedDraws):
-    """A channel made ready to draw.
+    """A channel prepared for drawing.
 
     Parameters
     ----------
