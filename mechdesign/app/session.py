@@ -20,6 +20,7 @@ of it cannot be used.
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -73,6 +74,9 @@ TWICE = (
     "A second release of the same people, with this or any other channel, tells more than each by "
     "itself."
 )
+
+ARGUMENT = re.compile(r"(, or insist)? \([a-z_]+=[^()]*\)")
+"""An argument of Python in a message, such as (bins= for numbers, dates and times)."""
 
 ARCHIVE = "release.zip"
 """All files that are offered, in one."""
@@ -443,5 +447,6 @@ class Session:
 
     def _refuse(self, text: str) -> None:
         """Show a sentence instead of doing what was asked."""
-        self.error = text
+        # What it says of arguments is for programs: the page has its own fields.
+        self.error = ARGUMENT.sub("", text)
         self.place = "error"

@@ -23,7 +23,7 @@ class AppOptions:
 
     table: str | None = argument(
         "TABLE",
-        "CSV or Parquet file, one record a row; or choose one on the page.",
+        "Data file, one record a row; or choose one on the page.",
         default=None,
         public=options.PUBLIC_TABLE,
     )
@@ -37,10 +37,10 @@ class AppOptions:
 def app(reporter: Reporter, page: AppOptions) -> int:
     """Choose a release by looking, on a local page.
 
-    The page is for your browser, on this computer alone. Give every column a role, choose the
-    promise, see what it keeps, and download the channel, its reports, and the script, command and
-    job file that do the same. Only its whole address is answered, and the table stays in memory.
-    Ctrl-C ends it.
+    The page is for your browser, on this computer alone. Choose a file, give every column a role,
+    choose the promise, see what an analyst reads, release and check the file, and download it with
+    its manifest, reports, and the script, command and job file that do the same. Only its whole
+    address is answered, and the table stays in memory. Ctrl-C ends it.
     """
     import webbrowser
 

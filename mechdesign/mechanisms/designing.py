@@ -286,6 +286,9 @@ def _with_fields_as_keywords(
                 joint = _joint_of_frame(frame, columns)
             # A task column of the frame is named; its table with the useful one is made here.
             if isinstance(kwargs.get("task"), str):
+                if joint.useful.people is not None:
+                    named = {"free outputs": "a task"}
+                    combinations.check(combinations.PEOPLE, named)
                 of_task = {**columns, "sensitive": kwargs["task"]}
                 of_task["useful"] = tuple(_released_columns(kwargs))
                 kwargs["task"] = Joint.from_table(frame, **of_task)

@@ -334,6 +334,8 @@ def test_every_control_has_an_accessible_name(served, people, page):
         'button "Design the channel"',
         'group "illness"',
         'heading "1. File"',
+        'heading "2. Columns"',
+        'heading "3. Promise"',
     ):
         assert name in tree, tree
 

@@ -322,6 +322,20 @@ def test_a_refused_number_keeps_what_was_typed(people):
     rendered(session)
 
 
+def test_refusals_have_no_arguments_of_python():
+    """The page has fields for some of them, and none for the others."""
+    session = Session()
+    lines = [f"p{k},{k % 2}" for k in range(100)]
+    session.open_upload("a.csv", "\n".join(["id,ill", *lines]).encode())
+    session.act("design", {"role-0": "release", "role-1": "protect"})
+    session.work.wait(60)
+    assert not session.running
+    assert session.error == (
+        "the useful column 'id' has 100 symbols in 100 records, so it all but identifies them and "
+        "the channel would list them; group its values, choose another column"
+    )
+
+
 def test_a_role_that_is_refused_keeps_the_others(people):
     session = Session()
     session.open_upload("people.csv", people.read_bytes())

@@ -244,6 +244,11 @@ def test_a_mistake_is_one_sentence_on_the_page(served, people):
             {"role-1": "leave out", "role-4": "release"},
             "has 12 empty cells: choose in step 2",
         ),
+        (
+            "design",
+            {"role-0": "leave out", "role-4": "protect", "missing": "drop"},
+            "the sensitive column &#39;note&#39; has a single symbol",
+        ),
     )
     for action, changes, message in mistakes:
         act(address, action, **changes)

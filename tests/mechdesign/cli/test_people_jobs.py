@@ -262,6 +262,9 @@ def test_a_manifest_speaks_of_the_records_of_people(nights, run):
     assert released["names"] == ["ward", "cost"]
     assert released["given"] == ["number of records"]
     assert any("'at' is kept as in the original" in text for text in manifest["voids"])
+    assert any(
+        "other records of the same people" in text for text in manifest["covers"]
+    )
 
 
 def test_a_folder_of_files_with_people_of_their_own(nights, run):
