@@ -24,7 +24,6 @@ from mechdesign.app.memory_table import MemoryTable
 from mechdesign.app.readings import expected_readings
 from mechdesign.app.recipes import command_of, script_of
 from mechdesign.app.results import (
-    TEXT,
     BeliefRow,
     Designed,
     Download,
@@ -168,14 +167,12 @@ def _column_files(result: md.Design, report: Report) -> tuple[Download, ...]:
     public = public_report(channel, result.notion, satisfied=result.verified)
     public_html = report_text(attributed(public, channel, ()), ".html")
     html = report_text(report, ".html")
-    text = report_text(report, ".md")
-    files = channel_files(
+    return channel_files(
         channel=text_of(channel),
         report=html,
         public_report=public_html,
         public_channel=text_of(channel.public()),
     )
-    return (*files, Download("report.txt", "Report as text", TEXT, text))
 
 
 def _column_facts(

@@ -124,6 +124,9 @@ def isolated(text: str) -> str:
 
     Without the marks such a label would reorder the text beside it.
     """
+    # Most labels are ASCII, and a report has as many as there are released rows.
+    if text.isascii():
+        return text
     if any(unicodedata.bidirectional(letter) in RIGHT_TO_LEFT for letter in text):
         # FIRST STRONG ISOLATE and POP DIRECTIONAL ISOLATE of Unicode.
         return f"\u2068{text}\u2069"
