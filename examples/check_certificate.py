@@ -283,7 +283,7 @@ def from_prices(file, proof, lift, p_s, p_x):
     found = [("upper_bound_nmi", min(1.0, 1 - (least - sum(budgets)) / whole))]
     if averages and averages[0].get("keep") is not None:
         ((average, price),) = charges
-        leaked = max(0.0, (least - (1 - average["keep"]) * whole) / price)
+        leaked = max(0.0, least - (1 - average["keep"]) * whole) / (price or math.inf)
         unit = leaked + leaked_by_nothing(average, p_s)
         if average["measure"] == "maximal-leakage":
             unit = math.log1p(leaked)
@@ -292,8 +292,10 @@ def from_prices(file, proof, lift, p_s, p_x):
 
 
 def leaked_by_nothing(average, p_s):
-    """The share of secrets that are guessed right without any release; else 0."""
-    return p_s.max() if average["measure"] == "guess" else 0.0
+    """What guesses gain without any release; else 0."""
+    if average["measure"] not in ("guess", "gain"):
+        return 0.0
+    return leakage(average, p_s)[0].sum(1).max()
 
 
 def queries_of(file, proof):

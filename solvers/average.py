@@ -148,6 +148,7 @@ def least_leakage(
     *,
     inner: Polytope | None = None,
     outer: Polytope | None = None,
+    gains: Array | None = None,
     tolerance: float = 1e-4,
     time_limit: float = 30.0,
     start: Points | None = None,
@@ -164,7 +165,7 @@ def least_leakage(
     EmptyPolytope
         If no posteriors in the inner polytope that were found keep so much.
     """
-    problem = AverageProblem.of(joint, [measure], inner, outer)
+    problem = AverageProblem.of(joint, [measure], inner, outer, gains)
     if not 0.0 <= keep <= 1.0:
         raise InvalidOption(f"keep ({keep}) must be between 0 and 1")
     goal = LeastLeakage(problem, keep)
@@ -172,10 +173,10 @@ def least_leakage(
 
 
 def funnel_measures(
-    joint: Array, measure: Measure | str, channel: Array
+    joint: Array, measure: Measure | str, channel: Array, gains: Array | None = None
 ) -> tuple[float, float]:
     """I(X;Y) in nats and the average leakage of a channel P(y | x), (n, k), in floating point."""
-    problem = AverageProblem.of(joint, [measure], None, None)
+    problem = AverageProblem.of(joint, [measure], None, None, gains)
     mass = problem.point @ channel
     points = Points.from_dense((problem.point[:, None] * channel / mass).T)
     information = problem.entropy - float(mass @ points.entropies())

@@ -51,31 +51,38 @@ class BaselineChannel:
     leakage: float
 
 
-def measured(joint: Array, measure: Measure | str, channel: Array) -> BaselineChannel:
+def measured(
+    joint: Array, measure: Measure | str, channel: Array, gains: Array | None = None
+) -> BaselineChannel:
     """Information (nats) and leakage of a channel (n, k); outputs without mass are left out.
 
-    `joint` is P(s, x), (|S|, n), as in all functions here.
+    `joint` is P(s, x), (|S|, n), as in all functions here, and `gains` are those of
+    `best_channel_within`.
     """
     masses = joint.sum(axis=0) @ channel
     # Of an output that never occurs no posterior is defined.
     channel = channel[:, masses > 0.0]
-    information, leakage = funnel_measures(joint, measure, channel)
+    information, leakage = funnel_measures(joint, measure, channel, gains)
     return BaselineChannel(channel, information, leakage)
 
 
 def thinned(
-    joint: Array, measure: Measure | str, channel: Array, budget: float
+    joint: Array,
+    measure: Measure | str,
+    channel: Array,
+    budget: float,
+    gains: Array | None = None,
 ) -> BaselineChannel:
     """The channel within the budget: it answers nothing with the least probability that suffices.
 
     Information and leakage are both linear in the share of records that are answered.
     """
-    answering = measured(joint, measure, channel)
+    answering = measured(joint, measure, channel, gains)
     if answering.leakage <= budget:
         return answering
     share = budget / answering.leakage
     silent = np.full((len(channel), 1), 1.0 - share)
-    return measured(joint, measure, np.hstack([share * channel, silent]))
+    return measured(joint, measure, np.hstack([share * channel, silent]), gains)
 
 
 def greedy_merging(
@@ -85,6 +92,7 @@ def greedy_merging(
     budget: float | None = None,
     keep: float | None = None,
     end: float = math.inf,
+    gains: Array | None = None,
 ) -> BaselineChannel:
     """Merge, from the identity on, the two outputs whose union leaks least for what it loses.
 
@@ -93,24 +101,24 @@ def greedy_merging(
     (on the clock of `time.process_time`) stops it earlier.
     """
     groups = [[x] for x in range(joint.shape[1])]
-    merged = measured(joint, measure, _membership(groups))
+    merged = measured(joint, measure, _membership(groups), gains)
     least_information = None
     if keep is not None:
         least_information = keep * merged.information
     within = merged
     if budget is not None:
-        within = thinned(joint, measure, merged.channel, budget)
+        within = thinned(joint, measure, merged.channel, budget, gains)
     while len(groups) > 1 and time.process_time() < end:
         # Further merging would only lose information.
         if budget is not None and merged.leakage <= budget:
             break
-        choice = _best_merger(joint, measure, groups, merged, least_information)
+        choice = _best_merger(joint, measure, groups, merged, least_information, gains)
         if choice is None:
             break
         groups, merged = choice
         # A fine channel thinned may keep more than a coarse one that is within the budget.
         if budget is not None:
-            trial = thinned(joint, measure, merged.channel, budget)
+            trial = thinned(joint, measure, merged.channel, budget, gains)
             if trial.information > within.information:
                 within = trial
     if budget is not None:
@@ -124,6 +132,7 @@ def _best_merger(
     groups: list[list[int]],
     before: BaselineChannel,
     least_information: float | None,
+    gains: Array | None,
 ) -> tuple[list[list[int]], BaselineChannel] | None:
     """The groups and the channel after the best merger of two; None if none keeps enough."""
     best: tuple[list[list[int]], BaselineChannel] | None = None
@@ -133,7 +142,7 @@ def _best_merger(
             # j < i: the groups between and around the two stay.
             merged = groups[:j] + groups[j + 1 : i] + groups[i + 1 :]
             merged.append(groups[i] + groups[j])
-            trial = measured(joint, measure, _membership(merged))
+            trial = measured(joint, measure, _membership(merged), gains)
             score = before.leakage - trial.leakage
             if least_information is None:
                 # Within a budget, the fall of the leakage for each nat of information lost counts.

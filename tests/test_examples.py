@@ -164,7 +164,7 @@ def test_six_releases_are_judged_alike(data, tmp_path):
     assert set(risks) == set(lines)
     # A claim on the untouched file is true of the row's own person; inference is that of the attack above.
     assert risks["untouched"][0] == "100.0%"
-    assert float(risks["channel"][0].rstrip("%")) < 60
+    assert float(risks["channel"][0].rstrip("%")) < 95
     assert (
         float(risks["channel"][5].rstrip("%"))
         < float(risks["untouched"][5].rstrip("%")) - 20

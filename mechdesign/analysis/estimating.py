@@ -39,20 +39,21 @@ from mechdesign.analysis.release_facts import (
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
+from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.request import names_of_columns
-
-NOT_OF_PEOPLE = (
-    "means (mean, --mean) and regressions (regress, --regress) are not built for people with "
-    "several records, whose records depend on each other: estimate shares (of, --of), or compute "
-    "them from the released file with errors clustered by person"
-)
-"""Why means and regressions are refused for people."""
 
 NOT_OF_LABELS = (
     "means (mean, --mean) and regressions (regress, --regress) are for a release of rows, and this "
     "channel releases labels in their place; `corrected_regression` of mechdesign.analysis takes "
     "the labels of one column"
 )
+
+
+def refuse_means_of_people(channel: Channel | BoxChannel) -> None:
+    """Refuse means and regressions of people with several records."""
+    if channel.people is not None:
+        named = {"means": "a mean or a regression (mean, regress)"}
+        combinations.check(combinations.PEOPLE, named)
 
 
 def estimate(
@@ -128,8 +129,8 @@ def estimate(
             )
         (name,) = names_of_columns(of)
         return [estimate_box_column(channel, released, name, level=level, **options)]
-    if is_statistic and channel.people is not None:
-        raise InputError(NOT_OF_PEOPLE)
+    if is_statistic:
+        refuse_means_of_people(channel)
     has_others = False
     if is_path:
         policy, manifest = options.get("policy"), options.get("manifest")

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from mechdesign.analysis.checking import Finding
 from mechdesign.analysis.released_table import Released
 from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.arrow_arrays import without_nulls
 from mechdesign.formats.cells import encode
 from mechdesign.formats.csv import CsvSource
 from mechdesign.formats.formulas import as_text
@@ -83,7 +84,7 @@ def _comparable(column: Any, name: str, loose: bool) -> Any:
 
     # A CSV has no null: a missing value is the empty text there.
     if loose:
-        return encode(column, name).expanded().fill_null("")
+        return without_nulls(encode(column, name).expanded())
     # Equal values may have different codes in the dictionaries of two files.
     if pa.types.is_dictionary(column.type):
         return column.dictionary_decode()

@@ -216,6 +216,11 @@ class Channel(Saved, Displayed):
     @property
     def digest(self) -> str:
         """SHA-256 of what the channel does, by which ledgers and manifests know it."""
+        # To type checkers a cached property is no attribute, which the protocol of drawing wants.
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         return channel_digest(self)
 
     @property

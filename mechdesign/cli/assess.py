@@ -126,20 +126,20 @@ def assess(
 
             plan = plan_release(asked.table, assessment, text=text.text())
             command = plan_command(plan, asked.table, assessment.sensitive)
+    again = command_line("assess", asked, text)
     if asked.report is not None:
-        again = command_line("assess", asked, text)
         _save(assessment, plan, command, asked, again, force=force)
     reporter.done("assessed", f"{asked.table} is assessed", records=assessment.records)
     common.answer(
         lambda: _record(assessment, plan, command),
-        lambda: _text(assessment, plan, command),
+        lambda: _text(assessment, plan, command or again),
     )
 
 
 def _text(assessment: Assessment, plan: Plan | None, command: str) -> str:
-    """The assessment and the plan as they are printed."""
+    """The assessment and the plan as they are printed, with the command that comes next."""
     if plan is None:
-        return assessment.summary()
+        return f"{assessment.summary()}\n\nNext:  {command} --plan"
     from mechdesign.report.plan import plan_text
 
     return f"{assessment.summary()}\n\n{plan_text(plan, command)}"

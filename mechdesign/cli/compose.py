@@ -93,7 +93,9 @@ def compose(
     reporter.notices(_average_notices(channels, loaded))
     reporter.done("composed", f"{len(loaded)} releases are composed")
     record = composition_record(composition)
-    text = composition_text(composition, channels)
+    is_of_people = any(channel.useful.people is not None for channel in loaded)
+    subject = "All records of a person" if is_of_people else "A record"
+    text = composition_text(composition, channels, subject)
     if people is not None:
         together, sentence = people
         record["people"] = asdict(together)

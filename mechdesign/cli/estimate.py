@@ -106,7 +106,7 @@ def estimate(
     Symbols that the channel cannot tell apart are estimated together.
     """
     common.refuse_beside(as_csv)
-    from mechdesign.analysis.estimating import NOT_OF_LABELS, NOT_OF_PEOPLE
+    from mechdesign.analysis.estimating import NOT_OF_LABELS, refuse_means_of_people
     from mechdesign.analysis.release_facts import NOT_CORRECTED
     from mechdesign.channel.loading import load
 
@@ -121,8 +121,7 @@ def estimate(
         _check_question(asked, as_csv=as_csv)
         if not (loaded.keeps_law or loaded.tells_shares):
             raise InputError(NOT_OF_LABELS)
-        if loaded.people is not None:
-            raise InputError(NOT_OF_PEOPLE)
+        refuse_means_of_people(loaded)
         besides = file.other_records(loaded)
         if besides.are_there:
             raise InputError(NOT_CORRECTED.format("columns"))

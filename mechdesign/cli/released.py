@@ -62,7 +62,8 @@ class FileColumns:
         asked = parsing.names("--person", self.person)
         for channel in channels:
             variable = getattr(channel, "useful", None)
-            people = getattr(variable, "people", None)
+            # That of boxes says it itself.
+            people = getattr(variable or channel, "people", None)
             if people is None:
                 raise InputError(
                     f"--person {','.join(asked)} names people with several records, and the "

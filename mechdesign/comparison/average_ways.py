@@ -118,10 +118,6 @@ def compare_average(
             "compare takes one average budget: the local methods of the privacy funnel know one"
         )
     (budget,) = budgets
-    if budget.measure == "gain":
-        raise InputError(
-            "compare has no local methods for gains of guesses: use design --average"
-        )
     limit = seconds_of_each(time_limit)
     # Made first: it refuses options out of range before anything is computed.
     search = Search(gap=gap, time_limit=limit, progress=progress)
@@ -135,7 +131,7 @@ def compare_average(
     # The optimum has a time limit of its own, which begins here.
     design = for_average(
         Rules(joint, NO_PROMISE),
-        {budget.measure: budget.budget},
+        average,
         search,
         time.process_time(),
         # No promise on single lifts goes with the average budget.

@@ -10,7 +10,7 @@ information and the channel of each heuristic at the same promise, none of which
   better.
 
 Where the column itself is protected by local differential privacy, its known protocols stand beside
-these (`protocol_ways`).
+these (`mechanisms.protocols`).
 
 For the frequencies of three symbols at ALIP with eps_l = eps_u = 0.25: ::
 
@@ -28,7 +28,6 @@ from typing import Any
 
 from mechdesign.auditing.measures import utility
 from mechdesign.channel.channel import Channel
-from mechdesign.comparison.protocol_ways import are_compared, protocols
 from mechdesign.comparison.ways import Way, seconds_of_each, table_of_ways
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, require_type
@@ -36,6 +35,7 @@ from mechdesign.core.progress import Steps
 from mechdesign.core.wording import about
 from mechdesign.mechanisms.designing import design_requested
 from mechdesign.mechanisms.optimal import OPTIMAL
+from mechdesign.mechanisms.protocols import are_compared, protocols
 from mechdesign.mechanisms.purposes import PURPOSES
 from mechdesign.mechanisms.queries import Queries, queries_of
 from mechdesign.mechanisms.query_design import total_variance

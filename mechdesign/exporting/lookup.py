@@ -21,7 +21,6 @@ from mechdesign.auditing.stated import keeps_promise, refuse_broken
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.core.errors import InputError, NotPrivate, require_type
 from mechdesign.core.integers import IntegerRows
-from mechdesign.release.drawing import channel_digest
 from mechdesign.tables.variable import Symbol, Variable
 
 FREE = "design it with free frequencies (--free-frequencies)"
@@ -121,7 +120,7 @@ def lookup_of(channel: Channel) -> Lookup:
             f"has {rounded.denominator}"
         )
     return Lookup(
-        digest=channel_digest(channel),
+        digest=channel.digest,
         inputs=channel.useful,
         outputs=channel.output_columns,
         entries=tuple(_entries(rounded)),

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from mechdesign.formats import _csv
-from mechdesign.formats.arrow_arrays import arrow_texts, integers_of
+from mechdesign.formats.arrow_arrays import arrow_texts, integers_of, without_nulls
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.csv_blocks import TextBlock
 from mechdesign.formats.csv_rows import Positions
@@ -239,7 +239,7 @@ class CsvSink(TextStream):
         column = values_of(column)
         # A null is an empty cell.
         if column.indices.null_count or column.dictionary.null_count:
-            column = column.dictionary_decode().fill_null("").dictionary_encode()
+            column = without_nulls(column.dictionary_decode()).dictionary_encode()
         cached = self._written_texts.get(k)
         # Batches mostly share their dictionary: its texts are quoted once.
         if cached is None or not cached[0].equals(column.dictionary):

@@ -22,6 +22,9 @@ from numpy.typing import NDArray
 
 from mechdesign.formats.cells import Encoded
 
+FIRST_RECORDS = 16
+"""Records for each possible one among which all distinct ones are looked for first."""
+
 DENSE_LIMIT = 1 << 20
 """Most possible combinations for which a dense array is used (8 MB)."""
 
@@ -77,10 +80,15 @@ def counted_records(
         numbers += column.codes
         numbers += 1
     counts = np.bincount(numbers, minlength=possible)
+    distinct_count = np.count_nonzero(counts)
     first = np.full(possible, len(numbers))
-    # Of several writes to one place the last remains, so the records are written in reverse.
-    first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)
-    present = np.argsort(first)[: np.count_nonzero(counts)]
+    # Most often the first records have them all.
+    for head in (numbers[: FIRST_RECORDS * possible], numbers):
+        # Of several writes to one place the last remains, so the records are written in reverse.
+        first[head[::-1]] = np.arange(len(head) - 1, -1, -1)
+        if np.count_nonzero(first < len(numbers)) == distinct_count:
+            break
+    present = np.argsort(first)[:distinct_count]
     codes = np.unravel_index(present, sizes)
     distinct = [
         column.recoded(code - 1) for column, code in zip(columns, codes, strict=True)

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 from mechdesign.core.errors import FileError, InputError
+from mechdesign.formats.arrow_arrays import without_nulls
 from mechdesign.formats.cells import encode, simple_texts
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.csv_text import CellWriter, TextStream
@@ -89,7 +90,7 @@ class TextSink(TextStream):
         cells = simple_texts(column)
         if cells is None:
             cells = encode(column, "").expanded()
-        cells = cells.fill_null("")
+        cells = without_nulls(cells)
         # Before the quotes: a spreadsheet sees the cell without them.
         if self._escape:
             cells = _escaped(cells)

@@ -12,7 +12,8 @@ released columns in their places (`assembled`), and hands back the native frame 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
 
 from mechdesign.core.integers import Integers
 from mechdesign.jobs.recipe import Drawer
@@ -99,3 +100,25 @@ class FrameAdapter(Protocol):
             first records would disclose the old order.
         """
         ...
+
+
+@dataclass(frozen=True)
+class NativeTable:
+    """A table of a library or an engine, `native`: what all adapters share."""
+
+    native: Any
+
+    @staticmethod
+    def is_native(frame: Any) -> bool:
+        """True for a table that this adapter is for."""
+        raise NotImplementedError
+
+    @classmethod
+    def adapt(cls, frame: Any) -> Self | None:
+        """The adapter of a table; None if the table is of another library or engine."""
+        return cls(frame) if cls.is_native(frame) else None
+
+    @property
+    def names(self) -> list[Any]:
+        """The names of the columns."""
+        return list(self.native.columns)

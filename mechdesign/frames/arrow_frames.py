@@ -25,6 +25,7 @@ from mechdesign.formats.arrow_arrays import (
 )
 from mechdesign.formats.file_notes import PANDAS, metadata_of
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, field_of
+from mechdesign.frames.adapter import NativeTable
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.tables.rebuilding import arrow_type
 
@@ -33,19 +34,15 @@ _ATTRIBUTES = "attributes"
 
 
 @dataclass(frozen=True)
-class ArrowFrame:
+class ArrowFrame(NativeTable):
     """A Table or a RecordBatch as a `FrameAdapter`."""
 
-    native: Any
-
-    @classmethod
-    def adapt(cls, frame: Any) -> ArrowFrame | None:
-        """The adapter of a frame; None if the frame is of another library."""
+    @staticmethod
+    def is_native(frame: Any) -> bool:
+        """True for a Table or a RecordBatch."""
         import pyarrow as pa
 
-        if isinstance(frame, (pa.Table, pa.RecordBatch)):
-            return cls(frame)
-        return None
+        return isinstance(frame, (pa.Table, pa.RecordBatch))
 
     @property
     def names(self) -> list[Any]:

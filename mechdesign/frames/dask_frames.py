@@ -25,6 +25,7 @@ import numpy as np
 
 from mechdesign.core.integers import Integers
 from mechdesign.formats.arrow_arrays import integers_of
+from mechdesign.frames.adapter import NativeTable
 from mechdesign.frames.eager import FrameChecks, arrow_columns, sanitised
 from mechdesign.frames.index_checks import keeps_index
 from mechdesign.frames.libraries import adapter_of
@@ -40,23 +41,15 @@ from mechdesign.jobs.recipe import Drawer, Recipe
 
 
 @dataclass(frozen=True)
-class DaskFrame:
+class DaskFrame(NativeTable):
     """A data frame of Dask as a `LazyTable`."""
 
-    native: Any
     rows_have_places: ClassVar[bool] = True
 
-    @classmethod
-    def adapt(cls, frame: Any) -> DaskFrame | None:
-        """The adapter of a table; None if the table is of another engine."""
-        if nw.dependencies.is_dask_dataframe(frame):
-            return cls(frame)
-        return None
-
-    @property
-    def names(self) -> list[Any]:
-        """The names of the columns."""
-        return list(self.native.columns)
+    @staticmethod
+    def is_native(frame: Any) -> bool:
+        """True for a table of this library."""
+        return nw.dependencies.is_dask_dataframe(frame)
 
     def released(self, recipe: Recipe, first_row: int) -> Any:
         """The released data frame, with its partitions and types."""

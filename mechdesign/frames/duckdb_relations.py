@@ -20,29 +20,22 @@ from typing import Any, ClassVar
 
 import narwhals as nw
 
+from mechdesign.frames.adapter import NativeTable
 from mechdesign.frames.batches import BatchRelease
 from mechdesign.frames.eager import sanitised
 from mechdesign.jobs.recipe import Drawer, Recipe
 
 
 @dataclass(frozen=True)
-class DuckDBRelation:
+class DuckDBRelation(NativeTable):
     """A relation as a `LazyTable`."""
 
-    native: Any
     rows_have_places: ClassVar[bool] = True
 
-    @classmethod
-    def adapt(cls, frame: Any) -> DuckDBRelation | None:
-        """The adapter of a table; None if the table is of another engine."""
-        if nw.dependencies.is_duckdb_relation(frame):
-            return cls(frame)
-        return None
-
-    @property
-    def names(self) -> list[Any]:
-        """The names of the columns."""
-        return list(self.native.columns)
+    @staticmethod
+    def is_native(frame: Any) -> bool:
+        """True for a table of this library."""
+        return nw.dependencies.is_duckdb_relation(frame)
 
     def released(self, recipe: Recipe, first_row: int) -> Any:
         """The released relation, which draws whenever it is read.

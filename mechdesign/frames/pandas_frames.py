@@ -18,26 +18,18 @@ from typing import Any
 import narwhals as nw
 
 from mechdesign.core.integers import Integers
+from mechdesign.frames.adapter import NativeTable
 from mechdesign.jobs.recipe import Drawer
 
 
 @dataclass(frozen=True)
-class PandasFrame:
+class PandasFrame(NativeTable):
     """A DataFrame of pandas as a `FrameAdapter`."""
 
-    native: Any
-
-    @classmethod
-    def adapt(cls, frame: Any) -> PandasFrame | None:
-        """The adapter of a frame; None if the frame is of another library."""
-        if nw.dependencies.is_pandas_like_dataframe(frame):
-            return cls(frame)
-        return None
-
-    @property
-    def names(self) -> list[Any]:
-        """The names of the columns."""
-        return list(self.native.columns)
+    @staticmethod
+    def is_native(frame: Any) -> bool:
+        """True for a table of this library."""
+        return nw.dependencies.is_pandas_like_dataframe(frame)
 
     def __len__(self) -> int:
         """The number of records."""

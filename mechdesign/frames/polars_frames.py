@@ -17,27 +17,19 @@ from typing import Any
 import narwhals as nw
 
 from mechdesign.core.integers import Integers
+from mechdesign.frames.adapter import NativeTable
 from mechdesign.jobs.recipe import Drawer
 
 
 # The frame and its columns are `Any`, because polars has no complete types.
 @dataclass(frozen=True)
-class PolarsFrame:
+class PolarsFrame(NativeTable):
     """A DataFrame of polars as a `FrameAdapter`, whose methods have their documentation there."""
 
-    native: Any
-
-    @classmethod
-    def adapt(cls, frame: Any) -> PolarsFrame | None:
-        """The adapter of a frame; None if the frame is of another library."""
-        if nw.dependencies.is_polars_dataframe(frame):
-            return cls(frame)
-        return None
-
-    @property
-    def names(self) -> list[Any]:
-        """The names of the columns."""
-        return list(self.native.columns)
+    @staticmethod
+    def is_native(frame: Any) -> bool:
+        """True for a table of this library."""
+        return nw.dependencies.is_polars_dataframe(frame)
 
     def __len__(self) -> int:
         """The number of records."""

@@ -25,24 +25,22 @@ from typing import Any, ClassVar
 
 import narwhals as nw
 
+from mechdesign.frames.adapter import NativeTable
 from mechdesign.frames.batches import BatchRelease
 from mechdesign.frames.eager import sanitised
 from mechdesign.jobs.recipe import Recipe
 
 
 @dataclass(frozen=True)
-class PolarsLazyFrame:
+class PolarsLazyFrame(NativeTable):
     """A LazyFrame as a `LazyTable`."""
 
-    native: Any
     rows_have_places: ClassVar[bool] = True
 
-    @classmethod
-    def adapt(cls, frame: Any) -> PolarsLazyFrame | None:
-        """The adapter of a table; None if the table is of another engine."""
-        if nw.dependencies.is_polars_lazyframe(frame):
-            return cls(frame)
-        return None
+    @staticmethod
+    def is_native(frame: Any) -> bool:
+        """True for a table of this library."""
+        return nw.dependencies.is_polars_lazyframe(frame)
 
     @property
     def names(self) -> list[Any]:

@@ -38,6 +38,7 @@ import numpy as np
 
 from mechdesign.core.integers import Integers
 from mechdesign.formats.arrow_arrays import arrow_integers
+from mechdesign.frames.adapter import NativeTable
 from mechdesign.frames.eager import FrameChecks, sanitised
 from mechdesign.frames.engine_errors import engine_errors
 from mechdesign.frames.partitions import partition_totals, refuse_partition
@@ -62,24 +63,16 @@ PLACE_BITS = (1 << 33) - 1
 
 
 @dataclass(frozen=True)
-class SparkFrame:
+class SparkFrame(NativeTable):
     """A data frame of Spark as a `LazyTable`."""
 
-    native: Any
     rows_have_places: ClassVar[bool] = False
 
-    @classmethod
-    def adapt(cls, frame: Any) -> SparkFrame | None:
-        """The adapter of a table; None if the table is of another engine."""
+    @staticmethod
+    def is_native(frame: Any) -> bool:
+        """True for a data frame of Spark, of a cluster far away too."""
         is_spark = nw.dependencies.is_pyspark_dataframe(frame)
-        if is_spark or nw.dependencies.is_pyspark_connect_dataframe(frame):
-            return cls(frame)
-        return None
-
-    @property
-    def names(self) -> list[Any]:
-        """The names of the columns."""
-        return list(self.native.columns)
+        return is_spark or nw.dependencies.is_pyspark_connect_dataframe(frame)
 
     def released(self, recipe: Recipe, first_row: int) -> Any:
         """The released frame: X becomes text (or keeps its type, for symbols), the rest stays."""

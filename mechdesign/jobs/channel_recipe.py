@@ -1,8 +1,8 @@
 """Channels as a recipe: each replaces its useful columns by one draw a record.
 
 A recipe is all that a release needs besides the table: channels, keys and options (`recipe`).
-`recipe_of` is the door for every release. It takes what a user wants to release a table through,
-and gives the recipe of that kind.
+`recipe_of` is the entry point of every release. It takes what a user wants to release a table
+through, and gives the recipe of that kind.
 
 Channels of one column or of crossed columns become a `ChannelRecipe` (`ChannelRecipe.of`):
 
@@ -50,7 +50,6 @@ from mechdesign.release.drawing import (
     FIXED,
     INDEPENDENT,
     Release,
-    channel_digest,
     fixed_records,
 )
 from mechdesign.release.draws import Key
@@ -278,7 +277,7 @@ class ChannelRecipe(KeyedRecipe):
                 # The columns of the records, and not those of the folded table.
                 columns = _in_table(people.columns, self.options)
             use = Use(
-                channel=channel_digest(channel),
+                channel=channel.digest,
                 columns=columns,
                 form=self.options.form,
                 changed=self.options.changed,

@@ -121,8 +121,8 @@ class KeyedRecipe(GroupedRecipe):
             return None
         after: list[str] = []
         for releasable in self.releasables:
-            if isinstance(releasable, Channel):
-                after += releasable.record.after
+            for channel in releasable.channels:
+                after += channel.record.after
         nights = self.options.nights
         return PeopleAtHand.of(ledger, self.table_of_people, nights, tuple(after))
 

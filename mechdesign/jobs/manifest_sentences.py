@@ -49,6 +49,12 @@ OF_RECORDS = "each record alone, and about the released row alone"
 OF_PEOPLE = "all records of a person together, and about their released rows alone"
 """The same where people have several records."""
 
+ONE_RELEASE = (
+    "It is about the records of this file: with a release of other records of the same people, of "
+    "another time or in another file, it tells more."
+)
+"""What no promise for people covers by itself: nights add up."""
+
 BOXES_OF_PEOPLE = {
     "each record alone, and about the whole released row": (
         "all records of a person together, and about all their released rows"
@@ -90,7 +96,7 @@ def covers(
             population = population_promise(channel, joint)
     text = _template().covers(column, internal, checked, scope, population, whole_file)
     if channel.useful.people is not None:
-        text = str(text).replace(OF_RECORDS, OF_PEOPLE)
+        return [*_sentences(str(text).replace(OF_RECORDS, OF_PEOPLE)), ONE_RELEASE]
     return _sentences(text)
 
 
@@ -108,6 +114,7 @@ def box_sentences(
     if channel.people is not None:
         for of_record, of_person in BOXES_OF_PEOPLE.items():
             sentences = [text.replace(of_record, of_person) for text in sentences]
+        sentences.append(ONE_RELEASE)
     records = None
     if internal and channel.utility is not None:
         sentences.append(_box_figures(channel))

@@ -23,7 +23,7 @@ import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
-from mechdesign.formats.arrow_arrays import arrow_offsets, arrow_texts, integers_of
+from mechdesign.formats.arrow_arrays import arrow_offsets, integers_of, without_nulls
 from mechdesign.formats.cells import encode, simple_texts
 from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.options import ReleaseOptions
@@ -79,8 +79,7 @@ def _identifiers(column: Any, name: str) -> Any:
                 f"the column {quoted(name)} holds floats, which have more than one text and "
                 "identify nothing; turn them into integers or text"
             )
-    # An arrow scalar: for "" itself pyarrow would load pandas.
-    texts = texts.fill_null(arrow_texts([""])[0])
+    texts = without_nulls(texts)
     # The text of row i lies between ends[i] and ends[i + 1] in the buffer: an empty one has none.
     ends, _ = arrow_offsets(texts)
     missing = np.flatnonzero(ends[1:] == ends[:-1])

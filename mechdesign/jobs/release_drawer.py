@@ -78,7 +78,8 @@ class ReleaseDrawer(Drawer):
         """A released column in the kind of container that `like` is."""
         column = rebuild(like, drawn.codes, drawn.labels, name, own=drawn.own)
         if drawn.own:
-            self._note_type(name, kind_of(like), kind_of(column))
+            before, after = kind_of(like), kind_of(column)
+            self._note_type(name, before, after, drawn.labels)
         return column
 
     def own_type_in(self, column: OutputColumn, kind: Any) -> Any:
@@ -86,14 +87,20 @@ class ReleaseDrawer(Drawer):
         None where only text holds them, with a note.
         """
         own_type = own_type_of(kind)
-        if own_values(self.labels[column.release or (0, 0)], own_type) is None:
+        labels = self.labels[column.release or (0, 0)]
+        if own_values(labels, own_type) is None:
             own_type = None
-        self._note_type(column.name, kind, own_type or arrow_type(kind))
+        after = own_type or arrow_type(kind)
+        self._note_type(column.name, kind, after, labels)
         return own_type
 
-    def _note_type(self, name: str, before: Any, after: Any) -> None:
-        """Note it for the user if a released column has another type than its source."""
-        note = type_note(name, before, after)
+    def _note_type(
+        self, name: str, before: Any, after: Any, labels: Sequence[str]
+    ) -> None:
+        """Note it for the user if a released column has another type than its source, or other
+        missing cells.
+        """
+        note = type_note(name, before, after, has_empty="" in labels)
         if note is not None:
             self.type_notes[note] = None
 

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import quoted
+from mechdesign.formats.arrow_arrays import without_nulls
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.cells import (
     Encoded,
@@ -243,7 +244,7 @@ def hashed_cells(hasher: RowHasher, name: str, cells: Any) -> Hashes:
         codes = np.where(column.codes < 0, empty, column.codes)
         column = Encoded(codes, (*column.texts, ""))
         return hasher.identifiers([column])
-    return hasher.identifiers([texts.fill_null("")])
+    return hasher.identifiers([without_nulls(texts)])
 
 
 def _code_type(values: int) -> type[np.integer[Any]]:

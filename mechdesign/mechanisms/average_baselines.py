@@ -19,7 +19,11 @@ from dataclasses import dataclass, replace
 
 from mechdesign.auditing.measures import Utility, utility
 from mechdesign.channel.record import AverageBudget
-from mechdesign.mechanisms.average_budgets import NO_PROMISE, in_solver_unit
+from mechdesign.mechanisms.average_budgets import (
+    NO_PROMISE,
+    float_gains,
+    in_solver_unit,
+)
 from mechdesign.mechanisms.averages import (
     SHRUNK,
     verified_within,
@@ -80,18 +84,22 @@ def baseline(
     """
     started = time.process_time()
     end = time.process_time() + time_limit
-    largest = in_solver_unit(budget.measure, budget.budget, joint)
+    exact = budget.exact_gains
+    gains = float_gains(exact)
+    largest = in_solver_unit(budget.measure, budget.budget, joint, exact)
     # A little below the budget, as the optimum: rounding to integers may add to the leakage.
     most = largest * (1.0 - SHRUNK[0])
     if name == GREEDY:
-        best = greedy_merging(joint.p, budget.measure, budget=most, end=end)
+        best = greedy_merging(
+            joint.p, budget.measure, budget=most, end=end, gains=gains
+        )
     else:
         best = convex_concave(joint.p, most, restarts=restarts, seed=seed, end=end)
     channels: list[tuple[Array, Points]] = []
     for share in SHRUNK:
         # The same channel, which answers nothing a little more often each time.
         smaller = thinned(
-            joint.p, budget.measure, best.channel, largest * (1.0 - share)
+            joint.p, budget.measure, best.channel, largest * (1.0 - share), gains
         )
         channels.append(_weighted(joint, smaller.channel))
     # Posteriors of all symbols, as in `averages`, and no promise on single lifts.

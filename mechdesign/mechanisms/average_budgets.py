@@ -82,8 +82,8 @@ def averages_of(asked: Any, joint: Joint) -> tuple[AverageBudget, ...]:
     return tuple(budgets)
 
 
-def kept_measure(asked: Any) -> AverageMeasure:
-    """The measure whose average is to be least, from a mapping of it to None.
+def kept_measure(asked: Any, joint: Joint) -> tuple[AverageMeasure, Gains]:
+    """The measure whose average is to be least, from a mapping of it to None, and its gains.
 
     Raises
     ------
@@ -95,16 +95,19 @@ def kept_measure(asked: Any) -> AverageMeasure:
             'with keep, average must name one measure, as in average={"mi": None}'
         )
     ((measure, budget),) = asked.items()
-    if measure == "gain" or is_file_of_gains(measure):
-        raise InputError(
-            "keep is not built with gains of guesses: give them a budget, or use guess"
-        )
+    gains: Gains = ()
+    if is_file_of_gains(measure):
+        gains = read_gains(measure, joint)
+        measure = "gain"
+    elif measure == "gain":
+        given, budget = _gains_with_budget(budget)
+        gains = exact_gains(given, joint)
     _check_known(measure)
     if budget is not None:
         raise InputError(
             f"keep looks for the least average: leave the budget of {measure} out"
         )
-    return measure
+    return measure, gains
 
 
 def _check_known(measure: Any) -> None:
@@ -160,13 +163,8 @@ def _budget_of_gains(measure: str, value: Any, joint: Joint) -> AverageBudget:
     """The largest expected gain, with the gains themselves."""
     name = f"the average {measure}"
     if measure == "gain":
-        if not isinstance(value, tuple) or len(value) != 2:
-            raise InputError(
-                "the average gain needs its gains and its budget: "
-                'average={"gain": (gains, 0.4)}'
-            )
-        gains = exact_gains(value[0], joint)
-        value = value[1]
+        given, value = _gains_with_budget(value)
+        gains = exact_gains(given, joint)
     else:
         gains = read_gains(measure, joint)
     if isinstance(value, str):
@@ -178,8 +176,22 @@ def _budget_of_gains(measure: str, value: Any, joint: Joint) -> AverageBudget:
             f"{name} ({value}) must be above {at_most(float(without))}, which is gained without "
             f"any release, and at most {LARGEST_BUDGET:g}"
         )
-    texts = tuple(tuple(str(gain) for gain in row) for row in gains)
-    return AverageBudget(measure="gain", budget=budget, gains=texts)
+    return AverageBudget(measure="gain", budget=budget, gains=texts_of_gains(gains))
+
+
+def texts_of_gains(gains: Gains) -> tuple[tuple[str, ...], ...] | None:
+    """Gains as files have them; None where there are none."""
+    return tuple(tuple(str(gain) for gain in row) for row in gains) or None
+
+
+def _gains_with_budget(value: Any) -> tuple[Any, Any]:
+    """Both parts of the value of the measure gain."""
+    if not isinstance(value, tuple) or len(value) != 2:
+        raise InputError(
+            "the average gain needs its gains and its budget (None with keep): "
+            'average={"gain": (gains, 0.4)}'
+        )
+    return value
 
 
 def _share_of_own_leakage(measure: str, name: str, text: str, joint: Joint) -> float:
@@ -229,18 +241,21 @@ def float_gains(gains: Gains) -> Array | None:
     return np.array([[float(gain) for gain in row] for row in gains])
 
 
-def has_leakage(measure: str, leakage: float, joint: Joint) -> bool:
+def has_leakage(measure: str, leakage: float, joint: Joint, gains: Gains = ()) -> bool:
     """Whether the leakage, rounded up to a double, is more than that of a constant."""
     if measure == "guess":
         without = guess_without(joint)
         return leakage > quotient_above(without.numerator, without.denominator)
+    if measure == "gain":
+        without = gain_without(joint, gains)
+        return leakage > quotient_above(without.numerator, without.denominator)
     return leakage > 0.0
 
 
-def own_leakage(joint: Joint, measure: str) -> float:
+def own_leakage(joint: Joint, measure: str, gains: Gains = ()) -> float:
     """What X itself leaks about S on average, which no channel exceeds (data processing)."""
     # The identity as a channel, so that the exact audit computes it like any other leakage.
     n = len(joint.useful)
     rows = IntegerRows.of_pairs([[x, 1] for x in range(n)], n)
     channel = Channel(joint.useful, joint.useful.names, rows, 1, joint)
-    return average_leakage(channel, joint, measure)
+    return average_leakage(channel, joint, measure, gains)

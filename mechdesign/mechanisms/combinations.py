@@ -344,6 +344,14 @@ REFUSALS = (
         "--weight",
         "a weight counts records, and people are counted",
     ),
+    Refusal(
+        PEOPLE,
+        "means",
+        "estimate --mean, --regress",
+        "records of one person depend on each other; where the law is kept, means and regressions "
+        "of the released file are the table's, and errors clustered by person, as other programs "
+        "have them, are theirs for a sample of people",
+    ),
 )
 """Every combination that is not built, in the order in which a request is checked."""
 

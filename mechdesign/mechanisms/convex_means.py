@@ -238,8 +238,8 @@ class InversePowerFunction:
 
 
 @dataclass(frozen=True, eq=False)
-class DivergenceFunction:
-    """K(w) = KL(P(S|y), P(S)) for a budget in nats."""
+class _Divergence:
+    """A divergence between P(S|y) and P(S) for a budget in nats."""
 
     p_s: Array
     mean: DivergenceMean
@@ -247,8 +247,12 @@ class DivergenceFunction:
 
     @property
     def bound(self) -> float:
-        """The largest K allowed."""
+        """The largest divergence allowed."""
         return self.budget
+
+
+class DivergenceFunction(_Divergence):
+    """K(w) = KL(P(S|y), P(S))."""
 
     def values(self, images: Array) -> Array:
         """K of every column."""
@@ -270,18 +274,8 @@ class DivergenceFunction:
         return Cut(normal, self.budget + total, self.budget + 1.0 + abs(total))
 
 
-@dataclass(frozen=True, eq=False)
-class ReverseDivergenceFunction:
-    """-sum_s P(s) log w_s = KL(P(S), P(S|y)) for a budget in nats."""
-
-    p_s: Array
-    mean: DivergenceMean
-    budget: float
-
-    @property
-    def bound(self) -> float:
-        """The largest divergence allowed."""
-        return self.budget
+class ReverseDivergenceFunction(_Divergence):
+    """-sum_s P(s) log w_s = KL(P(S), P(S|y))."""
 
     def values(self, images: Array) -> Array:
         """The divergence of every column, inf where a lift is zero."""

@@ -24,6 +24,7 @@ from dataclasses import replace
 from typing import Any, ParamSpec, Protocol, cast, overload
 
 from mechdesign.auditing.population import lift_limits
+from mechdesign.channel.box_channel import BoxPart
 from mechdesign.channel.record import TOTAL
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cell_forms import CellForm
@@ -32,6 +33,7 @@ from mechdesign.mechanisms.average_budgets import NO_PROMISE
 from mechdesign.mechanisms.binning import binned_for
 from mechdesign.mechanisms.box_design import design_boxes
 from mechdesign.mechanisms.box_request import BoxRequest
+from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.by_rules import by_rules, for_population
 from mechdesign.mechanisms.earlier_releases import check_room, spending
 from mechdesign.mechanisms.people_request import bins_of_people
@@ -46,9 +48,10 @@ from mechdesign.mechanisms.unsuited_columns import refuse_identifier
 from mechdesign.notions import Notion
 from mechdesign.tables.cell_rules import REFUSE
 from mechdesign.tables.joint import Joint, Missing
-from mechdesign.tables.people import PERSON
+from mechdesign.tables.people import PERSON, People
 from mechdesign.tables.people_tables import PeopleRoles, people_of_frame
 from mechdesign.tables.records import Records
+from mechdesign.tables.row_boxes import Boxes
 
 Arguments = ParamSpec("Arguments")
 
@@ -93,17 +96,10 @@ def _requested(request: DesignRequest) -> Design:
     if request.released_columns != whole.useful.columns:
         joint = whole.releasing(request.released_columns)
     if request.publishes_boxes:
-        boxes = design_boxes(
-            Records.from_joint(joint, _groups(request)), _boxes(request, notion)
-        )
-        people = joint.useful.people
-        if people is not None:
-            # A person is a record of the folded table, so people are what is sampled.
-            boxes = replace(
-                boxes,
-                channel=replace(boxes.channel, people=people),
-                audit=replace(boxes.audit, of_people=True),
-            )
+        records = Records.from_joint(joint, _groups(request))
+        boxes = design_boxes(records, _boxes(request, notion))
+        if joint.useful.people is not None:
+            boxes = _of_people(boxes, records, joint.useful.people)
         # Whoever asks for boxes gets a `BoxDesign`, which `design` has no overload for.
         return cast("Design", boxes)
     if request.publishes_rows and not request.has_free_outputs:
@@ -121,6 +117,23 @@ def _requested(request: DesignRequest) -> Design:
     check_room(rules, request.after)
     result = by_rules(rules, request, started)
     return spending(result, rules, whole, request.after, request.time_limit)
+
+
+def _of_people(boxes: BoxDesign, records: Records, people: People) -> BoxDesign:
+    """The design of boxes for sequences: a person is a record of the folded table, so people are
+    what is sampled.
+
+    Numbers of records that nobody of the slice has are strata in which nothing is released.
+    """
+    channel = boxes.channel
+    given = records.codes[:, : len(channel.given)].tolist()
+    absent = {tuple(codes) for codes in given} - {*channel.strata}
+    silent = [BoxPart(stratum, Boxes(())) for stratum in sorted(absent)]
+    return replace(
+        boxes,
+        channel=replace(channel, people=people, parts=(*channel.parts, *silent)),
+        audit=replace(boxes.audit, of_people=True),
+    )
 
 
 def _refuse_identifiers(request: DesignRequest) -> None:
@@ -286,6 +299,9 @@ def _with_fields_as_keywords(
                 joint = _joint_of_frame(frame, columns)
             # A task column of the frame is named; its table with the useful one is made here.
             if isinstance(kwargs.get("task"), str):
+                if joint.useful.people is not None:
+                    named = {"free outputs": "a task"}
+                    combinations.check(combinations.PEOPLE, named)
                 of_task = {**columns, "sensitive": kwargs["task"]}
                 of_task["useful"] = tuple(_released_columns(kwargs))
                 kwargs["task"] = Joint.from_table(frame, **of_task)

@@ -35,7 +35,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from mechdesign.auditing.averages import average_leakage
+from mechdesign.auditing.averages import Gains, average_leakage, gain_without
 from mechdesign.auditing.best_guess import guess_without
 from mechdesign.auditing.measures import utility
 from mechdesign.channel.record import AverageBudget, AverageMeasure
@@ -45,10 +45,12 @@ from mechdesign.core.progress import Step
 from mechdesign.core.wording import about, at_most
 from mechdesign.mechanisms.average_budgets import (
     NOTHING_TO_LIMIT,
+    float_gains,
     has_leakage,
     in_solver_unit,
     kept_measure,
     own_leakage,
+    texts_of_gains,
 )
 from mechdesign.mechanisms.averages import (
     AVERAGE,
@@ -103,7 +105,7 @@ def for_share(
     Parameters
     ----------
     asked : mapping
-        The measure, mapped to None, as in ``{"mi": None}``.
+        The measure, mapped to None, as in ``{"mi": None}`` or ``{"gains.csv": None}``.
     keep : number or text
         The share k, as in 0.8 or "80%".
     alone : bool
@@ -120,19 +122,21 @@ def for_share(
         If no channel that does was verified.
     """
     share = share_of("--keep", keep)
-    measure = kept_measure(asked)
+    measure, gains = kept_measure(asked, rules.joint)
     joint = rules.joint
-    leakage_of_x = own_leakage(joint, measure)
-    if not has_leakage(measure, leakage_of_x, joint):
+    leakage_of_x = own_leakage(joint, measure, gains)
+    if not has_leakage(measure, leakage_of_x, joint, gains):
         raise InputError(NOTHING_TO_LIMIT)
     # The solver has a posterior of all symbols, so the promise must not merge any to classes.
     rules_by_symbol = replace(rules, by_symbol=True)
-    problem = _Problem(rules_by_symbol, measure, share, leakage_of_x, search, alone)
+    problem = _Problem(
+        rules_by_symbol, measure, gains, share, leakage_of_x, search, alone
+    )
     rounded, optima = _first_that_keeps(problem)
     if alone:
         rounded = with_own_lifts(rounded, joint)
 
-    leakage = average_leakage(rounded.channel, joint, measure)
+    leakage = average_leakage(rounded.channel, joint, measure, gains)
     worth = utility(rounded.channel, joint)
     # The planes of all optima hold, whatever shares they are for: the sharpest one counts.
     sharpest = max(optima, key=lambda best: best.least_leakage)
@@ -159,6 +163,7 @@ def for_share(
     )
     average = AverageBudget(
         measure=measure,
+        gains=texts_of_gains(gains),
         budget=max(leakage, SMALLEST),
         achieved=leakage,
         keep=float(share),
@@ -194,6 +199,7 @@ class _Optimum:
 
     solved: AverageOptimum
     measure: AverageMeasure
+    gains: Gains
     kept: float
     raised: float
     joint: Joint
@@ -212,13 +218,13 @@ class _Optimum:
         beta = self.solved.multiplier
         # A plane that does not price leakage says nothing about it.
         if not beta > 0.0:
-            return least_for_share(0.0, self.measure, self.joint)
+            return least_for_share(0.0, self.measure, self.joint, self.gains)
         # r - k, not too small: the double k may lie above the share itself.
         between = self.raised - self.kept + SHARE_ERROR
         below = between * self.entropy / beta
         bound = self.solved.bound - below
         bound -= OUTWARDS * (abs(self.solved.bound) + below)
-        return least_for_share(bound, self.measure, self.joint)
+        return least_for_share(bound, self.measure, self.joint, self.gains)
 
     def most_kept(self, leakage: float) -> float:
         """No channel of this leakage E keeps a larger share of H(X): rounded up.
@@ -228,19 +234,23 @@ class _Optimum:
         beta = self.solved.multiplier
         if not beta > 0.0:
             return 1.0
-        leaks = in_solver_unit(self.measure, leakage, self.joint)
+        leaks = in_solver_unit(self.measure, leakage, self.joint, self.gains)
         more = beta * (leaks - self.solved.bound) / self.entropy
         # Rounding errs by a part of the sizes of the terms, not of their sum: they may cancel.
         size = 1.0 + beta * (leaks + self.solved.bound) / self.entropy
         return self.raised + more + ENTROPY_ERROR * size
 
 
-def least_for_share(bound: float, measure: AverageMeasure, joint: Joint) -> float:
+def least_for_share(
+    bound: float, measure: AverageMeasure, joint: Joint, gains: Gains = ()
+) -> float:
     """A lower bound of the solver in the unit of the measure, rounded down."""
     # A constant is guessed right for the share of the likeliest secret, and leaks nothing else.
     constant = 0.0
     if measure == "guess":
         constant = math.nextafter(float(guess_without(joint)), 0.0)
+    if measure == "gain":
+        constant = math.nextafter(float(gain_without(joint, gains)), 0.0)
     if bound <= 0.0:
         return constant
     # From the solver's unit, e^leakage - 1, to nats.
@@ -259,6 +269,7 @@ class _Problem:
 
     rules: Rules
     measure: AverageMeasure
+    gains: Gains
     share: Fraction
     leakage_of_x: float
     search: Search
@@ -300,7 +311,8 @@ class _Problem:
                 outer=outer,
                 tolerance=0.9
                 * gap
-                * in_solver_unit(self.measure, self.leakage_of_x, joint),
+                * in_solver_unit(self.measure, self.leakage_of_x, joint, self.gains),
+                gains=float_gains(self.gains),
                 time_limit=seconds_of(self.search),
                 start=start,
                 progress=self._shown(),
@@ -312,7 +324,9 @@ class _Problem:
             raise SolverFailure(
                 f"the optimum could not be computed: {error}"
             ) from error
-        return _Optimum(solved, self.measure, float(self.share), raised, joint)
+        return _Optimum(
+            solved, self.measure, self.gains, float(self.share), raised, joint
+        )
 
     def _best_with_notion(self, raised: float) -> Points:
         """Posteriors of the best channel with the notion, which keeps the share.

@@ -326,7 +326,7 @@ def plan_within(
     above = at(prices).averages > budgets
     if not above.any():
         return replace(points[0].plan, lower_bound=bound, proof=None)
-    _narrow_plans(problem, averages, budgets, points, solve)
+    _narrow_plans(problem, averages, budgets, points, solve, is_over)
     while (mixed := _cheapest(points, budgets)) is None:
         prices = np.where(above, np.maximum(prices * DEARER, FIRST_PRICE), prices)
         if prices.max() > LARGEST_PRICE:
@@ -368,10 +368,13 @@ def _narrow_plans(
     budgets: Array,
     points: list[_Point],
     solve: Solve,
+    is_over: Callable[[], bool],
 ) -> None:
     """Add plans of narrow lifts: one that exceeds a budget, one within all, and some between."""
     wide, narrow = WIDEST, 0.0
     for _ in range(WIDTHS):
+        if narrow and is_over():
+            return
         width = math.sqrt(wide * narrow) if narrow else wide / NARROWER
         try:
             limits = averages[0].narrowed(problem, width)

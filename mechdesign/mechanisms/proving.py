@@ -157,7 +157,7 @@ def _proven(
         if objective is not None and objective.name != "convex":
             return 0.0
     for average in channel.record.averages:
-        constant = least_for_share(0.0, average.measure, joint)
+        constant = least_for_share(0.0, average.measure, joint, average.exact_gains)
         if name.endswith(LOWER_BOUND_OF_AVERAGE) and stated <= constant:
             # No channel leaks less than a constant.
             return constant
@@ -314,10 +314,11 @@ class ProvenAgain:
         if average.keep is None or not multiplier > 0.0:
             raise InputError(NOT_OF_THIS_KIND)
         lost = (1.0 - average.keep) * self.entropy
-        wanted = in_solver_unit(average.measure, stated, self.joint)
+        gains = average.exact_gains
+        wanted = in_solver_unit(average.measure, stated, self.joint, gains)
         support = self._support(proof, multiplier * wanted + lost)
         bound = float((support - lost) / multiplier)
-        return least_for_share(bound, average.measure, self.joint)
+        return least_for_share(bound, average.measure, self.joint, gains)
 
     def _averages(self, proof: EntropyProof) -> tuple[AverageBudget, ...]:
         """The averages that the proof has prices of."""

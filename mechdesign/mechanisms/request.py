@@ -678,7 +678,7 @@ class DesignRequest:
         if self.keep is None:
             averages_of(self.average, self.joint)
         else:
-            kept_measure(self.average)
+            kept_measure(self.average, self.joint)
             share_of("--keep", self.keep)
         combinations.check(combinations.AVERAGE, self.named)
 

@@ -33,7 +33,6 @@ from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.json_values import canonical
 from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import Encoded
-from mechdesign.release.drawing import channel_digest
 from mechdesign.release.draws import Key, Records
 from mechdesign.release.policies import (
     FINE,
@@ -101,7 +100,7 @@ class ReleasableBoxes(RowsWithStrata, Protocol):
 
 
 class BoxRelease(RowDraws):
-    """A channel of boxes made ready to draw; parameters and attributes are those of `RowDraws`.
+    """A channel of boxes prepared for drawing; parameters and attributes are those of `RowDraws`.
 
     Symbols that the table of the channel did not have belong to a box, so there is no rule for
     them; missing cells are refused.
@@ -415,7 +414,7 @@ def box_channel_digest(channel: ReleasableBoxes) -> str:
         digest_of_channel: str | None = None
         marginal: list[int] = []
         if part.channel is not None:
-            digest_of_channel = channel_digest(part.channel)
+            digest_of_channel = part.channel.digest
             # The marginal is drawn from the table, which the digest of the channel leaves out.
             if part.channel.unseen and part.channel.joint is not None:
                 marginal = policy_row(part.channel, MARGINAL, "unknown")

@@ -1,4 +1,4 @@
-"""A channel made ready to draw: with a key, random words for records, and rules for odd records.
+"""A channel prepared for drawing: with a key, random words for records, and rules for odd records.
 
 A `Release` is made once for a channel and a key. `Release.draw` then takes batch after batch:
 
@@ -64,7 +64,7 @@ NUMBERED_TOGETHER = 1 << 18
 
 
 class Release(IdentifiedDraws):
-    """A channel made ready to draw.
+    """A channel prepared for drawing.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class Release(IdentifiedDraws):
         self.form = form
         # Another channel gets other draws under the same key: two draws of one record through two
         # channels must be independent, as their composition assumes.
-        self.digest = channel_digest(channel)
+        self.digest = channel.digest
         super().__init__(key.derived("channel", self.digest), changed)
         self._alphabet = normalised(channel.useful, policy.cell_form)
         self._sampler = policies.sampler_with_policies(channel, policy)

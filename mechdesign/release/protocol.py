@@ -69,6 +69,11 @@ class Releasable(Protocol):
         ...
 
     @property
+    def digest(self) -> str:
+        """SHA-256 of what the channel does."""
+        ...
+
+    @property
     def output_columns(self) -> tuple[str, ...]:
         """The columns that are written for an output."""
         ...

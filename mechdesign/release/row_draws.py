@@ -109,7 +109,7 @@ class OutputColumn:
 
 
 class RowDraws(IdentifiedDraws, ABC):
-    """A channel of rows or of boxes made ready to draw.
+    """A channel of rows or of boxes prepared for drawing.
 
     A subclass makes its samplers in `_prepare`, which is called first, and draws in `_drawn`.
 

@@ -40,7 +40,7 @@ def average_texts(
     """
     texts: list[str] = []
     for average in averages:
-        text = f"Average: the {NAMES[average.measure]} is at most {at_most(average.budget)}"
+        text = f"Average: the {NAMES[average.measure]} is at most {_budget(average.budget)}"
         if average.achieved is not None:
             text += f"; it is {at_most(average.achieved)}"
         if average.keep is not None and average.lower_bound is not None:
@@ -68,6 +68,12 @@ def audit_average_texts(averages: Sequence[AverageVerdict]) -> list[str]:
         verdict = "kept" if average.kept else "VIOLATED"
         texts.append(
             f"Average {NAMES[average.measure]}: {at_most(average.leakage)}, budget "
-            f"{at_most(average.budget)}: {verdict}. {NO_PROMISE_FOR_ONE}."
+            f"{_budget(average.budget)}: {verdict}. {NO_PROMISE_FOR_ONE}."
         )
     return texts
+
+
+def _budget(budget: float) -> str:
+    """A budget as it was typed, if six digits have it; else rounded up."""
+    short = f"{budget:.6g}"
+    return short if float(short) == budget else at_most(budget)

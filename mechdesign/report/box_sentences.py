@@ -18,11 +18,12 @@ from mechdesign.analysis.box_truth import box_truth, box_truth_of_records
 from mechdesign.auditing.boxes import BoxAudit
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.box_utility import BoxUtility
-from mechdesign.core.wording import at_most, listed, percent_of
+from mechdesign.core.wording import at_most, listed, percent_of, quoted
 from mechdesign.notions import Notion
 from mechdesign.report import law_section, wording
 from mechdesign.report.scope_texts import FREE, FREE_SIDE
 from mechdesign.tables.people import RECORDS
+from mechdesign.tables.row_boxes import NOTHING
 from mechdesign.tables.uncovered_values import uncovered_sentence
 
 LITTLE = 0.5
@@ -156,6 +157,11 @@ def law_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
             f"{law_section.TITLE}: the share of a box among the released records differs from that "
             f"in the table by at most {100 * utility.law_deviation:.2g} % of the records "
             "(expected)."
+        ]
+    if channel.fills and any(part.channel is None for part in channel.parts):
+        return [
+            f"{law_section.TITLE}: where rows are released, each comes as often as the table has "
+            f"it. Strata of which nothing is released have {quoted(NOTHING)} in every cell."
         ]
     if channel.fills:
         return [

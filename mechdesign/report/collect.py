@@ -57,7 +57,6 @@ from mechdesign.mechanisms.proving import with_certificate
 from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion
-from mechdesign.release.drawing import channel_digest
 from mechdesign.report.asked import origin_of
 from mechdesign.report.content import full_report, public_report, summary_report
 from mechdesign.report.record import Command, Fact, Report
@@ -297,7 +296,7 @@ def attributed(
     if tool is not None and tool_version is not None:
         facts.append(Fact("Channel made by", f"{tool} {tool_version}"))
     # A digest of the integers, so that a copy of the channel with other remarks has the same one.
-    facts.append(Fact("SHA-256 of what the channel does", channel_digest(channel)))
+    facts.append(Fact("SHA-256 of what the channel does", channel.digest))
     facts.append(Fact("Report written", f"{written}, by mechdesign {__version__}"))
     if report.audience == "internal":
         libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)

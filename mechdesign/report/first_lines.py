@@ -35,7 +35,8 @@ NO_POPULATION = (
 )
 
 NO_POPULATION_OF_PEOPLE = (
-    "Population: not promised; the records of a person can reveal far more there."
+    "Population: not promised, where a person can reveal far more; "
+    "--confidence 0.95 protects it."
 )
 
 PARTS = "A part of a row without its given columns: it can reveal what these reveal, on top."

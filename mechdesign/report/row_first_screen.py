@@ -68,7 +68,11 @@ def row_first_screen(
     before = [*_useless(design), *layout.lines_of(_lead(design, joint, report))]
     for rule in rule_sentences(report.promise, report.asked):
         before += layout.lines_of(rule)
-    before += [*promise_lines(design, report), ""]
+    before += promise_lines(design, report)
+    # Budgets on averages.
+    for sentence in report.purpose:
+        before += layout.lines_of(sentence)
+    before.append("")
     law = layout.all_lines(report.law)
     sentences = group_lines(
         design.smallest_group,

@@ -124,15 +124,20 @@ def composition_record(composition: Composition) -> dict[str, Any]:
     return asdict(composition) | {"exact": composition.exact}
 
 
-def composition_text(composition: Composition, names: Sequence[str]) -> str:
-    """Budgets alone, added up and together, and the worst outputs, without a final newline."""
+def composition_text(
+    composition: Composition, names: Sequence[str], subject: str = "A record"
+) -> str:
+    """Budgets alone, added up and together, and the worst outputs, without a final newline.
+
+    `subject` is what is released: a record, or the records of a person.
+    """
     # The sum is shown beside the joint budgets, because people expect it to bound these.
     rows = [("", "eps_l", "eps_u", "eps_ldp")]
     for name, alone in zip(names, composition.alone, strict=True):
         rows.append((wording.label(name), *_budget_texts(alone)))
     rows.append(("added up (no bound)", *_budget_texts(composition.sum)))
     rows.append(("together", *_budget_texts(composition.achieved)))
-    return text_of("composition", composition, rows)
+    return text_of("composition", composition, rows, subject)
 
 
 def spending_texts(spending: Spending) -> list[str]:

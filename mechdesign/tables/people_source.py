@@ -20,6 +20,7 @@ import numpy as np
 from mechdesign.core.errors import FileError, InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.integers import Integers
+from mechdesign.core.undoing import on_failure
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.arrow_arrays import arrow_texts
 from mechdesign.formats.cell_forms import CellForm
@@ -280,7 +281,8 @@ def open_people(
     source = open_source(path, text)
     if people is None:
         return source
-    return PeopleSource(source, people, **more)
+    with on_failure(source.close):
+        return PeopleSource(source, people, **more)
 
 
 def fold_frame(

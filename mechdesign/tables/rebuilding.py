@@ -133,8 +133,11 @@ def own_type_of(kind: Any) -> Any:
     return kind
 
 
-def type_note(name: str, before: Any, after: Any) -> str | None:
-    """One sentence where a released column of own symbols has another type than its source had.
+def type_note(
+    name: str, before: Any, after: Any, *, has_empty: bool = False
+) -> str | None:
+    """One sentence where a released column of own symbols has another type than its source had, or
+    where missing cells of text come back as empty texts (`has_empty`).
 
     Types are those of `kind_of`, or of arrow; of categories those of their values are compared.
     Returns None where they are the same.
@@ -151,6 +154,11 @@ def type_note(name: str, before: Any, after: Any) -> str | None:
             f"the categories of the released column {quoted(name)} have no order; those of its "
             "source have one"
         )
+    if has_empty and _is_text_kind(_value_type(after)):
+        return (
+            f"missing cells of the released column {quoted(name)} are empty texts; its source may "
+            "have nulls"
+        )
     return None
 
 
@@ -161,6 +169,15 @@ def _value_type(kind: Any) -> Any:
     if isinstance(kind, pa.DataType):
         return kind.value_type if pa.types.is_dictionary(kind) else kind
     return getattr(getattr(kind, "categories", None), "dtype", kind)
+
+
+def _is_text_kind(kind: Any) -> bool:
+    """Whether a type of any container (`kind_of`), or of arrow, is one of text."""
+    import pyarrow as pa
+
+    if isinstance(kind, pa.DataType):
+        return _is_text(kind)
+    return str(kind).lower() in {"str", "string", "object"}
 
 
 def kind_of(column: Any) -> Any:

@@ -41,7 +41,9 @@ def least_cost(counts, costs, budgets, *, gains=None, epsilon=math.inf, strata=N
     if strata is not None:
         apart = np.not_equal.outer(strata, strata)
         rules.append(cp.multiply(apart.astype(float), flows) == 0)
-    program = cp.Problem(cp.Minimize(cp.sum(cp.multiply(np.array(costs, float), flows))), rules)
+    program = cp.Problem(
+        cp.Minimize(cp.sum(cp.multiply(np.array(costs, float), flows))), rules
+    )
     program.solve(solver=cp.CLARABEL)
     assert program.status == cp.OPTIMAL, program.status
     return float(program.value)
@@ -64,7 +66,10 @@ def average(law, measure, gains=None):
         elif measure == "gain":
             masses = [joint[s] for s in sorted(secrets)]
             total += max(
-                sum(Fraction(gain) * mass for gain, mass in zip(row, masses, strict=True))
+                sum(
+                    Fraction(gain) * mass
+                    for gain, mass in zip(row, masses, strict=True)
+                )
                 for row in gains
             )
         elif measure == "chi2":

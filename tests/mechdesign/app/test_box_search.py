@@ -28,7 +28,12 @@ def table():
 
 def designed(table, seed):
     choice = Choice(
-        roles=ROLES, level="0.9", merge_rare="20", factor="5", slice_seed=seed
+        roles=ROLES,
+        objective="information",
+        level="0.9",
+        merge_rare="20",
+        factor="5",
+        slice_seed=seed,
     )
     return design_channel(table, choice, lambda line: None)
 

@@ -72,3 +72,14 @@ def test_the_signature_of_design_names_columns_and_its_result():
     signature = inspect.signature(md.design)
     assert {"sensitive", "useful", "release", "person"} <= signature.parameters.keys()
     assert signature.return_annotation is md.Design
+
+
+def test_assess_ends_with_the_next_command(tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    rows = ["s,x", *["y,a", "n,b", "y,b", "n,a"] * 20]
+    (tmp_path / "t.csv").write_text("\n".join(rows) + "\n")
+    shown = run("assess", "t.csv", "--sensitive", "s")
+    next_one = "mechdesign assess t.csv --sensitive s --plan"
+    assert shown.out.splitlines()[-1] == f"Next:  {next_one}"
+    planned = run(*next_one.split()[1:])
+    assert "Next:  mechdesign design t.csv" in planned.out.splitlines()[-1]

@@ -216,3 +216,22 @@ def test_a_certificate_is_about_the_table_of_the_file(run, channel):
     result = run("audit", channel, "--certificate", "--epsilon", "1")
     assert result.code == 2
     assert "on its own table and for its own promise" in result.err
+
+
+def test_a_certificate_after_an_earlier_release(folder, run, channel):
+    table = md.Joint.from_counts([[30, 10, 20], [10, 25, 15]])
+    first = md.design(table, md.LIP(0.1)).channel
+    first.save(folder / "first.json")
+    second = md.design(table, md.LIP(0.3), after=[first]).channel
+    second.save(folder / "second.json")
+    alone = run("audit", "second.json", "--certificate")
+    assert alone.code == 1
+    assert "which its file does not have" in " ".join(alone.out.split())
+    both = run("audit", "second.json", "--certificate", "--after", "first.json")
+    assert both.code == 0
+    text = " ".join(both.out.split())
+    assert "Proven again from the certificate in the file: upper_bound_nmi 0." in text
+    # Another table is one of other bounds.
+    refused = run("audit", channel, "--certificate", "--table", "records.csv")
+    assert refused.code == 2
+    assert "leave --table (but with --after) and budgets out" in refused.err

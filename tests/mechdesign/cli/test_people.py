@@ -511,7 +511,8 @@ def test_the_command_line_designs_and_applies_boxes_of_people(folder, run):
     assert "all released records of a person together make any value of ill" in said
     assert "the people were not drawn from independently" in said
     assert "health " in screen.out
-    written = run("apply", "channel.json", "panel.csv", "out.csv", "--ledger", "l.db")
+    named = ("--person", "id", "--wave", "year", "--ledger", "l.db")
+    written = run("apply", "channel.json", "panel.csv", "out.csv", *named)
     assert written.code == 0, written.err
     assert f"{len(frame):,} records of 900 people" in written.out
     with open("out.csv.manifest.json", encoding="utf-8") as file:

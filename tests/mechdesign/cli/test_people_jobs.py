@@ -262,6 +262,9 @@ def test_a_manifest_speaks_of_the_records_of_people(nights, run):
     assert released["names"] == ["ward", "cost"]
     assert released["given"] == ["number of records"]
     assert any("'at' is kept as in the original" in text for text in manifest["voids"])
+    assert any(
+        "other records of the same people" in text for text in manifest["covers"]
+    )
 
 
 def test_a_folder_of_files_with_people_of_their_own(nights, run):
@@ -319,6 +322,8 @@ def test_compose_and_the_ledger_count_the_records_of_a_person(nights, run):
     assert record["people"]["records"] == people
     assert record["people"]["nights"] is None
     assert "for a value of 'ill'" in " ".join(run(*total).out.split())
+    text = run("compose", "channel.json", "channel.json").out
+    assert text.startswith("All records of a person released once through each")
     refused = run("compose", "records.json", "--person", "patient")
     assert "give --table TABLE too" in refused.err
     refused = run("compose", "channel.json", *beside[2:])

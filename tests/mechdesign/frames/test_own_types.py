@@ -128,3 +128,21 @@ def test_a_file_that_loses_the_order_of_categories_says_so(tmp_path):
         insecure_seed=1,
     )
     assert any("have no order" in notice for notice in result.notices)
+
+
+def test_missing_texts_that_come_back_empty_are_said():
+    """A symbol for missing cells is the empty text, and no null."""
+    rng = np.random.default_rng(3)
+    cells = rng.choice(np.array(["a", "b", None], object), 400)
+    people = pd.DataFrame({"s": rng.choice(["y", "n"], 400), "x": cells})
+    design = md.design(
+        people, md.LIP(2.0), sensitive="s", release="x", missing="symbol"
+    )
+    policy = md.Policy(missing="symbol")
+    with pytest.warns(UserWarning, match="of the released column 'x' are empty texts"):
+        released = md.sanitise(people, design.channel, insecure_seed=1, policy=policy)
+    assert set(released["x"]) <= {"", "a", "b"}
+    without = people.dropna()
+    full = md.design(without, md.LIP(2.0), sensitive="s", release="x")
+    # Warnings are errors here.
+    md.sanitise(without, full.channel, insecure_seed=1)

@@ -435,7 +435,7 @@ def test_the_total_counts_releases_of_the_same_records_among_others(folder):
     write("more.csv", [*ROWS, *([f"new {i}", "a", "1", ""] for i in range(20))])
     release("two.csv", source="more.csv", fresh_draw=True)
     for source in ("in.csv", "more.csv"):
-        _, found, budget, told = history_of(Ledger("ledger.db"), source)
+        _, found, budget, told, _ = history_of(Ledger("ledger.db"), source)
         assert [entry.source for entry in found] == ["in.csv", "more.csv"]
         assert budget["draws"] == 2, told
 

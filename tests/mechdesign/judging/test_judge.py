@@ -533,3 +533,36 @@ def test_the_main_figures_are_told_in_sentences():
     text = " ".join(shuffled.summary().split())
     assert "Nobody's own row was attacked for ill" in text
     assert "claims that exactly one person meets" in text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: t.assign(job="same"),
+        lambda t: t[["job"]],
+        lambda t: t.assign(job="*", sex="*", age="*"),
+        lambda t: t.assign(age=""),
+        lambda t: t.head(45),
+        lambda t: pd.concat([t, t]),
+        lambda t: t.assign(ill="unknown"),
+        lambda t: t.assign(age=[f"n{age}" for age in t["age"]]),
+    ],
+)
+def test_odd_files_are_judged_without_a_warning(change):
+    """Constant, suppressed, empty and recoded columns, other numbers of rows, a secret with no known value."""
+    table = people(120)
+    judgement = md.judge(
+        change(table.drop(columns="ill")), original=table, sensitive="ill"
+    )
+    assert len(judgement.parts) == 9
+    assert "In short" in judgement.summary()
+    for part in judgement.parts:
+        assert part.figures or part.notes
+        for figure in part.figures:
+            assert figure.released is None or np.isfinite(figure.released), figure.key
+
+
+def test_a_secret_that_one_person_has_is_judged():
+    table = people(120).assign(ill=["yes", *["no"] * 119])
+    judgement = md.judge(table, original=table, sensitive="ill")
+    assert judgement.figure("own_row", "beside").released == 1.0

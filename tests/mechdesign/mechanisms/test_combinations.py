@@ -95,6 +95,10 @@ ELSEWHERE = {
     (MEANS, "means: convex"): "checked where the table shows how many secrets",
     (BOXES, "average"): "an average refuses the confidence level first",
     (BOXES, "enumerate"): "it needs the method vertices, which is refused first",
+    (
+        PEOPLE,
+        "means",
+    ): "an option of estimate, tried in tests/mechdesign/cli/test_people.py",
 }
 
 

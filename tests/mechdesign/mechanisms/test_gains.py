@@ -194,7 +194,7 @@ def test_gains_from_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("average", "message"),
     [
-        ({"gain": 0.5}, r'needs its gains and its budget: average=\{"gain"'),
+        ({"gain": 0.5}, r'needs its gains and its budget .*: average=\{"gain"'),
         ({"gain": (GAINS, 0.1)}, "must be above 0.725, which is gained without any"),
         ({"gain": (np.ones((2, 2)), 0.5)}, "a number for each of the 3 sensitive"),
         ({"gain": ([], 0.5)}, "a row for each guess"),
@@ -215,16 +215,52 @@ def test_refusals(average, message):
         md.design(JOINT, average=average)
 
 
-def test_gains_have_a_budget_and_no_least_average(tmp_path):
-    for measure in ("gain", "gains.csv"):
-        with pytest.raises(InputError, match="keep is not built with gains"):
-            md.design(JOINT, average={measure: None}, keep=0.5)
+def test_gains_are_asked_for_once(tmp_path):
     path = tmp_path / "gains.csv"
     path.write_text(f"guess,{','.join(NAMES)}\ng,1,0,0\nh,0,1,0\n")
     with pytest.raises(InputError, match="has gains twice"):
         md.design(JOINT, average={"gain": (GAINS, 0.85), str(path): 0.85})
-    with pytest.raises(InputError, match="no local methods for gains"):
-        compare_average(JOINT, {"gain": (GAINS, 0.85)})
+    with pytest.raises(InputError, match="needs its gains and its budget"):
+        md.design(JOINT, average={"gain": None}, keep=0.5)
+    with pytest.raises(InputError, match="leave the budget of gain out"):
+        md.design(JOINT, average={"gain": (GAINS, 0.5)}, keep=0.5)
+
+
+def test_the_least_gain_of_a_share(tmp_path):
+    """The channel within the least gain keeps the share, and no more than it."""
+    keep = 0.8
+    least = md.design(JOINT, average={"gain": (GAINS, None)}, keep=keep)
+    (average,) = least.channel.record.averages
+    assert least.nmi >= keep
+    assert average.lower_bound <= average.achieved <= average.lower_bound + 1e-3
+    most = md.design(JOINT, average={"gain": (GAINS, average.achieved)})
+    assert most.nmi == pytest.approx(keep, abs=2e-3)
+    path = tmp_path / "gains.csv"
+    lines = [f"guess,{','.join(NAMES)}"]
+    for guess, row in GAINS.items():
+        lines.append(f"{guess},{','.join(str(row[name]) for name in NAMES)}")
+    path.write_text("\n".join(lines) + "\n")
+    same = md.design(JOINT, average={str(path): None}, keep=keep)
+    assert same.channel.record.averages[0].gains == average.gains
+    assert same.nmi == pytest.approx(least.nmi, abs=1e-9)
+
+
+def test_gains_with_the_gains_of_right_guesses_leak_as_guesses_do():
+    gain = md.design(JOINT, average={"gain": (np.eye(3), None)}, keep=0.7)
+    guess = md.design(JOINT, average={"guess": None}, keep=0.7)
+    (of_gain,), (of_guess,) = (
+        gain.channel.record.averages,
+        guess.channel.record.averages,
+    )
+    assert of_gain.achieved == pytest.approx(of_guess.achieved, abs=1e-6)
+
+
+def test_greedy_merging_stands_beside_gains():
+    comparison = compare_average(JOINT, {"gain": (GAINS, 0.85)})
+    optimum, greedy = comparison.ways
+    assert greedy.name == "greedy merging"
+    assert greedy.leakage <= 0.85
+    assert greedy.kept <= optimum.kept + 1e-6
 
 
 def test_records_of_gains_are_checked():

@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import mechdesign as md
@@ -124,3 +125,18 @@ def test_what_boxes_of_people_do_not_have_is_refused(frame, design):
         replace(design.channel, people=others)
     with pytest.raises(md.InputError, match="cannot be public"):
         design.channel.save("nowhere.json", public=True)
+
+
+def test_numbers_of_records_with_too_few_people_release_nothing_and_say_so(frame):
+    """Their sequences have no cells, so the law of the table is not said to be kept there."""
+    few = panel(people=1, longest=1, seed=5)
+    waves = [few.assign(id="x", year=2020 + wave, health="h1") for wave in range(4)]
+    table = pd.concat([frame, *waves], ignore_index=True)
+    result = md.design(table, md.LIP(EPSILON), **ASKED)
+    assert any(part.channel is None for part in result.channel.parts)
+    said = " ".join(result.summary().split())
+    assert "every row of the table is released as often" not in said
+    assert "where rows are released, each comes as often as the table has it" in said
+    released = result.channel.apply(table, insecure_seed=1)
+    silent = released["health"].to_numpy() == "(not released)"
+    assert set(table["id"][silent]) == {"x"}

@@ -92,6 +92,8 @@ def test_a_combination_is_released_at_no_place(frame):
         ({"never": [{"job": "j9"}]}, "no record has 'job=j9'"),
         ({"forbid": [("j1", "j9")]}, "forbid: no record has 'j9'"),
         ({"forbid": ["ab"]}, "must be a pair"),
+        ({"objective": "task", "task": "job"}, "a free label stands for a whole"),
+        ({"weight": "year"}, "people are counted"),
         ({"forbid": [("x", "job=j1")]}, "is a cell of several columns"),
         ({"known": ["pay"]}, "known: 'pay' is not released"),
         ({"column_weights": {"pay": 2}}, "column weight: 'pay' is not released"),

@@ -666,7 +666,6 @@ REFUSED = [
     ({"constraints": lambda w, joint: []}, InputError, "for one column"),
     ({"objective": lambda w, joint: w[0, 0]}, InputError, "for one column"),
     ({"mechanism": "subset-merging"}, InputError, "leave subset-merging out"),
-    ({"average": {"mi": 0.1}}, InputError, "not built with"),
     (
         {"objective": "information", "never": [{"a": "v"}]},
         InputError,

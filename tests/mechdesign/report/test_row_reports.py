@@ -49,6 +49,18 @@ def grouped():
     return design
 
 
+def test_averages_stand_on_the_first_screen():
+    design = md.design(
+        people(),
+        sensitive="secret",
+        release=["a", "b"],
+        average={"mi": 0.02, "tv": 0.1},
+    )
+    said = " ".join(design.summary().split())
+    assert "Average: the mutual information (nats) is at most 0.02; it is 0.01" in said
+    assert "An average promises nothing about one record" in said
+
+
 def record_of(design, tmp_path, **options):
     path = tmp_path / "report.json"
     md.report(design, path, overwrite=True, **options)

@@ -10,7 +10,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.comparison import compare_purpose
-from mechdesign.comparison.protocol_ways import (
+from mechdesign.mechanisms.protocols import (
     HADAMARD,
     OUE,
     RAPPOR,
