@@ -399,7 +399,11 @@ def test_inspect_and_jobs_name_the_people_of_records(folder, run):
     refused = run("run", "job.toml")
     assert refused.code == 2
     assert "nothing was released: the column 'id' names 150 people" in refused.err
-    Path("job.toml").write_text(released + 'unit = "record"\n')
+    released += 'unit = "record"\n'
+    Path("job.toml").write_text(released)
+    # The records of a person stand together, and their secret is alike.
+    assert "stand in an order that tells of 'ill'" in run("run", "job.toml").err
+    Path("job.toml").write_text(released + "keep-order = true\n")
     assert run("run", "job.toml").code == 0
 
 
