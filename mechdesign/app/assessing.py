@@ -50,6 +50,7 @@ def plan_table(table: MemoryTable, choice: Choice, say: Say) -> Assessed:
         header=HEADER,
         rows=tuple(trial_rows(plan)),
         released=plan.released,
+        given=plan.given,
         bins=dict.fromkeys(plan.bins, BINS),
         factor=f"{plan.factor:g}",
         has_gaps=plan.has_gaps,

@@ -58,6 +58,8 @@ class Planned:
     rows : tuple of tuple of str
     released : tuple of str
         The columns that are advised to be released; all others are left out.
+    given : tuple of str
+        Those of them that are advised to be given as they are.
     bins : dict of str to str
         Their bins, as ``--bin`` takes them.
     factor : str
@@ -71,6 +73,7 @@ class Planned:
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     released: tuple[str, ...]
+    given: tuple[str, ...]
     bins: Mapping[str, str]
     factor: str
     has_gaps: bool

@@ -102,7 +102,9 @@ def check_bins(joint: md.Joint, column: str, bins: str) -> None:
     place = joint.useful.columns.index(column)
     cells: Counter[str] = Counter()
     for symbol, count in zip(joint.useful.symbols, joint.useful_counts, strict=True):
-        cells[symbol[place]] += int(count)
+        # An empty cell that is a value of its own is in no bin.
+        if symbol[place]:
+            cells[symbol[place]] += int(count)
     with errors_naming(f"Bins of {column}"):
         bins_for(column, bins, list(cells.items()))
 

@@ -28,7 +28,7 @@ from functools import partial
 from typing import Any
 
 from mechdesign.app.assessing import assess_table, plan_table
-from mechdesign.app.choice import LEAVE_OUT, PROTECT, RELEASE, SYMBOL, Choice
+from mechdesign.app.choice import GIVE, LEAVE_OUT, PROTECT, RELEASE, SYMBOL, Choice
 from mechdesign.app.designing import design_channel
 from mechdesign.app.form import choice_of_form
 from mechdesign.app.memory_table import MemoryTable, read_content, read_path
@@ -287,8 +287,11 @@ class Session:
             raise InputError("There is no advice yet: ask for it first.")
         roles = dict(self.choice.roles)
         for name, role in roles.items():
-            if role != PROTECT:
-                roles[name] = RELEASE if name in plan.released else LEAVE_OUT
+            if role == PROTECT:
+                continue
+            roles[name] = RELEASE if name in plan.released else LEAVE_OUT
+            if name in plan.given:
+                roles[name] = GIVE
         self._change(
             replace(
                 self.choice,

@@ -382,9 +382,46 @@ def test_the_advice_is_that_of_the_command_line(people, tmp_path, monkeypatch, c
     assert all(" ".join(row[0].split()) in said for row in plan.rows)
     assert plan.sentences[0] in rendered(session).replace("&#39;", "'")
     session.act("advice", {"role-0": "protect"})
-    assert session.choice.released == plan.released
+    assert {*session.choice.released, *session.choice.given} == set(plan.released)
+    assert set(session.choice.given) == set(plan.given)
     assert session.choice.factor == plan.factor
     assert session.choice.missing == "symbol"
+
+
+@pytest.mark.slow
+def test_advice_with_bins_gaps_and_given_columns_can_be_taken(tmp_path):
+    """A number of nearly every record's own, with empty cells, and a column that tells nothing."""
+    rng = random.Random(5)
+    lines = ["id,wage,job,hand,eyes,town,illness"]
+    wages = rng.sample(range(1_000, 9_000), 2_000)
+    for k in range(2_000):
+        wage = wages[k] if rng.random() > 0.08 else ""
+        job = rng.choice("abcd")
+        ill = "yes" if rng.random() < (0.7 if job < "c" else 0.1) else "no"
+        others = ",".join(rng.choice(values) for values in ("lr", "bg", "nsw"))
+        lines.append(f"p{k},{wage},{job},{others},{ill}")
+    path = tmp_path / "wages.csv"
+    path.write_text("\n".join(lines) + "\n")
+    session = Session()
+    session.open_path(str(path))
+    protect = {"role-6": "protect"}
+    session.act("plan", protect)
+    session.work.wait(240)
+    assert not session.running
+    plan = session.assessed.plan
+    assert plan.bins == {"wage": "quantiles:8"}
+    assert plan.given
+    session.act("advice", protect)
+    assert set(session.choice.given) == set(plan.given)
+    choice = replace(session.choice, time_limit="3")
+    table = read_path(str(path))
+    design = design_channel(table, choice, silent)
+    release = release_file(design.channel_text, "order", table, choice, silent)
+    found = released_table(release)
+    original = pd.read_csv(path, dtype=str)
+    assert set(found.columns) == set(plan.released)
+    for name in plan.given:
+        assert found[name].equals(original[name])
 
 
 def test_defaults_are_those_of_the_command_line(people):
