@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import mechdesign as md
@@ -686,6 +687,25 @@ def test_a_frame_of_records_whose_columns_name_people_is_refused(folder, run):
         md.sanitise(frame, channel, keep="id", insecure_seed=1)
     released = md.sanitise(frame, channel, keep="id", unit="record", insecure_seed=1)
     assert len(released) == len(frame)
+
+
+def test_a_lazy_table_of_records_whose_columns_name_people_is_refused(folder, run):
+    """The engine counts the values of the column that stays."""
+    frame = panel(people=300)
+    frame.to_csv("panel.csv", index=False)
+    by_record(run)
+    channel = md.load("records.json")
+    lazy = pl.from_pandas(frame).lazy()
+    key = md.Key.fresh()
+    with pytest.raises(md.InputError, match="'id' names 300 people"):
+        md.sanitise(lazy, channel, keep="id", key=key)
+    kept = md.sanitise(
+        lazy, channel, keep="id", unit="record", key=key, keep_order=True
+    )
+    assert len(kept.collect()) == len(frame)
+    # Years have too many records each to name people.
+    years = md.sanitise(lazy, channel, keep="year", key=key, keep_order=True)
+    assert len(years.collect()) == len(frame)
 
 
 def test_assess_finds_the_people_and_measures_them(folder, run):
