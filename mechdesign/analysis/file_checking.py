@@ -29,16 +29,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mechdesign.analysis import checking, counting
+from mechdesign.analysis.law_estimates import reader_of
 from mechdesign.analysis.model import ReleaseModel, release_model
 from mechdesign.analysis.other_records import law_of_rule
 from mechdesign.analysis.p_values import Counts
 from mechdesign.analysis.release_facts import facts_of_release
 from mechdesign.analysis.released_table import Advance, Released, released_file
-from mechdesign.analysis.row_checking import check_rows, is_wide
+from mechdesign.analysis.row_checking import check_filled, check_rows, is_wide
 from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.channel.loading import require_channel
+from mechdesign.channel.row_law import RowLaw
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, has_sha256
 from mechdesign.formats.text_options import TextOptions
@@ -105,8 +107,8 @@ def check(
     Parameters
     ----------
     channel : Channel or BoxChannel
-        With or without its table. Of boxes the labels are compared, without given columns and
-        without filling.
+        With or without its table. Of boxes the labels are compared, without given columns; of
+        filled ones the rows.
     released : path
         CSV or Parquet.
     original : path, optional
@@ -153,10 +155,15 @@ def check(
     _require_types(channel, released)
     # A draw of a channel that breaks its promise must not be called plausible.
     refuse_broken(channel)
+    filled: RowLaw | None = None
+    if isinstance(channel, BoxChannel) and channel.fills:
+        filled = _law_of_filled(channel, original)
+        labels = reader_of(filled, channel.sensitive)
+    else:
+        labels = channel.single()
     if policy is None:
-        policy = _policy_of_release(released, channel)
-    labels = channel.single()
-    if labels is not channel:
+        policy = _policy_of_release(released, channel, labels)
+    if filled is None and labels is not channel:
         # Symbols of boxes are in no file, and what is in the boxes is not compared.
         if original is not None:
             raise InputError(
@@ -164,6 +171,7 @@ def check(
             )
         # The table of the labels lacks the slice, which is released as well.
         any_data = True
+    boxes = channel
     channel = labels
     level = checking.check_chance(level)
     # With None no column is private, not even a sensitive one; `()` keeps those of the channel.
@@ -183,7 +191,9 @@ def check(
         text=text,
         advance=advance,
     )
-    if is_wide(channel) and form == LABEL:
+    if filled is not None and isinstance(boxes, BoxChannel):
+        check = check_filled(boxes, filled, file, level=level, any_data=any_data)
+    elif is_wide(channel) and form == LABEL:
         shuffled = original is not None and _is_shuffled(released)
         check = check_rows(
             channel,
@@ -210,6 +220,19 @@ def check(
     return check
 
 
+def _law_of_filled(channel: BoxChannel, original: PathLike | None) -> RowLaw:
+    """How rows of filled boxes are drawn; InputError where their files cannot be checked."""
+    if original is not None:
+        raise InputError(
+            "a release of filled boxes is checked by its rows alone: leave --original out"
+        )
+    if channel.people is not None:
+        raise InputError(
+            "filled boxes are checked for records, and this channel is for people with several"
+        )
+    return channel.row_law
+
+
 def _require_types(channel: object, released: object) -> None:
     """Raise InputError unless these are a channel and the path of a released file."""
     require_channel("channel", channel)
@@ -219,12 +242,14 @@ def _require_types(channel: object, released: object) -> None:
         )
 
 
-def _policy_of_release(released: PathLike, channel: Channel | BoxChannel) -> Policy:
+def _policy_of_release(
+    released: PathLike, channel: Channel | BoxChannel, labels: Channel
+) -> Policy:
     """What was released for cells without a symbol, by the manifest or else by the channel."""
     facts = facts_of_release(released, channel)
     if facts is not None:
         return facts.policy
-    return Policy.recorded(channel.single().record.rules)
+    return Policy.recorded(labels.record.rules)
 
 
 def _is_shuffled(released: PathLike) -> bool:

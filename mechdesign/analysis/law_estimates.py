@@ -152,19 +152,21 @@ def counts_of_release(
     advance: Advance | None = None,
 ) -> Integers:
     """How often a file, a frame or a sequence of tuples has each output."""
-    reader = channel.single() if not channel.fills else _reader(channel.row_law)
+    reader = channel.single() if not channel.fills else reader_of(channel.row_law)
     if isinstance(released, str | os.PathLike):
         return _counts_of_file(reader, released, text, advance)
     return _counts_of_frame(reader, released)
 
 
-def _reader(law: RowLaw) -> Channel:
+def reader_of(law: RowLaw, sensitive: Variable | None = None) -> Channel:
     """A channel that releases the rows of a law as they are, to read a file of them."""
     variable = Variable(law.columns, tuple(law.outputs))
     places = range(len(variable))
     own = IntegerRows.of_pairs([[k, 1] for k in places], len(variable))
     published = own_rows(variable, places)
-    return Channel(variable, variable.names, own, 1, published=published)
+    return Channel(
+        variable, variable.names, own, 1, sensitive=sensitive, published=published
+    )
 
 
 def _counts_of_file(

@@ -8,6 +8,10 @@ the file are kept for the pairs that occur, and the law of the channel for those
 - Beside its original the pairs of a true and a released row are counted. A pair that the channel
   never makes is a finding; the counts of each true row are tested against its row of the channel.
 
+Filled boxes (`check_filled`) release rows of the table, too. Whatever records were released, the
+rows that fill a box are drawn as often as its table has them there, so they are tested in each box
+by itself. How often each box is filled follows from the table, and so do the shares of all rows.
+
 Records that were drawn with fixed counts deviate less than independent ones, so no faithful file of
 them is called implausible more often than the level says.
 """
@@ -34,7 +38,9 @@ from mechdesign.analysis.other_columns import (
 )
 from mechdesign.analysis.p_values import Counts
 from mechdesign.analysis.released_table import Released, cells_of, slices
+from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.row_law import RowLaw
 from mechdesign.core.files import PathLike
 from mechdesign.core.integers import NOWHERE, Integers, places_in
 from mechdesign.core.wording import quoted
@@ -93,6 +99,41 @@ def check_rows(
 _ANY_DATA = (
     "without the original only rows that the channel never releases are found; a wrong channel may "
     "pass"
+)
+
+
+def check_filled(
+    channel: BoxChannel,
+    law: RowLaw,
+    file: Released,
+    *,
+    level: float,
+    any_data: bool,
+) -> checking.ReleaseCheck:
+    """Check a released file of filled boxes, whose rows have the law `law`."""
+    counted = count_release(file)
+    counts = counted.counts[0]
+    # The rows of the law are those of the boxes, one box after the other.
+    rows: list[tuple[str, checking.Array, Counts]] = []
+    first = 0
+    for part in channel.parts:
+        for text, filling in zip(channel.box_texts(part), part.fill, strict=True):
+            shares = np.array([records for *_, records in filling], dtype=np.float64)
+            rows.append((text, shares, counts[first : first + len(filling)]))
+            first += len(filling)
+    within = replace(checking.check_rows_of(rows, level), against="any data")
+    if any_data:
+        return checking.ReleaseCheck(
+            counted.records, counted.findings, within, None, (_ANY_BOXES,)
+        )
+    test = checking.check_table(file.labels.names, law.expected, counts, level)
+    return checking.ReleaseCheck(
+        counted.records, counted.findings, test, within, (checking.TABLE_NOTICE,)
+    )
+
+
+_ANY_BOXES = (
+    "rows are tested within their boxes, whose own frequencies depend on the data"
 )
 
 

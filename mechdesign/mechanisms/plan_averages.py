@@ -40,10 +40,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.channel.record import AverageBudget
-from mechdesign.core.errors import NotPrivate
+from mechdesign.core.errors import NotPrivate, SolverFailure
 from mechdesign.mechanisms.average_budgets import float_gains, in_solver_unit
 from mechdesign.tables.joint import Joint
 from solvers import Array
+from solvers.errors import OutOfTime
 from solvers.plans import NoPlan, Plan, PlanLimits, PlanPenalty, PlanProblem
 
 SMOOTH = ("mi", "chi2")
@@ -53,7 +54,10 @@ WIDEST = 2.0
 """Logarithm of lifts whose plan is expected to exceed the budgets."""
 
 NARROWER = 2.5
-"""Factor from the widest lifts of a plan to those of the next one, until one is within."""
+"""Factor from the widest lifts to those of the first plan."""
+
+WITHIN = 0.9
+"""The next lifts are narrower than those that are expected to meet the budgets by this factor."""
 
 WIDTHS = 5
 """Plans of narrow lifts: they make every average small, and are faster to find than plans at a
@@ -95,6 +99,9 @@ released row."""
 TOUCHED = 3e-4
 """Tangents are added where those of a secret miss more than this share of the budget."""
 
+BOUND_ROUNDING = 2.0**-46
+"""A bound is lowered by this share of its terms, each a sum of a few rounded products."""
+
 TANGENT_ROUNDING = 2.0**-48
 """A tangent is a sum of three terms, each rounded a few times; it is moved down by this share of
 their size, so that it stays below the average."""
@@ -117,8 +124,10 @@ class PlanAverage:
     def __init__(self, average: AverageBudget, joint: Joint, margin: float) -> None:
         gains = average.exact_gains
         self.measure = average.measure
-        whole = in_solver_unit(average.measure, average.budget, joint, gains)
-        self.budget = whole * (1.0 - margin)
+        self.asked = in_solver_unit(average.measure, average.budget, joint, gains)
+        self.budget = self.asked * (1.0 - margin)
+        # Averages of lifts near 1 grow with this power of the distance from it.
+        self.order = 2 if self.measure in SMOOTH else 1
         present = np.array([count > 0 for count in joint.sensitive_counts])
         self._posteriors: Array = (joint.p / joint.p_x)[present]
         self._shares: Array = joint.p.sum(axis=1)[present]
@@ -306,86 +315,164 @@ def plan_within(
     ------
     NotPrivate
         If no plan has so small averages.
+    SolverFailure
+        If the time was over before there was a plan within the budgets.
     """
-    budgets = np.array([average.budget for average in averages])
-    points: list[_Point] = []
-    bound = 0.0
+    search = _Search(problem, averages, solve, gap, is_over)
+    is_late = False
+    try:
+        search.run()
+    except OutOfTime:
+        is_late = True
+    return search.best(is_late or is_over())
 
-    def at(prices: Array) -> _Point:
-        nonlocal bound
-        penalty = _priced(averages, prices)
-        plan = solve(replace(problem, penalty=penalty), PRICED_PART)
-        bound = max(bound, plan.lower_bound - float(prices @ budgets))
+
+class _Search:
+    """The plans that were found so far, and the best bound."""
+
+    def __init__(
+        self,
+        problem: PlanProblem,
+        averages: Sequence[PlanAverage],
+        solve: Solve,
+        gap: float,
+        is_over: Callable[[], bool],
+    ) -> None:
+        self._problem = problem
+        self._averages = averages
+        self._budgets = np.array([average.budget for average in averages])
+        self._asked = np.array([average.asked for average in averages])
+        self._solve = solve
+        self._gap = gap
+        self._is_over = is_over
+        self._points: list[_Point] = []
+        self._bound = 0.0
+
+    def run(self) -> None:
+        """Find plans until the cheapest mixture meets the bound, or the time is over."""
+        prices = np.zeros(len(self._averages))
+        above = self._at(prices).averages > self._budgets
+        if not above.any():
+            return
+        self._narrow_plans()
+        while (mixed := self._cheapest()) is None:
+            prices = np.where(above, np.maximum(prices * DEARER, FIRST_PRICE), prices)
+            if prices.max() > LARGEST_PRICE:
+                raise NotPrivate(
+                    "no plan has so small an average with these given columns and restrictions "
+                    "(stay, forbid): give a larger budget (--average), or relax them"
+                )
+            point = self._at(prices)
+            above = point.averages > self._budgets
+            self._refine(point)
+        self._refine(self._points[-1])
+        for _ in range(ROUNDS):
+            shares, prices = mixed
+            cost = float(shares @ [point.cost for point in self._points])
+            if self._is_over() or cost - self._bound <= self._gap * max(
+                cost, self._gap
+            ):
+                return
+            found = self._at(prices)
+            worth = found.cost + float(prices @ found.averages)
+            most = cost + float(prices @ self._budgets) - CLOSE * self._gap * cost
+            is_refined = self._refine(found)
+            if worth >= most and (found.plan.ended_early or not is_refined):
+                return
+            mixed = self._cheapest() or mixed
+
+    def best(self, is_over: bool) -> Plan:
+        """The cheapest mixture of the plans so far."""
+        mixed = self._cheapest()
+        if mixed is None:
+            raise SolverFailure(
+                "the time limit was over before a plan was within the budgets on averages: allow "
+                "more time (--time-limit), give larger budgets (--average), or release fewer "
+                "columns"
+            )
+        return _mixture(
+            self._points, mixed[0], self._bound, self._problem.size, is_over
+        )
+
+    def _at(self, prices: Array) -> _Point:
+        """The plan at some prices; it may raise the bound."""
+        penalty = _priced(self._averages, prices)
+        plan = self._solve(replace(self._problem, penalty=penalty), PRICED_PART)
+        # Plans may use all of the budgets that were asked, and not only what margins leave.
+        worth = float(prices @ self._asked)
+        rounding = BOUND_ROUNDING * (plan.lower_bound + worth)
+        self._bound = max(self._bound, plan.lower_bound - worth - rounding)
         paid = 0.0
         if penalty is not None:
             paid = penalty.of(plan.rows, plan.columns, plan.flows)
-        points.append(_point(plan, paid, averages))
-        return points[-1]
+        return self._add(plan, plan.cost - paid)
 
-    prices = np.zeros(len(averages))
-    above = at(prices).averages > budgets
-    if not above.any():
-        return replace(points[0].plan, lower_bound=bound, proof=None)
-    _narrow_plans(problem, averages, budgets, points, solve, is_over)
-    while (mixed := _cheapest(points, budgets)) is None:
-        prices = np.where(above, np.maximum(prices * DEARER, FIRST_PRICE), prices)
-        if prices.max() > LARGEST_PRICE:
-            raise NotPrivate(
-                "no plan has so small an average with these given columns and restrictions (stay, "
-                "forbid): give a larger budget (--average), or relax them"
+    def _add(self, plan: Plan, cost: float) -> _Point:
+        """Keep a plan with its own cost."""
+        found = np.array([average.of(plan) for average in self._averages])
+        self._points.append(_Point(plan, cost, found))
+        return self._points[-1]
+
+    def _refine(self, point: _Point) -> bool:
+        """Add tangents to all averages where a plan lies above them."""
+        added = [average.refine(point.plan) for average in self._averages]
+        return any(added)
+
+    def _narrow_plans(self) -> None:
+        """Add plans of narrower and narrower lifts, until one is within all budgets, and some
+        between it and the last one that is not.
+        """
+        wide, narrow = WIDEST, 0.0
+        width = WIDEST / NARROWER
+        for _ in range(WIDTHS):
+            if narrow and self._is_over():
+                return
+            try:
+                limits = self._averages[0].narrowed(self._problem, width)
+                plan = self._solve(replace(self._problem, limits=limits), NARROW_PART)
+            except NoPlan:
+                return
+            point = self._add(plan, plan.cost)
+            if (point.averages <= self._budgets).all():
+                narrow = width
+            else:
+                wide = width
+            if narrow:
+                width = math.sqrt(wide * narrow)
+            else:
+                width *= WITHIN * self._fitting(point)
+
+    def _fitting(self, point: _Point) -> float:
+        """The factor of widths at which the averages of a plan would meet their budgets."""
+        return min(
+            (average.budget / found) ** (1.0 / average.order)
+            for average, found in zip(
+                self._averages, point.averages.tolist(), strict=True
             )
-        point = at(prices)
-        above = point.averages > budgets
-        for average in averages:
-            average.refine(point.plan)
-    for average in averages:
-        average.refine(points[-1].plan)
-    for _ in range(ROUNDS):
-        shares, prices = mixed
-        cost = float(shares @ [point.cost for point in points])
-        if is_over() or cost - bound <= gap * max(cost, gap):
-            break
-        found = at(prices)
-        worth = found.cost + float(prices @ found.averages)
-        is_cheaper = worth < cost + float(prices @ budgets) - CLOSE * gap * cost
-        refined = [average.refine(found.plan) for average in averages]
-        if not is_cheaper and (found.plan.ended_early or not any(refined)):
-            break
-        mixed = _cheapest(points, budgets) or mixed
-    shares = np.pad(mixed[0], (0, len(points) - len(mixed[0])))
-    return _mixture(points, shares, bound, problem.size, is_over())
+            if found > average.budget
+        )
 
+    def _cheapest(self) -> tuple[Array, Array] | None:
+        """The shares of the plans in the cheapest mixture within the budgets, and the prices of
+        these; None where no mixture is within them.
+        """
+        from scipy.optimize import linprog
 
-def _point(plan: Plan, paid: float, averages: Sequence[PlanAverage]) -> _Point:
-    """A plan, of whose cost a part was paid for averages."""
-    found = np.array([average.of(plan) for average in averages])
-    return _Point(plan, plan.cost - paid, found)
-
-
-def _narrow_plans(
-    problem: PlanProblem,
-    averages: Sequence[PlanAverage],
-    budgets: Array,
-    points: list[_Point],
-    solve: Solve,
-    is_over: Callable[[], bool],
-) -> None:
-    """Add plans of narrow lifts: one that exceeds a budget, one within all, and some between."""
-    wide, narrow = WIDEST, 0.0
-    for _ in range(WIDTHS):
-        if narrow and is_over():
-            return
-        width = math.sqrt(wide * narrow) if narrow else wide / NARROWER
-        try:
-            limits = averages[0].narrowed(problem, width)
-            plan = solve(replace(problem, limits=limits), NARROW_PART)
-        except NoPlan:
-            return
-        points.append(_point(plan, 0.0, averages))
-        if (points[-1].averages <= budgets).all():
-            narrow = width
-        else:
-            wide = width
+        points = self._points
+        if not points:
+            return None
+        used = np.array([point.averages for point in points]).T
+        found = linprog(
+            [point.cost for point in points],
+            A_ub=used / self._budgets[:, None],
+            b_ub=np.ones(len(self._budgets)),
+            A_eq=np.ones((1, len(points))),
+            b_eq=[1.0],
+        )
+        if found.status != 0:
+            return None
+        prices = np.maximum(-found.ineqlin.marginals, 0.0) / self._budgets
+        return np.asarray(found.x), prices
 
 
 def _priced(averages: Sequence[PlanAverage], prices: Array) -> PlanPenalty | None:
@@ -403,25 +490,6 @@ def _priced(averages: Sequence[PlanAverage], prices: Array) -> PlanPenalty | Non
     return PlanPenalty(
         forms=np.vstack(forms), groups=np.concatenate(numbers), price=1.0
     )
-
-
-def _cheapest(points: Sequence[_Point], budgets: Array) -> tuple[Array, Array] | None:
-    """The shares of the plans in the cheapest mixture within the budgets, and the prices of these;
-    None where no mixture is within them.
-    """
-    from scipy.optimize import linprog
-
-    found = linprog(
-        [point.cost for point in points],
-        A_ub=np.array([point.averages for point in points]).T / budgets[:, None],
-        b_ub=np.ones(len(budgets)),
-        A_eq=np.ones((1, len(points))),
-        b_eq=[1.0],
-    )
-    if found.status != 0:
-        return None
-    prices = np.maximum(-found.ineqlin.marginals, 0.0) / budgets
-    return np.asarray(found.x), prices
 
 
 def _mixture(

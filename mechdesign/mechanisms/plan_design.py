@@ -89,6 +89,9 @@ GROUP_TIME = 20.0
 GROUP_SHARE = 0.4
 """Most of the time limit that this choice may take."""
 
+PLANS_TIME = 0.9
+"""Part of the time limit for plans within budgets on averages; the rest is for exact checks."""
+
 LEAST_TIME = 1e-3
 """Seconds for a plan where the time is over: a first one is found in any case."""
 
@@ -196,15 +199,20 @@ def _solved(
     def left() -> float:
         if request.time_limit is None:
             return math.inf
-        return request.time_limit - (time.process_time() - started)
+        whole = request.time_limit * (PLANS_TIME if averages else 1.0)
+        return whole - (time.process_time() - started)
 
     def solve(problem: PlanProblem, part: float = 1.0) -> Plan:
         limit = None
+        deadline = None
         if request.time_limit is not None:
             limit = max(left() * part, LEAST_TIME)
+            # Budgets on averages take many plans, whose first ones must not take longer, either.
+            deadline = left() if averages else None
         return solve_plan(
             problem,
             time_limit=limit,
+            deadline=deadline,
             gap=request.gap,
             margin=margin,
             progress=cost_steps(request.progress),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solvers.errors import InvalidOption, NoPlan
-from solvers.plans.clock import Clock
+from solvers.plans.clock import NEVER, Clock
 from solvers.plans.costs import Indices
 from solvers.plans.problem import SUM_TOLERANCE, PlanProblem
 from solvers.plans.ranges import Ranges
@@ -95,6 +95,7 @@ def solve_plan(
     problem: PlanProblem,
     *,
     time_limit: float | None = None,
+    deadline: float | None = None,
     gap: float = GAP,
     margin: float = MARGIN,
     seed: int = 0,
@@ -106,7 +107,10 @@ def solve_plan(
     ----------
     problem : PlanProblem
     time_limit : float, optional
-        Seconds of processor time. A first plan is found in any case, however long it takes.
+        Seconds of processor time. A first plan is found in any case, however long it takes, unless
+        there is a deadline.
+    deadline : float, optional
+        Seconds of processor time after which there is no plan if there is none yet.
     gap : float
         Relative difference of cost and bound at which the search ends.
     margin : float
@@ -121,6 +125,8 @@ def solve_plan(
     ------
     NoPlan
         If no plan keeps the limits.
+    OutOfTime
+        If there was no plan at the deadline.
     """
     if not (time_limit is None or time_limit > 0.0):
         raise InvalidOption(f"time_limit ({time_limit}) must be positive")
@@ -132,6 +138,7 @@ def solve_plan(
     started = time.process_time()
     limit = math.inf if time_limit is None else time_limit
     whole = Clock(limit)
+    end = NEVER if deadline is None else Clock(deadline)
     rng = np.random.default_rng(seed)
     members = problem.strata_members()
     # Small strata first: the time that they do not need goes to the large ones.
@@ -151,7 +158,7 @@ def solve_plan(
                 # Strata to come cost at least nothing, and nobody knows yet how much more.
                 progress(cost + part, bound + max(below, 0.0))
 
-        stratum = _stratum(problem, one, rng, margin, gap, clock, report)
+        stratum = _stratum(problem, one, rng, margin, gap, clock, report, end)
         done.append(stratum)
         cost += stratum.cost
         bound += stratum.bound
@@ -207,6 +214,7 @@ def _stratum(
     gap: float,
     clock: Clock,
     report: Report,
+    deadline: Clock,
 ) -> Stratum:
     """The plan of one stratum."""
     masses = problem.masses[members]
@@ -226,7 +234,7 @@ def _stratum(
                 )
     try:
         ranges = Ranges.of(problem.limits, members, masses, margin, problem.penalty)
-        stratum = Stratum(problem, members, ranges, rng, clock, gap, report)
+        stratum = Stratum(problem, members, ranges, rng, clock, gap, report, deadline)
         stratum.run()
     except NoPlan as error:
         raise NoPlan(f"{error}{where}") from error

@@ -108,6 +108,8 @@ class Stratum:
     clock: Clock
     gap: float
     report: Callable[[float, float], None]
+    # Ends the search by OutOfTime, even before there is a plan.
+    deadline: Clock = NEVER
 
     def __post_init__(self) -> None:
         n = self.problem.size
@@ -220,7 +222,7 @@ class Stratum:
         """The best plan of a group over all its pairs."""
         generation = Generation(self.problem, group, elastic=False)
         generation.add(*all_pairs(self.problem, group))
-        return generation.flows(generation.solve(), -math.inf)
+        return generation.flows(generation.solve(self.deadline.passing()), -math.inf)
 
     def _sharpen(self, whole: Group) -> None:
         """Prices that prove more, from those of the sweeps; and their bound."""
@@ -325,6 +327,8 @@ class Stratum:
             outputs = symbols[self.problem.targets[symbols] > 0.0]
         if not len(outputs):
             return []
+        if self.deadline() <= 0.0:
+            raise OutOfTime("the time was over before there was a plan of every block")
         inputs, places = np.unique(
             np.concatenate([one for one, _ in masses]), return_inverse=True
         )
@@ -339,7 +343,7 @@ class Stratum:
             return self._solve_all(group)
         generation = Generation(self.problem, group)
         generation.add(*near_pairs(self.problem, group, NEAR))
-        return generation.grow(gap=GROUP_GAP, clock=NEVER, rounds=GROUP_ROUNDS)
+        return generation.grow(gap=GROUP_GAP, clock=self.deadline, rounds=GROUP_ROUNDS)
 
     def sweep(self, size: int) -> None:
         """Re-solve what goes to groups of at most `size` outputs."""

@@ -8,6 +8,7 @@ import dataclasses
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -394,3 +395,52 @@ def test_without_a_manifest_the_order_may_be_random(tmp_path, monkeypatch, shuff
     assert found.plausible is not shuffle
     told = [text for text in found.notices if "is checked without --original" in text]
     assert bool(told) is shuffle
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"objective": "information"},
+        {"keep_frequencies": False},
+        {"given": ["k"], "promise": "relative"},
+    ],
+)
+def test_filled_boxes_are_checked_against_their_table_or_within_boxes(
+    options, tmp_path
+):
+    rng = np.random.default_rng(3)
+    secret = rng.choice(["p", "q"], 2000)
+    skill = np.clip(rng.normal(3 + (secret == "p"), 1.5).round(), 0, 7).astype(int)
+    table = pd.DataFrame(
+        {
+            "s": secret,
+            "a": skill,
+            "b": rng.integers(0, 5, 2000),
+            "k": rng.choice(["u", "v"], 2000),
+        }
+    )
+    made = md.design(
+        table,
+        md.LIP(0.7),
+        sensitive="s",
+        release=["a", "b"],
+        confidence=0.9,
+        fill=True,
+        cells=6,
+        slice_seed=1,
+        time_limit=5.0,
+        **options,
+    )
+    path = tmp_path / "released.csv"
+    md.sanitise(table, made.channel, insecure_seed=1).to_csv(path, index=False)
+    check = md.check(made.channel, path)
+    assert check.plausible
+    assert check.frequencies.against == "table"
+    assert check.also is not None
+    assert check.also.against == "any data"
+    # The boxes of other data come more or less often; what fills them does not.
+    others = table[table.a < 3]
+    md.sanitise(others, made.channel, insecure_seed=2).to_csv(path, index=False)
+    assert not md.check(made.channel, path).plausible
+    assert md.check(made.channel, path, any_data=True).plausible

@@ -332,7 +332,11 @@ def test_check_and_estimate_of_released_boxes(table, run):
             ("estimate", "out.csv", "--csv"),
             "--by and --csv are not for rows",
         ),
-        (("--fill",), ("check", "out.csv"), "without filling"),
+        (
+            ("--fill",),
+            ("check", "out.csv", "--original", "people.csv"),
+            "filled boxes is checked by its rows alone: leave --original out",
+        ),
         (
             (),
             ("check", "out.csv", "--original", "people.csv"),
@@ -349,6 +353,24 @@ def test_what_check_and_estimate_have_not_for_boxes(
     refused = run(*command, "--channel", "boxes.json")
     assert refused.code == 2
     assert message in refused.err
+
+
+def test_releases_of_filled_boxes_are_plausible_and_others_are_not(table, run):
+    filled = ("--release", "a,b", "--confidence", "0.9", "--fill")
+    run(*DESIGN, *filled, "--output", "boxes.json")
+    run("apply", "boxes.json", "people.csv", "out.csv")
+    checked = ("check", "--channel", "boxes.json")
+    assert "plausible as a draw of the channel" in run(*checked, "out.csv").out
+    assert run(*checked, "out.csv", "--any-data").code == 0
+    released = pd.read_csv("out.csv", dtype=str)
+    released.iloc[[0] * len(released)].to_csv("constant.csv", index=False)
+    assert run(*checked, "constant.csv").code == 1
+    # No box is filled by one of its rows alone.
+    assert run(*checked, "constant.csv", "--any-data").code == 1
+    released.assign(a="nobody has this").to_csv("other.csv", index=False)
+    other = run(*checked, "other.csv", "--any-data")
+    assert other.code == 1
+    assert "nobody has this" in other.out
 
 
 def test_estimates_of_filled_boxes_are_those_of_the_file(table, run):

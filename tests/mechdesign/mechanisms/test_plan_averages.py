@@ -185,3 +185,18 @@ REFUSED = [
 def test_averages_that_rows_do_not_have(options, message):
     with pytest.raises(InputError, match=message):
         designed(PEOPLE, **{"release": ["k", "a"], "notion": md.LIP(1.0), **options})
+
+
+def test_the_time_limit_holds_before_there_is_a_plan():
+    rng = np.random.default_rng(1)
+    rows = [
+        (s, f"a{a}", f"b{b}", int(rng.integers(1, 9)))
+        for s in "pq"
+        for a in range(12)
+        for b in range(12)
+    ]
+    frame = pd.DataFrame(rows, columns=["s", "a", "b", "count"])
+    message = "the time limit was over before a plan was within the budgets on averages"
+    with pytest.raises(md.SolverFailure, match=message) as failure:
+        designed(frame, md.LIP(2.0), average={"chi2": 1e-4}, time_limit=1e-3)
+    assert failure.value.exit_code == 3

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from solvers.errors import OutOfTime
 from solvers.plans import integer_plan, search, solve_plan
 from solvers.plans.pricing import Pricer
 from solvers.plans.program import Group, PlanProgram, Prices
@@ -69,6 +70,13 @@ def test_stopping_early_is_sound():
     assert early.ended_early
     assert 0.0 < early.lower_bound <= best.cost
     assert best.lower_bound <= best.cost <= early.cost
+
+
+def test_a_deadline_ends_the_search_without_a_plan():
+    problem = lift_problem(*table(400))
+    with pytest.raises(OutOfTime, match="before there was a plan of every block"):
+        solve_plan(problem, deadline=1e-9)
+    check(problem, solve_plan(problem, time_limit=0.01, deadline=60.0))
 
 
 @pytest.fixture
