@@ -57,6 +57,12 @@ NOT_PUBLIC = (
 ROUNDING = 1e-9
 """Nats below zero that information can have by the rounding of its sum."""
 
+UNCHECKED_PEOPLE = (
+    "a release of people through boxes (--person, --confidence) is neither checked nor estimated: "
+    "tables and means of the released file are those of the table of the design in expectation"
+)
+"""The refusal of `check` and `estimate`, which know boxes of records alone."""
+
 
 @dataclass(frozen=True)
 class BoxPart:
@@ -335,10 +341,7 @@ class BoxChannel(Saved, Described):
         from mechdesign.release.box_drawing import law_of_boxes
 
         if self.people is not None:
-            raise InputError(
-                "estimates from filled boxes are for records, and this channel is for people with "
-                "several: compute them from the released file"
-            )
+            raise InputError(UNCHECKED_PEOPLE)
         rows: list[tuple[str, ...]] = []
         row_masses: list[float] = []
         masses: list[float] = []
@@ -519,8 +522,10 @@ class BoxChannel(Saved, Described):
         ------
         InputError
             With given columns, which have a channel for each stratum, with filling, which releases
-            no labels, or where a box without records is released as the marginal.
+            no labels, for people, or where a box without records is released as the marginal.
         """
+        if self.people is not None:
+            raise InputError(UNCHECKED_PEOPLE)
         if self.given or self.fills:
             raise InputError(
                 "this takes a channel for boxes without given columns (--given) and without "

@@ -19,14 +19,24 @@ from mechdesign.core.errors import InputError
 if TYPE_CHECKING:
     from mechdesign.leaks.people_notice import PeopleFound
 
+UNSEEN = (
+    "nobody looked whether people have several records in this table, since standard input and "
+    "URLs are read once: the promise is about each record alone (--person promises for all "
+    "records of a person, --unit record says that no person has several)"
+)
+"""The note on a table that is not looked at."""
+
 
 @dataclass(frozen=True)
 class PeopleGuard:
-    """What was found of people; None where there are none, or the user has decided."""
+    """What was found of people; None where there are none, or the user has decided. A table that
+    cannot be read once more is `unseen`.
+    """
 
     found: PeopleFound | None
     sensitive: tuple[str, ...]
     writes: bool
+    unseen: bool = False
 
     @classmethod
     def of(
@@ -57,10 +67,10 @@ class PeopleGuard:
         source = table.table
         has_records = not (table.weight or table.contingency or table.probabilities)
         sensitive = parsing.columns("--sensitive", table.sensitive)
-        if decided or not has_records or sensitive is None or source == STANDARD:
+        if decided or not has_records or sensitive is None:
             return cls(None, (), writes)
-        if is_url(source):
-            return cls(None, (), writes)
+        if source == STANDARD or is_url(source):
+            return cls(None, (), writes, unseen=True)
         try:
             header = table.header()
             names = columns_named(sensitive, header)
@@ -80,6 +90,8 @@ class PeopleGuard:
 
         Without a channel, which boxes do not have, only the people are named.
         """
+        if self.unseen and self.writes:
+            reporter.notices((UNSEEN,))
         if self.found is None:
             return
         from mechdesign.leaks.people_notice import people_notice, reach_in

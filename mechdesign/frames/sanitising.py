@@ -14,13 +14,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Unpack
 
+import narwhals as nw
+
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import Encoded, encode_anything
 from mechdesign.frames.eager import arrow_columns, header_of
 from mechdesign.frames.engine_errors import engine_errors
 from mechdesign.frames.frame_jobs import release_checked, released_table
-from mechdesign.frames.lazy_tables import find_lazy_table, release_lazy_table
+from mechdesign.frames.lazy_tables import LazyTable, find_lazy_table, release_lazy_table
 from mechdesign.frames.libraries import adapter_of
 from mechdesign.frames.people_frames import sanitise_people
 from mechdesign.frames.second_draws import warnings_of_draws
@@ -29,11 +31,15 @@ from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.options import ReleaseKeywords, options_of
 from mechdesign.jobs.people_guard import refuse_people
 from mechdesign.jobs.recipe import Drawer, Recipe
+from mechdesign.leaks.person_columns import may_name_people_by
 
 __all__ = [
     "engine_errors",
     "sanitise",
 ]
+
+RECORDS_OF_VALUE = "mechdesign: records"
+"""A column of counts in the plan of an engine; no table has one of this name."""
 
 FIRST_RECORDS = 10_000
 """So many records show whether people stand in an order: dozens of them, with all their records."""
@@ -109,6 +115,7 @@ Spark or Dask
                 "the records of people are folded in memory: give a pandas, polars or pyarrow "
                 "table (collect the lazy one)"
             )
+        _refuse_people_of(frame, lazy, recipe)
         return release_lazy_table(lazy, recipe, first_row)
     if recipe.people is not None:
         if not isinstance(recipe, KeyedRecipe):
@@ -120,6 +127,39 @@ Spark or Dask
     for notice in notices:
         warnings.warn(notice, stacklevel=2)
     return released
+
+
+def _refuse_people_of(frame: Any, lazy: LazyTable, recipe: Recipe) -> None:
+    """Raise InputError where a named column of a lazy table names people (`refuse_people`).
+
+    The engine counts the values of each, and only columns that can name people are read.
+    """
+    with warnings.catch_warnings():
+        # narwhals announces that its part for Dask moves to another package.
+        warnings.simplefilter("ignore", FutureWarning)
+        table = nw.from_native(frame)
+
+    def comes_again(name: str) -> bool:
+        sizes = table.group_by(name).agg(nw.len().alias(RECORDS_OF_VALUE))
+        size = nw.col(RECORDS_OF_VALUE)
+        repeated = sizes.filter(size > 1).select(
+            size.max().alias("most"), size.sum().alias("all"), nw.len().alias("values")
+        )
+        all_records = table.select(nw.len().alias("all"))
+        (of_repeated,) = repeated.collect("pyarrow").to_native().to_pylist()
+        (of_all,) = all_records.collect("pyarrow").to_native().to_pylist()
+        return may_name_people_by(
+            int(of_repeated["values"]),
+            int(of_repeated["most"] or 0),
+            int(of_repeated["all"] or 0),
+            int(of_all["all"]),
+        )
+
+    def read(names: Sequence[str]) -> dict[str, Encoded]:
+        columns = table.select(*names).collect("pyarrow").to_native()
+        return {name: encode_anything(columns.column(name), name) for name in names}
+
+    refuse_people(recipe, lazy.names, read, comes_again=comes_again)
 
 
 @dataclass(frozen=True)

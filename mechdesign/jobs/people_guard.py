@@ -42,6 +42,7 @@ def refuse_people(
     header: Sequence[str],
     read: Read,
     read_first: Read | None = None,
+    comes_again: Callable[[str], bool] | None = None,
 ) -> None:
     """Raise InputError where a column that identifies records, or stays, names people, or where
     their order does.
@@ -56,6 +57,8 @@ def refuse_people(
     read_first : function, optional
         As `read`, of records from the beginning; without it the order is taken for
         one that tells nothing.
+    comes_again : function, optional
+        Whether the values of a column can be those of people; such columns alone are read then.
     """
     options = recipe.options
     if recipe.people is not None or options.unit == RECORD:
@@ -74,6 +77,8 @@ def refuse_people(
     others = [name for name in others if name in header]
 
     def found_among(names: Sequence[str]) -> tuple[PeopleFound, tuple[str, ...]] | None:
+        if comes_again is not None:
+            names = [name for name in names if comes_again(name)]
         if not names:
             return None
         columns = read(list(dict.fromkeys([*names, *others])))

@@ -33,6 +33,10 @@ from mechdesign.tables.people_tables import read_records
 RECORD = "record"
 """The unit of a promise that is knowingly about each record alone."""
 
+FEW = 10
+"""Most records that the values of a column have in the mean, which names people although their
+secrets change: measurements, such as the height of people, have more, and tell of secrets, too."""
+
 REMEDY = (
     "promise it for all records of a person together (design with --person, here {name}), or say "
     "that the promise is about each record alone (--unit record)"
@@ -100,7 +104,7 @@ def people_of(
     """As `people_in`, of a table that was read.
 
     A secret may change between the records of a person: then it need only be alike far more often
-    than by chance.
+    than by chance, in a column whose values have `FEW` records each.
     """
     if not table.records or any(name not in table.columns for name in sensitive):
         return None
@@ -111,7 +115,8 @@ def people_of(
             candidates[name] = column.codes.astype(np.int64)
     found = find_person_columns(candidates, secret)
     if not found:
-        found = find_person_columns(candidates, secret, may_change=True)
+        changing = find_person_columns(candidates, secret, may_change=True)
+        found = [column for column in changing if column.records <= FEW * column.people]
     return PeopleFound(found[0], table) if found else None
 
 

@@ -94,9 +94,17 @@ def may_name_people(repeated: Integers, records: int) -> bool:
     records : int
         All records.
     """
-    if repeated.max(initial=0) > MOST_RECORDS or len(repeated) < FEWEST_PEOPLE:
+    most = int(repeated.max(initial=0))
+    return may_name_people_by(len(repeated), most, int(repeated.sum()), records)
+
+
+def may_name_people_by(values: int, most: int, repeated: int, records: int) -> bool:
+    """As `may_name_people`, by figures of the values with several records: how many there are, the
+    most records of one, and those of all.
+    """
+    if most > MOST_RECORDS or values < FEWEST_PEOPLE:
         return False
-    return bool(repeated.sum() >= REPEATED * records)
+    return repeated >= REPEATED * records
 
 
 def _person_column(

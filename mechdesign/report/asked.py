@@ -65,6 +65,7 @@ def request_of(
         method=origin_of(channel, "method"),
         table=table,
         of_rows=channel.published is not None,
+        of_people=people is not None,
         given=tuple(channel.given),
         relative_to=relative_to,
         symbol_columns=tuple(symbol_columns),

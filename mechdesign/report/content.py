@@ -90,7 +90,6 @@ def public_report(
     )
     bare = replace(channel, joint=None, record=bare_record)
     request = request_of(bare, notion)
-    useful = names_of(request)[1]
     verdict = VERDICTS[satisfied]
     if satisfied is not None:
         verdict += ", with the table that is not shown here."
@@ -101,7 +100,7 @@ def public_report(
         asked=request,
         promise=promise_of(notion, request, verdict, satisfied, {}),
         holds_for=public_scope_texts(notion, confidence, request),
-        voided_by=void_texts(useful),
+        voided_by=void_texts(request),
         least=_least(bare),
         channel=_channel_table(bare),
     )
@@ -137,7 +136,7 @@ def summary_report(
         promise=promise_on_table(design, joint, request, verdict, attained),
         population=_population(design, joint),
         holds_for=(*scope_texts(design, request, achieved), *_group_texts(design)),
-        voided_by=void_texts(useful),
+        voided_by=void_texts(request),
         kept=Kept(
             **picked(design, "nmi", "mutual_information", "entropy"),
             **picked(design.certificate, "upper_bound_nmi", "gap_nmi", "scope"),
@@ -209,6 +208,7 @@ def _group_texts(design: Design) -> list[str]:
         rows=len(channel.useful),
         released=design.outputs,
         single=design.single_rows,
+        of_people=channel.useful.people is not None,
     )
 
 

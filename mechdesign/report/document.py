@@ -148,13 +148,16 @@ def lead_of(request: Request) -> str:
     if request.of_rows:
         useful_size = wording.count(len(request.useful_symbols), "row")
         outputs = f"one of {wording.count(request.outputs, 'row')}"
+    manner = "is released as"
+    if request.of_people:
+        useful_size = wording.count(len(request.useful_symbols), "sequence")
+        outputs = f"one of {wording.count(request.outputs, 'sequence')}"
+        manner = "of all records of a person is released as"
     sensitive = protected(request)
     if request.sensitive_symbols:
         sensitive_size = wording.count(len(request.sensitive_symbols), "symbol")
         sensitive += f" ({sensitive_size})"
-    return (
-        f"{useful} ({useful_size}) is released as {outputs}; {sensitive} is protected."
-    )
+    return f"{useful} ({useful_size}) {manner} {outputs}; {sensitive} is protected."
 
 
 def _section_of(

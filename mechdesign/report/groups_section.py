@@ -23,6 +23,7 @@ def group_lines(
     rows: int,
     released: int,
     single: int,
+    of_people: bool = False,
 ) -> list[str]:
     """Sentences on the smallest group; none where every row is that of several records anyway.
 
@@ -36,9 +37,11 @@ def group_lines(
         The distinct rows of the table, and those that are released.
     single : int
         Released rows that stand for a single record.
+    of_people : bool
+        Whether a row is the sequence of the records of a person.
     """
     if k == 1:
-        return _open_rows(single)
+        return _open_rows(single, of_people)
     what = "row"
     if known:
         what = f"combination of {', '.join(map(wording.label, known))}"
@@ -56,11 +59,16 @@ def group_lines(
     return lines
 
 
-def _open_rows(single: int) -> list[str]:
+def _open_rows(single: int, of_people: bool) -> list[str]:
     """What is left open where every row may be released."""
     if not single:
         return []
     belong = "belongs" if single == 1 else "belong"
+    if of_people:
+        return [
+            f"{wording.count(single, 'sequence')} of the table {belong} to a single person and can "
+            f"be released: whoever knows it may find it. {OPTION} releases only those of K people."
+        ]
     return [
         f"{wording.count(single, 'row')} of the table {belong} to a single record and can be "
         f"released: whoever knows the released columns of a person may find the row. {OPTION} "

@@ -47,7 +47,8 @@ class Request:
     column is protected by itself, not their combinations. `of_rows` says that what is released of a
     record is a row, of which `given` are the columns that are released as they are, and
     `relative_to` those that a relative promise compares with. `symbol_columns` has the column of
-    every sensitive symbol where each column is protected, and is empty otherwise.
+    every sensitive symbol where each column is protected, and is empty otherwise. `of_people` says
+    that `records` are people, each with a sequence of records.
     """
 
     sensitive_columns: tuple[str, ...]
@@ -65,13 +66,16 @@ class Request:
     cells: int | None = None
     zero_cells: int | None = None
     of_rows: bool = False
+    of_people: bool = False
     given: tuple[str, ...] = ()
     relative_to: tuple[str, ...] = ()
     symbol_columns: tuple[str, ...] = ()
 
     @property
     def unit(self) -> str:
-        """What is released of a record, in a word."""
+        """What is released of a record, or of a person, in a word."""
+        if self.of_people:
+            return "sequence"
         return "row" if self.of_rows else "value"
 
 

@@ -80,6 +80,7 @@ def row_first_screen(
         rows=len(joint.useful),
         released=design.outputs,
         single=design.single_rows,
+        of_people=joint.useful.people is not None,
     )
     groups = [line for text in sentences for line in layout.lines_of(text)]
     remarks = layout.all_lines(layout.remark_sentences(design.messages))

@@ -23,11 +23,11 @@ from mechdesign.tables.confidence import scope_of
 
 COVERS = (
     "It covers the released {columns} alone, against an observer who knows this table and the "
-    "channel and nothing else about the record."
+    "channel and nothing else about the {unit}."
 )
 RELATIVE_COVERS = (
     "It covers the released columns alone, against an observer who knows this table, the channel "
-    "and {given} of the record, and nothing else about it."
+    "and {given} of the {unit}, and nothing else about it."
 )
 PARTS = "A part of a released row without {given} can reveal what {given} {reveals}, on top."
 RELATIVE_BELIEFS = (
@@ -35,10 +35,10 @@ RELATIVE_BELIEFS = (
     "of the same {given}. So a highest probability can exceed the one before by more than the "
     "promised factor, and a lowest one fall below it by more."
 )
-POPULATION = "there the leakage is usually larger, and it grows as the number of records shrinks."
+POPULATION = "there the leakage is usually larger, and it grows as the number of {units} shrinks."
 PUBLIC_SAMPLE = (
     "The promise is about the table that the channel was designed for, not about the population "
-    f"behind its records: {POPULATION} The table and its size are not shown here."
+    "behind its {units}: " + POPULATION + " The table and its size are not shown here."
 )
 PUBLIC_ROWS = (
     "The rows that are listed here are those of the table. Where the channel keeps their "
@@ -70,7 +70,7 @@ WITHHELD = (
 )
 VOIDS = (
     "Other columns stay in the file, or the observer has other knowledge of {useful}.",
-    "The same record is released twice, independently. Each record gets one draw: two can leak "
+    "The same {unit} is released twice, independently. Each {unit} gets one draw: two can leak "
     "more than both budgets together.",
 )
 
@@ -107,7 +107,7 @@ def public_scope_texts(
 
     `confidence` is the record of the confidence set, None where the table alone is covered.
     """
-    texts = [PUBLIC_SAMPLE]
+    texts = [PUBLIC_SAMPLE.format(units=_unit(request)[1])]
     if confidence is not None:
         texts = list(scope_of(confidence))
     # The budget in use is computed from the table. The factor for other priors must follow from
@@ -120,9 +120,15 @@ def public_scope_texts(
     return tuple(texts)
 
 
-def void_texts(useful: str) -> tuple[str, ...]:
+def void_texts(request: Request) -> tuple[str, ...]:
     """What makes the promise void."""
-    return tuple(text.format(useful=useful) for text in VOIDS)
+    parts = {"useful": names_of(request)[1], "unit": _unit(request)[0]}
+    return tuple(text.format(**parts) for text in VOIDS)
+
+
+def _unit(request: Request) -> tuple[str, str]:
+    """What the promise is about: singular and plural."""
+    return ("person", "people") if request.of_people else ("record", "records")
 
 
 def _sample_text(request: Request) -> str:
@@ -132,9 +138,10 @@ def _sample_text(request: Request) -> str:
     # Probabilities and weights are no sample, so there is no population to speak of.
     if request.records is None:
         return f"The promise is about the table of probabilities or weights as given ({cells})."
+    unit = _unit(request)
     return (
-        f"The promise is about the table given ({count(request.records, 'record')}, {cells}), "
-        f"not about the population behind the records: {POPULATION}"
+        f"The promise is about the table given ({count(request.records, *unit)}, {cells}), "
+        f"not about the population behind the {unit[1]}: {POPULATION.format(units=unit[1])}"
     )
 
 
@@ -142,12 +149,13 @@ def _coverage_texts(notion: Notion, request: Request, eps_ldp: float) -> list[st
     """Against whom the promise holds, and what it leaves open."""
     sensitive, useful = names_of(request)
     columns = "columns" if len(request.useful_columns) > 1 else "column"
-    texts = [COVERS.format(columns=columns)]
+    unit = _unit(request)[0]
+    texts = [COVERS.format(columns=columns, unit=unit)]
     if request.relative_to:
         given = title(request.relative_to)
         reveals = "reveals" if len(request.relative_to) == 1 else "reveal"
         texts = [
-            RELATIVE_COVERS.format(given=given),
+            RELATIVE_COVERS.format(given=given, unit=unit),
             PARTS.format(given=given, reveals=reveals),
         ]
     for side in notion.limits.free_sides:

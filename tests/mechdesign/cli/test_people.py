@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import sys
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import mechdesign as md
@@ -383,6 +386,18 @@ def test_the_first_screen_speaks_of_people(table, run):
     assert len(lines) <= 27
 
 
+def test_all_sections_speak_of_people(table, run):
+    """None takes a person for a record."""
+    relative = ("--promise", "relative")
+    said = " ".join(run(*DESIGN, *PROMISE, *PEOPLE, *relative, "--full").out.split())
+    assert "of all records of a person is released as one of" in said
+    assert "The promise is about the table given (120 people," in said
+    assert "not about the population behind the people" in said
+    assert "The same person is released twice" in said
+    assert "sequences of the table belong to a single person" in said
+    assert "Seeing a released sequence changes" in said
+
+
 def test_a_number_of_records_that_tells_the_secret_is_refused(folder, run):
     rows = []
     for person in range(40):
@@ -535,6 +550,8 @@ def test_the_command_line_designs_and_applies_boxes_of_people(folder, run):
     for verb in ("estimate", "check"):
         verdict = run(verb, "out.csv", "--channel", "channel.json")
         assert verdict.code == 2
+        assert "through boxes (--person, --confidence) is neither" in verdict.err
+    assert "mechdesign estimate" not in written.out
 
 
 def test_exports_refuse_people(table, run):
@@ -548,6 +565,25 @@ def by_record(run, *more):
     """A channel about records, knowingly."""
     asked = (*DESIGN, *PROMISE, "--unit", "record", "--output", "records.json", *more)
     return run(*asked, "--json")
+
+
+def test_a_table_from_standard_input_is_said_to_be_unseen(table, run, monkeypatch):
+    """It is read once, so that nobody looks for people; a user who decides hears nothing."""
+    asked = (
+        "design",
+        "-",
+        *DESIGN[2:],
+        *PROMISE,
+        "--force",
+        "--output",
+        "records.json",
+    )
+    for more, said in (((), True), (("--unit", "record"), False)):
+        with open("panel.csv", "rb") as file:
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(file))
+            written = run(*asked, *more)
+        assert written.code == 0
+        assert ("nobody looked whether people have several" in written.err) == said
 
 
 def test_a_design_about_records_names_the_people_and_writes_nothing(table, run):
@@ -651,6 +687,25 @@ def test_a_frame_of_records_whose_columns_name_people_is_refused(folder, run):
         md.sanitise(frame, channel, keep="id", insecure_seed=1)
     released = md.sanitise(frame, channel, keep="id", unit="record", insecure_seed=1)
     assert len(released) == len(frame)
+
+
+def test_a_lazy_table_of_records_whose_columns_name_people_is_refused(folder, run):
+    """The engine counts the values of the column that stays."""
+    frame = panel(people=300)
+    frame.to_csv("panel.csv", index=False)
+    by_record(run)
+    channel = md.load("records.json")
+    lazy = pl.from_pandas(frame).lazy()
+    key = md.Key.fresh()
+    with pytest.raises(md.InputError, match="'id' names 300 people"):
+        md.sanitise(lazy, channel, keep="id", key=key)
+    kept = md.sanitise(
+        lazy, channel, keep="id", unit="record", key=key, keep_order=True
+    )
+    assert len(kept.collect()) == len(frame)
+    # Years have too many records each to name people.
+    years = md.sanitise(lazy, channel, keep="year", key=key, keep_order=True)
+    assert len(years.collect()) == len(frame)
 
 
 def test_assess_finds_the_people_and_measures_them(folder, run):
