@@ -26,6 +26,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from mechdesign.cli.first_options import COMMANDS
 from mechdesign.cli.progress import Work
 from mechdesign.core.errors import (
     NAMES_OPTIONS,
@@ -33,6 +34,7 @@ from mechdesign.core.errors import (
     InputError,
     MechdesignError,
 )
+from mechdesign.core.wording import listed
 
 PROGRAM = "mechdesign"
 
@@ -327,6 +329,8 @@ def _usage(error: Any) -> Failure:
         meant = OTHER_NAMES.get(name, {}).get(unknown.group(1))
         if meant is not None:
             message = f"{name} has no option {unknown.group(1)}: it is {meant} here"
+        elif name:
+            message = _elsewhere(name, unknown.group(1)) or message
     if message.startswith(_EXTRA_ARGUMENT) and context is not None:
         message += _place_of_output(context.command)
     return Failure(
@@ -351,6 +355,7 @@ OTHER_NAMES: dict[str, dict[str, str]] = {
         "--useful": "--columns",
         "--release": "--columns",
         "--output": "--report",
+        "--html": "--report",
     },
     "audit": {"--original": "--table"},
     "check": {"--table": "--original", "--sensitive": "in the channel (--channel)"},
@@ -368,9 +373,33 @@ OTHER_NAMES: dict[str, dict[str, str]] = {
         "--columns": "--known",
         "--release": "--known",
         "--output": "--report",
+        "--html": "--report",
     },
+    "report": {"--output": "--report", "--html": "--report"},
 }
 """Options of one command that people try at another, and what is meant there."""
+
+MOST_SIBLINGS = 3
+"""An option that more commands have is not said to be theirs: it is no slip between two."""
+
+
+def _elsewhere(name: str, option: str) -> str:
+    """The commands that have an option that this one lacks, in a sentence; else nothing."""
+    from typer.main import get_command
+
+    from mechdesign.cli.application import application
+
+    # The program that runs has loaded the one command that was named.
+    program: Any = get_command(application())
+    having = [
+        sibling
+        for sibling in COMMANDS
+        if any(option in p.opts for p in program.commands[sibling].params)
+    ]
+    if not 1 <= len(having) <= MOST_SIBLINGS:
+        return ""
+    return f"{name} has no option {option}: {listed(having)} has it"
+
 
 _EXTRA_ARGUMENT = "Got unexpected extra argument"
 """How typer begins when a command has too many arguments."""

@@ -78,19 +78,31 @@ def _of_file(path: str) -> str:
 
 def _of_table(path: str, name: str) -> str:
     """The columns of a table, and the first commands."""
+    from mechdesign.comparison.planning import BINS
     from mechdesign.leaks.assessment import identifies_records
     from mechdesign.leaks.coded_table import coded_table
+    from mechdesign.mechanisms.unsuited_columns import all_but_identifies
     from mechdesign.report.layout import aligned
     from mechdesign.report.wording import count, label
+    from mechdesign.tables.cell_numbers import kind_of
 
     table = coded_table(path)
     rows: list[tuple[str, ...]] = [("column", "values", "")]
     names: list[str] = []
+    options = ""
     for column in table.columns.values():
         note = ""
         if identifies_records(column):
             note = "names records: not to be released"
             names.append(column.name)
+        elif all_but_identifies(len(column.values), table.records):
+            # `design` refuses such a column as it is.
+            if kind_of(filter(None, column.values)) is None:
+                note = "all but names records: not to be released"
+                names.append(column.name)
+            else:
+                note = "all but names records: to be released in bins"
+                options += f" --bin {shlex.quote(f'{column.name}={BINS}')}"
         rows.append((label(column.name), f"{len(column.values):,}", note))
     for column in table.unreadable:
         rows.append(
@@ -105,15 +117,16 @@ def _of_table(path: str, name: str) -> str:
     ]
     if hidden > 0:
         lines.append(f"  and {count(hidden, 'more column')}")
-    left_out = ""
     if names:
-        left_out = f" --leave-out {shlex.quote(','.join(names))}"
+        options = f" --leave-out {shlex.quote(','.join(names))}{options}"
+    if any("" in column.values for column in table.columns.values()):
+        options += " --missing symbol"
     lines += [
         "",
         "Which column must nobody find out? Put its name in the place of COL:",
         "",
         f"  mechdesign assess {name} --sensitive COL",
-        f"  mechdesign design {name} --sensitive COL --release all{left_out} --at-most-times 2 "
+        f"  mechdesign design {name} --sensitive COL --release all{options} --at-most-times 2 "
         "--output channel.json",
         "",
         f"The first says what the other columns give away, the second makes a release. On a page: "

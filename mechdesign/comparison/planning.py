@@ -1,12 +1,12 @@
 """What to release, at which budget: trial designs on a sample of the table.
 
 `plan_release` knows from the assessment which columns name records. It designs a release of all
-others at a few budgets, then without each of the columns that tell most, then with numbers in bins,
-then with the columns that tell least given, which are released as they are. All are on the same
-sample. Each `Trial` says what stays unchanged, what the choice gains in the columns that it shares
-with the release of all, and what a rule can find. The advice is the smallest budget at which enough
-cells stay; it is advice, not a promise: a design of the whole table keeps more or less than its
-sample.
+others at a few budgets, then without each of the columns that tell most, then with numbers in bins
+(at each budget, where all were refused without), then with the columns that tell least given, which
+are released as they are. All are on the same sample. Each `Trial` says what stays unchanged, what
+the choice gains in the columns that it shares with the release of all, and what a rule can find.
+The advice is the smallest budget at which enough cells stay; it is advice, not a promise: a design
+of the whole table keeps more or less than its sample.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class Trial:
     cells : float or None
         Their mean; None where there is no channel.
     gain : float or None
-        What the same columns gain of it over the trial of all columns at this budget, nothing in
-        bins or given.
+        What the same columns gain of it over the trial of all columns at this budget, none of
+        them given, and in bins only where all trials without bins were refused.
     worst : str
         The column with the fewest unchanged cells.
     worst_cells : float
@@ -190,17 +190,25 @@ def plan_release(
     for factor in FACTORS:
         _say(progress, f"a factor of {factor:g}")
         trials.append(_trial(sample, factor))
+    numbers = _numbers_of(coded, released)
+    bins: tuple[str, ...] = ()
+    if numbers and all(trial.cells is None for trial in trials):
+        # A number of nearly every record's own is refused at every budget; in bins it is not.
+        bins = numbers
+        for factor in FACTORS:
+            _say(progress, f"a factor of {factor:g}, numbers in bins")
+            trials.append(_trial(sample, factor, bins=bins))
     factor = _advised(trials)
-    base = trials[FACTORS.index(factor)]
+    base = next(t for t in trials if (t.factor, t.bins) == (factor, bins))
     best = base
     if len(released) > 2:
         for name in telling[:LEFT_OUT]:
             _say(progress, f"without {name}")
-            trial = _trial(sample, factor, left_out=(name,), base=base)
+            others = tuple(number for number in bins if number != name)
+            trial = _trial(sample, factor, left_out=(name,), bins=others, base=base)
             trials.append(trial)
             best = _better(best, trial)
-    numbers = _numbers_of(coded, released)
-    if numbers:
+    if numbers and not bins:
         _say(progress, "numbers in bins")
         trial = _trial(sample, factor, bins=numbers, base=base)
         trials.append(trial)
@@ -272,8 +280,12 @@ def _better(best: Trial, trial: Trial) -> Trial:
     What it leaves out or puts into bins must be of use to its columns: without a column that keeps
     little the mean of the others is larger anyway.
     """
-    kept = best.cells or 0.0
-    if kept >= ENOUGH or trial.cells is None or (trial.gain or 0.0) < LEAST_GAIN:
+    if trial.cells is None:
+        return best
+    if best.cells is None:
+        return trial
+    kept = best.cells
+    if kept >= ENOUGH or (trial.gain or 0.0) < LEAST_GAIN:
         return best
     return trial if trial.cells > kept else best
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Unpack
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.formats.cells import encode_anything
+from mechdesign.formats.cells import Encoded, encode_anything
 from mechdesign.frames.eager import arrow_columns, header_of
 from mechdesign.frames.engine_errors import engine_errors
 from mechdesign.frames.frame_jobs import release_checked, released_table
@@ -33,6 +34,9 @@ __all__ = [
     "engine_errors",
     "sanitise",
 ]
+
+FIRST_RECORDS = 10_000
+"""So many records show whether people stand in an order: dozens of them, with all their records."""
 
 
 def sanitise(
@@ -151,11 +155,11 @@ def release_frame(frame: Any, recipe: Recipe, first_row: int = 0) -> FrameReleas
     is_remembered = recipe.draws and is_unrecorded and not first_row and len(frame) > 0
 
     cells = dict(zip(header, columns, strict=True))
-    refuse_people(
-        recipe,
-        header,
-        lambda names: {name: encode_anything(cells[name], name) for name in names},
-    )
+
+    def read(names: Sequence[str], records: int | None = None) -> dict[str, Encoded]:
+        return {name: encode_anything(cells[name][:records], name) for name in names}
+
+    refuse_people(recipe, header, read, partial(read, records=FIRST_RECORDS))
     whole = [(adapter_of(frame).cells, len(frame))]
     recipe = recipe.settled(header, whole, is_whole=not first_row)
 

@@ -8,6 +8,7 @@ past, by the tests in `leaks`:
 - `Twins` compares each kept column, and each pair of them, with each protected view (`View`): a
   protected column as it is, and by its bins;
 - `Order`, one for each released column, tests whether its symbols stand in a random order;
+- `PlaceOrders` tests the same of the sensitive columns that are left out;
 - `RisingColumns` finds kept columns that bring the order back where the records are shuffled.
 
 A drawer makes the checks for its header, shows every part to `add`, and the symbols that it draws
@@ -19,7 +20,7 @@ order with --keep-order.
 # narwhals tells too little of its types for the strict mode.
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -31,7 +32,7 @@ from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.leaks.column_pairs import MOST_COLUMNS
 from mechdesign.leaks.evidence import LEVEL, decisive
 from mechdesign.leaks.rising import RisingColumns
-from mechdesign.leaks.sorted_order import SortedOrders
+from mechdesign.leaks.sorted_order import PlaceOrders, SortedOrders
 from mechdesign.leaks.twins import Twins
 from mechdesign.tables.columns import encode_for
 from mechdesign.tables.variable import Variable
@@ -73,6 +74,8 @@ class DisclosureChecks:
         Which of the checks the user has waived.
     private : collection of str
         The columns that a message calls sensitive.
+    secrets : sequence of str
+        The sensitive columns of the table, whose order must not show.
     hidden : mapping
         The protected views, which no kept column may copy, with the variable and the number of its
         column for views of bins (None for views of the cells themselves).
@@ -86,6 +89,7 @@ class DisclosureChecks:
         options: ReleaseOptions,
         *,
         private: Collection[str],
+        secrets: Sequence[str] = (),
         hidden: Mapping[View, Binned | None],
         orders: Mapping[str, OrderEvidence],
     ) -> None:
@@ -99,8 +103,11 @@ class DisclosureChecks:
         # A released column beside the original is no release, so its order is not checked. Shuffled
         # records have a random order, and that of the file matters only if it can come back.
         unchecked = options.keep_order or options.into is not None
+        ordered: list[View] = []
         if not unchecked and (rising or not options.shuffle):
             self.orders.update(orders)
+            ordered += [View(name) for name in secrets if name not in plan.kept_private]
+        self._places = PlaceOrders(ordered)
         self._rising = RisingColumns(rising)
         # A file that was shuffled by hand has a random order, which a serial number undoes.
         stays: list[View] = []
@@ -128,6 +135,7 @@ class DisclosureChecks:
         self._twins.add(count, sampled)
         self._rising.add(count, sampled)
         self._sorted.add(count, sampled)
+        self._places.add(count, sampled)
 
     def refuse(self, where: str = "") -> None:
         """Raise InputError if a kept column or the order of the records voids the promise."""
@@ -186,8 +194,11 @@ class DisclosureChecks:
 
     def _telling_order(self) -> str | None:
         """A protected column that the order of the records discloses, if there is one."""
-        for name, order in self.orders.items():
-            if decisive(order.evidence(), len(self.orders)):
+        evidence = {name: order.evidence() for name, order in self.orders.items()}
+        for view, of_places in self._places.evidence().items():
+            evidence.setdefault(view.column, of_places)
+        for name, of_order in evidence.items():
+            if decisive(of_order, len(evidence)):
                 return name
         return None
 

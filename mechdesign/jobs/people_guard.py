@@ -3,11 +3,18 @@
 The promise of the channel is then about each record, and those of a person add up: whoever reads
 the release sees which records are of one person, or can find it out. `refuse_people` says what they
 reach together, and refuses the release unless the user says that the unit is the record.
+
+The order of the file tells as much as such a column, where the records of a person stand together,
+or people come in the same order in every wave. So where the order stays, the columns that do not
+stay are looked at, too, if the first records have such an order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import Encoded
@@ -15,18 +22,29 @@ from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.recipe import Recipe
 from mechdesign.leaks.people_notice import (
     RECORD,
+    PeopleFound,
     people_named,
     people_notice,
     reach_in,
 )
+from mechdesign.tables.people import MOST_RECORDS
+
+REGULAR = 0.5
+"""Share of the values that come again after as many records as most others, from which on the
+order tells which records are of one person. In random order hardly any two distances agree."""
+
+Read: TypeAlias = Callable[[Sequence[str]], Mapping[str, Encoded]]
+"""Gives columns of a table by their names."""
 
 
 def refuse_people(
     recipe: Recipe,
     header: Sequence[str],
-    read: Callable[[Sequence[str]], Mapping[str, Encoded]],
+    read: Read,
+    read_first: Read | None = None,
 ) -> None:
-    """Raise InputError where a column that identifies records, or stays, names people.
+    """Raise InputError where a column that identifies records, or stays, names people, or where
+    their order does.
 
     Parameters
     ----------
@@ -35,6 +53,9 @@ def refuse_people(
         The columns of the table.
     read : function
         Gives columns of the table by their names.
+    read_first : function, optional
+        As `read`, of records from the beginning; without it the order is taken for
+        one that tells nothing.
     """
     options = recipe.options
     if recipe.people is not None or options.unit == RECORD:
@@ -48,12 +69,26 @@ def refuse_people(
     useful = recipe.useful_columns
     own = {*useful, *drawn_once}
     named = [name for name in named if name in header and name not in own]
-    if not named:
-        return
     sensitive = [name for name in recipe.private_columns if name in header]
-    names = [name for name in (*named, *useful, *sensitive) if name in header]
-    columns = read(list(dict.fromkeys(names)))
-    found = people_named(columns, named, sensitive)
+    others = list(dict.fromkeys([*useful, *sensitive]))
+    others = [name for name in others if name in header]
+
+    def found_among(names: Sequence[str]) -> tuple[PeopleFound, tuple[str, ...]] | None:
+        if not names:
+            return None
+        columns = read(list(dict.fromkeys([*names, *others])))
+        return people_named(columns, names, sensitive)
+
+    by_order = ""
+    found = found_among(named)
+    if found is None and read_first is not None and not options.shuffle:
+        dropped = [name for name in header if name not in {*named, *own, *others}]
+        first = read_first(dropped)
+        found = found_among([name for name in first if _is_regular(first[name])])
+        by_order = (
+            "the order of the records tells which of them are of one person (--shuffle gives them "
+            "a random one): "
+        )
     if found is None:
         return
     people, alike = found
@@ -66,4 +101,20 @@ def refuse_people(
         if channels[0].sensitive is not None:
             secret = channels[0].sensitive.columns
     notice = people_notice(people, secret, reach, alike)
-    raise InputError(f"nothing was released: {notice}")
+    raise InputError(f"nothing was released: {by_order}{notice}")
+
+
+def _is_regular(column: Encoded) -> bool:
+    """Whether the values of a column come again after the same number of records, mostly.
+
+    For example, 1 1 1 2 2 2 and 1 2 3 1 2 3 are regular.
+    """
+    codes = column.codes[column.codes >= 0]
+    if not len(codes) or int(np.bincount(codes).max()) > MOST_RECORDS:
+        return False
+    places = np.argsort(codes, kind="stable")
+    comes_again = np.diff(codes[places]) == 0
+    distances = np.diff(places)[comes_again]
+    if not len(distances):
+        return False
+    return int(np.bincount(distances).max()) >= REGULAR * len(distances)

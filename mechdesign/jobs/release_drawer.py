@@ -54,6 +54,7 @@ class ReleaseDrawer(Drawer):
             plan,
             recipe.options,
             private=recipe.private_columns,
+            secrets=[name for name in recipe.private_columns if name in header],
             hidden=_protected_views(recipe, plan, channels, header),
             orders=orders,
         )

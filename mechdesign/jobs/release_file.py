@@ -42,7 +42,7 @@ from mechdesign.jobs.vital_files import keep_off_ledger
 from mechdesign.jobs.writing import FileFormat
 from mechdesign.tables.people import People
 from mechdesign.tables.people_source import PeopleSource
-from mechdesign.tables.people_tables import records_of_source
+from mechdesign.tables.people_tables import first_records, records_of_source
 
 
 def sanitise_file(
@@ -187,7 +187,12 @@ def release_file(
         if recipe.people is None:
             run = FileRun(recipe=recipe, table=table, **fields)
             with errors_naming(table.name):
-                refuse_people(recipe, table.header, partial(records_of_source, table))
+                refuse_people(
+                    recipe,
+                    table.header,
+                    partial(records_of_source, table),
+                    partial(first_records, table),
+                )
         else:
             if not isinstance(recipe, KeyedRecipe):
                 raise TypeError("people are released through a channel")

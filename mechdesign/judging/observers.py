@@ -258,5 +258,6 @@ def _fixed_note() -> str:
     """What fixed numbers mean."""
     return (
         " Every row is released exactly as often as expected, so the whole file tells this "
-        "observer no more than one row does."
+        "observer no more than one row does. Such rows are drawn together, so between two draws of "
+        "the file the shares vary more than those of people picked one by one."
     )

@@ -97,7 +97,11 @@ def people_in(
 def people_of(
     table: CodedTable, sensitive: Sequence[str], among: Sequence[str] | None = None
 ) -> PeopleFound | None:
-    """As `people_in`, of a table that was read."""
+    """As `people_in`, of a table that was read.
+
+    A secret may change between the records of a person: then it need only be alike far more often
+    than by chance.
+    """
     if not table.records or any(name not in table.columns for name in sensitive):
         return None
     secret = _crossed([table.columns[name] for name in sensitive], table.records)
@@ -106,6 +110,8 @@ def people_of(
         if name not in sensitive and (among is None or name in among):
             candidates[name] = column.codes.astype(np.int64)
     found = find_person_columns(candidates, secret)
+    if not found:
+        found = find_person_columns(candidates, secret, may_change=True)
     return PeopleFound(found[0], table) if found else None
 
 

@@ -118,7 +118,11 @@ def _person_column(
     if may_change:
         share = _agreement(times, sizes)
         chance = _agreement(np.bincount(secret), np.array([len(secret)]))
-        if share - chance < BEYOND_CHANCE * (1.0 - chance):
+        # In random order two pairs of records agree nearly independently of each other.
+        pairs_of_records = float((sizes * (sizes - 1.0)).sum()) / 2.0
+        deviation = float(np.sqrt(chance * (1.0 - chance) / pairs_of_records))
+        beyond = share - chance
+        if beyond < BEYOND_CHANCE * (1.0 - chance) or beyond < DEVIATIONS * deviation:
             return None
         return PersonColumn(name, people, len(codes), most, share)
     secrets = np.bincount(pairs // width, minlength=len(sizes))

@@ -15,6 +15,9 @@ looks at the symbols of the other:
 - any other column does if nearly all symbols are right that way. An age in days may well tell
   something of a job, as every column that is kept on purpose does.
 
+`PlaceOrders` looks at the records as they stand in the file: sorted by a sensitive column that is
+left out, they tell it by their places.
+
 A column of which many records share each value leaves their order open, and is not looked at: what
 it tells by its values is for `crossing`.
 """
@@ -63,21 +66,16 @@ class SortedBy:
     tells: bool
 
 
-class SortedOrders:
-    """Collects a sample of the records of some columns.
+class SampledColumns:
+    """Collects an evenly spread sample of the records of some columns, in their order.
 
     Parameters
     ----------
-    columns : sequence
-        Those that stay.
-    protected : sequence
-        Those that they must not give away.
+    names : sequence
+        The columns.
     """
 
-    def __init__(self, columns: Sequence[Any], protected: Sequence[Any]) -> None:
-        self._columns = [*columns] if protected else []
-        self._protected = [*protected] if columns else []
-        names = [*self._columns, *self._protected]
+    def __init__(self, names: Sequence[Any]) -> None:
         self._texts: dict[Any, list[str | None]] = {name: [] for name in names}
         self._records = 0
         # After many records only every so many-th stays in the sample.
@@ -99,6 +97,37 @@ class SortedOrders:
             self._spread *= 2
             for name, texts in self._texts.items():
                 self._texts[name] = texts[::2]
+
+
+class PlaceOrders(SampledColumns):
+    """Collects columns that are left out, and says what the places of the records tell of them."""
+
+    def evidence(self) -> dict[Any, float]:
+        """For each column the logarithm of an e-value against a random order of its symbols."""
+        evidence: dict[Any, float] = {}
+        for name, texts in self._texts.items():
+            codes = _codes_of(texts, np.arange(len(texts)))
+            order = Order(int(codes.max(initial=0)) + 1)
+            order.add(codes)
+            evidence[name] = order.evidence()
+        return evidence
+
+
+class SortedOrders(SampledColumns):
+    """Collects columns that stay and columns that are protected.
+
+    Parameters
+    ----------
+    columns : sequence
+        Those that stay.
+    protected : sequence
+        Those that they must not give away.
+    """
+
+    def __init__(self, columns: Sequence[Any], protected: Sequence[Any]) -> None:
+        self._columns = [*columns] if protected else []
+        self._protected = [*protected] if columns else []
+        super().__init__([*self._columns, *self._protected])
 
     def found(self) -> list[SortedBy]:
         """What each column tells of each protected one; nothing of those that leave the order

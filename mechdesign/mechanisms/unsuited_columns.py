@@ -25,16 +25,19 @@ MANY_NUMBERS = 40
 """Different numbers of a column from which bins are advised."""
 
 
+def all_but_identifies(symbols: int, records: int) -> bool:
+    """Whether a column of so many symbols is refused as one that identifies the records."""
+    # In a small table nearly every record may be different whatever the column means.
+    return records >= FEWEST_RECORDS and symbols > IDENTIFYING * records
+
+
 def refuse_identifier(useful: Variable, records: int | None) -> None:
     """Raise InputError for a useful column with nearly as many symbols as records.
 
     `records` is None for tables without records, of weights or probabilities.
     """
     symbols = len(useful)
-    # In a small table nearly every record may be different whatever the column means.
-    if records is None or records < FEWEST_RECORDS:
-        return
-    if symbols <= IDENTIFYING * records:
+    if records is None or not all_but_identifies(symbols, records):
         return
     name = quoted(",".join(useful.columns))
     raise InputError(
@@ -52,10 +55,10 @@ def refuse_secret_identifier(sensitive: Variable, records: int | None) -> None:
     nothing can be kept, and its table has a row for every record. `records` is None for tables
     without records.
     """
-    if records is None or records < FEWEST_RECORDS:
+    if records is None:
         return
     for secret in sensitive.secrets:
-        if len(secret) <= IDENTIFYING * records:
+        if not all_but_identifies(len(secret), records):
             continue
         name = quoted(",".join(secret.columns))
         raise InputError(

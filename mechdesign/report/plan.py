@@ -23,9 +23,9 @@ def trial_rows(plan: Plan) -> list[tuple[str, ...]]:
         if trial.left_out:
             name += f", without {', '.join(map(label, trial.left_out))}"
         if trial.given:
-            name += f", {', '.join(map(label, trial.given))} given"
+            name += f"; {', '.join(map(label, trial.given))} given"
         if trial.bins:
-            name += f", {', '.join(map(label, trial.bins))} in bins"
+            name += f"; {', '.join(map(label, trial.bins))} in bins"
         if trial.cells is None:
             rows.append((name, "-", "", "refused", ""))
             continue

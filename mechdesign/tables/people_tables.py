@@ -336,6 +336,14 @@ def records_of_source(source: Source, names: Sequence[str]) -> dict[str, Encoded
     return {name: column.whole() for name, column in zip(names, collected, strict=True)}
 
 
+def first_records(source: Source, names: Sequence[str]) -> dict[str, Encoded]:
+    """Columns of the first batch of an open file; none where it has no record."""
+    for batch in source.batches(encode=names, whole=False):
+        columns = coded_columns(source, batch, names)
+        return dict(zip(names, columns, strict=True))
+    return {}
+
+
 def collect(
     source: Source, names: Sequence[str], collected: Sequence[_Collected]
 ) -> None:

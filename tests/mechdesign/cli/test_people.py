@@ -601,9 +601,45 @@ def test_a_release_of_records_whose_columns_name_people_is_refused(
     assert run(*apply, "--unit", "record").code == 0
     # Neither kept nor an identity, the column stays inside.
     plain = ("apply", "records.json", "in.csv", "other.csv", "--insecure-seed", "1")
-    assert run(*plain).code == 0
+    assert run(*plain, "--shuffle").code == 0
     wrong = run(*apply, "--unit", "person")
     assert "must be record" in wrong.err
+
+
+@pytest.mark.parametrize("by", [["id", "year"], ["year", "id"]])
+def test_an_order_that_tells_who_is_who_is_refused(folder, run, by):
+    """Nothing names a person in the output, but the records of one stand together, or come again
+    after as many others in every wave."""
+    frame = panel(people=300).groupby("id").filter(lambda own: len(own) == 4)
+    frame.drop(columns=["id", "year"]).to_csv("panel.csv", index=False)
+    by_record(run)
+    frame.sort_values(by).to_csv("in.csv", index=False)
+    apply = ("apply", "records.json", "in.csv", "out.csv", "--insecure-seed", "1")
+    for order in ((), ("--keep-order",)):
+        refused = run(*apply, *order)
+        assert refused.code == 2
+        assert "the order of the records tells which of them are of one" in refused.err
+        assert "the column 'id' names" in refused.err
+    assert run(*apply, "--shuffle").code == 0
+    assert run(*apply, "--unit", "record", "--keep-order", "--force").code == 0
+    # In random order nobody finds them.
+    frame.sample(frac=1.0, random_state=1).to_csv("in.csv", index=False)
+    assert run(*apply, "--force").code == 0
+    channel = md.load("records.json")
+    with pytest.raises(md.InputError, match="the order of the records tells"):
+        md.sanitise(frame.sort_values(by), channel, insecure_seed=1)
+
+
+def test_people_whose_secret_changes_are_found(folder, run):
+    """A tenth of the records have another secret than the others of their person."""
+    frame = panel(people=300)
+    other = np.random.default_rng(1).random(len(frame)) < 0.1
+    swapped = frame["ill"].map({"yes": "no", "no": "yes"})
+    frame["ill"] = frame["ill"].where(~other, swapped)
+    frame.to_csv("panel.csv", index=False)
+    refused = run(*DESIGN, *PROMISE, "--output", "records.json")
+    assert refused.code == 2
+    assert "the column 'id' names 300 people" in refused.err
 
 
 def test_a_frame_of_records_whose_columns_name_people_is_refused(folder, run):

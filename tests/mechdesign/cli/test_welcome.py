@@ -47,6 +47,35 @@ def test_the_first_command_of_the_answer_runs(people, capsys):
     assert "mechdesign apply channel.json" in capsys.readouterr().out
 
 
+def test_the_first_command_fits_gaps_and_numbers_of_their_own(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        f"{k},{1000 + max(k, 15)},{'x' if k % 9 else ''},{k % 2}" for k in range(200)
+    ]
+    (tmp_path / "wages.csv").write_text("id,wage,job,ill\n" + "\n".join(rows) + "\n")
+    assert main(["wages.csv"]) == 0
+    text = capsys.readouterr().out
+    assert re.search(r"wage +185 +all but names records: to be released in bins", text)
+    line = re.search(r"^  mechdesign (design .*)$", text, re.MULTILINE).group(1)
+    assert "--leave-out id --bin wage=quantiles:8 --missing symbol" in line
+    assert main(line.replace("COL", "ill").split()) == 0
+    assert "ill is protected" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "siblings"),
+    [("design", "--plan", "'assess'"), ("apply", "--board", "'report'")],
+)
+def test_an_option_of_a_sibling_is_named_with_it(
+    command, option, siblings, people, capsys
+):
+    assert main([command, people, option]) == 2
+    error = capsys.readouterr().err
+    assert f"{command} has no option {option}: {siblings} has it" in error
+
+
 def test_a_file_that_is_none_is_no_first_try(people, capsys):
     assert main(["nobody.csv"]) == 2
     assert main(["--nothing"]) == 2
@@ -79,7 +108,7 @@ def test_an_option_of_another_command_is_translated(command, option, people, cap
     assert main([command, people, option, "x"]) == 2
     error = capsys.readouterr().err
     assert f"{command} has no option {option}: it is {meant} here" in error
-    long = "--help" if command in ("assess", "judge") else "--help-all"
+    long = "--help" if command in ("assess", "judge", "report") else "--help-all"
     assert main([command, long]) == 0
     text = capsys.readouterr().out
     for name in re.findall(r"--[a-z-]+", meant):

@@ -137,6 +137,28 @@ def test_numbers_of_many_values_are_tried_in_bins():
     assert binned[0].cells is not None
 
 
+def test_numbers_of_their_own_are_in_bins_at_every_budget(
+    tmp_path, monkeypatch, capsys
+):
+    """An income that nearly every record has alone is refused as it is; the advice can be run."""
+    monkeypatch.chdir(tmp_path)
+    table = people()
+    table["income"] = [str(20_000 + max(0, 13 * k - 500)) for k in range(len(table))]
+    plan = planned(table)
+    assert {trial.cells for trial in plan.trials[:3]} == {None}
+    assert [(t.factor, t.bins) for t in plan.trials[3:6]] == [
+        (factor, ("income",)) for factor in planning.FACTORS
+    ]
+    assert plan.bins == ("income",)
+    table.to_csv("people.csv", index=False)
+    assert main(["assess", "people.csv", "--sensitive", "ill", "--plan"]) == 0
+    text = capsys.readouterr().out
+    assert "No trial gave a channel" not in text
+    command = text.rpartition("Next:  mechdesign ")[2].strip()
+    assert "--bin income=" in command
+    assert main([*shlex.split(command), "--time-limit", "2"]) == 0
+
+
 def test_a_trial_without_a_channel_says_why(monkeypatch):
     from mechdesign.core.errors import NotPrivate
     from mechdesign.report.plan import plan_text

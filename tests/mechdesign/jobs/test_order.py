@@ -87,6 +87,34 @@ def test_a_sorted_file_is_refused_and_leaves_nothing(source, channel):
     assert [row["id"] for row in read(out)] == [row["id"] for row in read(source)]
 
 
+@pytest.mark.parametrize("numeric", [False, True])
+def test_a_file_sorted_by_the_secret_is_refused(source, channel, numeric):
+    """The released column is drawn without regard to the secret, and so shows no order of it."""
+    if numeric:
+        # Nearly every record has a number of its own, so that no two neighbours are alike.
+        secret = np.sort(np.random.default_rng(6).random(600)).tolist()
+    else:
+        secret = sorted(CHANCE.choices(["s0", "s1"], k=600))
+    write(source, rel=secret)
+    out = source.with_name(f"out{source.suffix}")
+    with pytest.raises(InputError, match=r"order that tells of 'rel' .*\(shuffle=\)"):
+        sanitise_file(channel, source, out)
+    assert not out.exists()
+    sanitise_file(channel, source, out, shuffle=True)
+    sanitise_file(channel, source, out, keep_order=True, force=True)
+    with pytest.raises(InputError, match="'n' rises or falls .* tells of 'rel'"):
+        sanitise_file(
+            channel,
+            write(source, rel=secret, n=range(600)),
+            out,
+            shuffle=True,
+            keep="n",
+            force=True,
+        )
+    write(source, rel=CHANCE.sample(secret, k=600))
+    sanitise_file(channel, source, out, force=True)
+
+
 def test_a_file_in_random_order_passes(source, channel):
     write(source)
     assert (
