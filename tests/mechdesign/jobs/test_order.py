@@ -102,7 +102,7 @@ def test_a_file_sorted_by_the_secret_is_refused(source, channel, numeric):
     assert not out.exists()
     sanitise_file(channel, source, out, shuffle=True)
     sanitise_file(channel, source, out, keep_order=True, force=True)
-    with pytest.raises(InputError, match="'n' rises or falls .* tells of 'rel'"):
+    with pytest.raises(InputError, match=r"'n' rises or falls .* tells of 'rel'"):
         sanitise_file(
             channel,
             write(source, rel=secret, n=range(600)),
