@@ -125,6 +125,8 @@ def test_what_boxes_of_people_do_not_have_is_refused(frame, design):
         replace(design.channel, people=others)
     with pytest.raises(md.InputError, match="cannot be public"):
         design.channel.save("nowhere.json", public=True)
+    with pytest.raises(md.InputError, match="filled boxes are checked for records"):
+        md.check(design.channel, "nowhere.csv")
 
 
 def test_numbers_of_records_with_too_few_people_release_nothing_and_say_so(frame):
