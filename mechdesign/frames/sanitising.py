@@ -26,6 +26,7 @@ from mechdesign.frames.lazy_tables import LazyTable, find_lazy_table, release_la
 from mechdesign.frames.libraries import adapter_of
 from mechdesign.frames.people_frames import sanitise_people
 from mechdesign.frames.second_draws import warnings_of_draws
+from mechdesign.frames.spark_frames import SparkFrame
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
 from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.options import ReleaseKeywords, options_of
@@ -115,7 +116,9 @@ Spark or Dask
                 "the records of people are folded in memory: give a pandas, polars or pyarrow "
                 "table (collect the lazy one)"
             )
-        _refuse_people_of(frame, lazy, recipe)
+        # A cluster would compute its tables once more, and a stream cannot be counted.
+        if not isinstance(lazy, SparkFrame):
+            _refuse_people_of(frame, lazy, recipe)
         return release_lazy_table(lazy, recipe, first_row)
     if recipe.people is not None:
         if not isinstance(recipe, KeyedRecipe):
