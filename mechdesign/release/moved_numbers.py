@@ -51,6 +51,10 @@ class Moved:
     after: tuple[float, ...]
 
 
+LARGEST = 10**150
+"""Numbers from here on have squares near the largest double, 1.8e308."""
+
+
 def unit_of(distance: float, kind: str) -> tuple[int, str]:
     """The largest unit within a distance between dates or times: its seconds, and its name.
 
@@ -73,7 +77,8 @@ def distance_text(distance: float, kind: str) -> str:
 def moved(channel: Releasable) -> tuple[Moved, ...]:
     """The moves of every column in bins, or of numbers whose distance the design minimised.
 
-    A public channel has none: they are functions of the table.
+    A public channel has none: they are functions of the table. Neither has a column with numbers
+    so large that distances and variances in doubles would be infinite.
     """
     symbols = symbols_released(channel)
     joint = channel.joint
@@ -88,9 +93,15 @@ def moved(channel: Releasable) -> tuple[Moved, ...]:
         return (_symbols_moved(channel, joint, symbols),)
     moves: list[Moved] = []
     for part, bins in enumerate(channel.useful.bins):
-        if bins is not None:
+        if bins is not None and _squares_fit(bins):
             moves.append(_bins_moved(channel, joint, part, bins, symbols))
     return tuple(moves)
+
+
+def _squares_fit(bins: Bins) -> bool:
+    """Whether the squares of all numbers of the bins are far from the largest double."""
+    texts = [text for values in bins.values or () for text in values]
+    return all(abs(bins.number(text) or 0) < LARGEST for text in texts)
 
 
 def _bins_moved(

@@ -504,3 +504,15 @@ def test_numbers_that_are_moved_the_least_have_a_histogram_and_a_correlation(
     text = " ".join(page.read_text().split())
     assert "original and released numbers have the correlation" in text
     assert "| number | before | after |" in text
+
+
+def test_numbers_beyond_doubles_are_released_in_bins(tmp_path, monkeypatch):
+    """How far they move is not said; it is no internal error."""
+    monkeypatch.chdir(tmp_path)
+    texts = ("1e400", "99999999999999999999", "-1e-320", "12")
+    lines = [f"{texts[k % 4]},{k // 4 % 2}" for k in range(160)]
+    (tmp_path / "huge.csv").write_text("size,ill\n" + "\n".join(lines) + "\n")
+    line = "design huge.csv --sensitive ill --useful size --bin size=quantiles:2"
+    words = [*line.split(), "--at-most-times", "2", "--output", "channel.json"]
+    assert main(words) == 0
+    assert (tmp_path / "channel.json").exists()
