@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 from mechdesign.channel.box_channel import BoxChannel
@@ -60,6 +61,22 @@ class ReleaseDrawer(Drawer):
         )
         super().__init__(recipe, header, plan, checks)
 
+    @cached_property
+    def _binned(self) -> set[str]:
+        """The released columns that hold bins."""
+        binned: set[str] = set()
+        for column in self.plan.columns:
+            if column.release is None:
+                continue
+            number, part = column.release
+            inputs = self._channels[number].input_columns
+            # Labels of crossed columns are one column for several.
+            if part < len(inputs):
+                variable, place = inputs[part]
+                if variable.bins_of(place) is not None:
+                    binned.add(column.name)
+        return binned
+
     @property
     @abstractmethod
     def releases(self) -> Sequence[Release | RowDraws]:
@@ -101,6 +118,9 @@ class ReleaseDrawer(Drawer):
         """Note it for the user if a released column has another type than its source, or other
         missing cells.
         """
+        if name in self._binned:
+            # Bins of numbers are texts by design.
+            return
         note = type_note(name, before, after, has_empty="" in labels)
         if note is not None:
             self.type_notes[note] = None

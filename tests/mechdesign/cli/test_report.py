@@ -434,7 +434,7 @@ def test_ctrl_c_says_what_is_there(folder, run, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(collect, "channel_digest", stop)
+    monkeypatch.setattr(collect, "measure", stop)
     result = run(
         "design", "records.csv", *MICRO, "--output", "c.json", "--report", "r.md"
     )
