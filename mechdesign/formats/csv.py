@@ -74,10 +74,13 @@ class CsvSource(AbstractContextManager["CsvSource"]):
         )
         twice = repeated(self.header)
         if twice is not None and not repeated_names:
+            # Two columns of one name are no title; several without a name may be one.
+            remedy = "; give one of them another name"
+            if not twice:
+                remedy = title_hint(above) or "; name these columns, or take them away"
             raise FileError(
                 self.name,
-                f"{self.name}: the header has the column {quoted(twice)} more than once"
-                f"{title_hint(above)}",
+                f"{self.name}: the header has the column {quoted(twice)} more than once{remedy}",
             )
 
     def _rewind(self) -> None:

@@ -308,7 +308,11 @@ REFUSED = [
         b"a,b\n1,\0\n",
         r"people\.csv is neither a CSV nor a Parquet file \(it has binary content\)",
     ),
-    (b"a,b,a\n", r"people\.csv: the header has the column 'a' more than once"),
+    (
+        b"a,b,a\nx,y,z\n",
+        r"people\.csv: the header has the column 'a' more than once; give one of them another",
+    ),
+    (b"a,b,,\nx,y,,\n", "the column '' more than once; name these columns, or take"),
     (b"\na,b\n", r"people\.csv: the first line is blank; it must name the columns"),
     (b"\xef\xbb\xbf", r"people\.csv: the first line is blank"),
     (b"", r"people\.csv is empty"),
