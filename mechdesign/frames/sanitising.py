@@ -32,6 +32,7 @@ from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.options import ReleaseKeywords, options_of
 from mechdesign.jobs.people_guard import refuse_people
 from mechdesign.jobs.recipe import Drawer, Recipe
+from mechdesign.leaks.people_notice import RECORD
 from mechdesign.leaks.person_columns import may_name_people_by
 
 __all__ = [
@@ -41,6 +42,13 @@ __all__ = [
 
 RECORDS_OF_VALUE = "mechdesign: records"
 """A column of counts in the plan of an engine; no table has one of this name."""
+
+NOT_LOOKED_AT = (
+    "nobody looked whether people have several records in this stream, whose records cannot be "
+    "counted: where they have, all of them together tell more than the promise about one record "
+    "(unit='record' says that such a promise is meant)"
+)
+"""What is said of a stream of Spark."""
 
 FIRST_RECORDS = 10_000
 """So many records show whether people stand in an order: dozens of them, with all their records."""
@@ -116,8 +124,10 @@ Spark or Dask
                 "the records of people are folded in memory: give a pandas, polars or pyarrow "
                 "table (collect the lazy one)"
             )
-        # A cluster would compute its tables once more, and a stream cannot be counted.
-        if not isinstance(lazy, SparkFrame):
+        if isinstance(lazy, SparkFrame) and frame.isStreaming:
+            if recipe.draws and asked.unit != RECORD:
+                warnings.warn(NOT_LOOKED_AT, stacklevel=2)
+        else:
             _refuse_people_of(frame, lazy, recipe)
         return release_lazy_table(lazy, recipe, first_row)
     if recipe.people is not None:

@@ -804,9 +804,10 @@ def test_a_stream_is_released_where_its_order_is_kept(spark, channel, frame, tmp
     source = spark.readStream.schema(
         "id string, n long, job string, pay double"
     ).parquet(str(tmp_path / "in"))
-    released = sanitise(
-        source, channel, key=KEY, row_numbers="n", keep_order=True, keep="all"
-    )
+    options = {"key": KEY, "row_numbers": "n", "keep_order": True, "keep": "all"}
+    with pytest.warns(UserWarning, match="several records in this stream"):
+        sanitise(source, channel, **options)
+    released = sanitise(source, channel, **options, unit="record")
     writer = released.writeStream.option(
         "checkpointLocation", str(tmp_path / "marks")
     ).trigger(availableNow=True)
@@ -814,3 +815,26 @@ def test_a_stream_is_released_where_its_order_is_kept(spark, channel, frame, tmp
     assert by_number(spark.read.parquet(str(tmp_path / "out"))) == drawn_by_hand(
         channel, frame["job"]
     )
+
+
+def test_a_kept_column_that_names_people_is_refused(spark):
+    """The cluster counts the records of each; all records of a person tell more than one."""
+    chance = np.random.default_rng(4)
+    secrets_of = chance.choice(["ill", "well"], 200)
+    persons = np.repeat(np.arange(200), 4)
+    symptom = np.where(chance.random(800) < 0.8, secrets_of[persons], "none")
+    panel = pd.DataFrame(
+        {
+            "person": persons,
+            "n": np.arange(800),
+            "symptom": symptom,
+            "secret": secrets_of[persons],
+        }
+    )
+    channel = design(panel, LIP(0.5), sensitive="secret", useful="symptom").channel
+    table = in_spark(spark, panel, 2)
+    options = {"key": KEY, "row_numbers": "n", "keep": ["person"]}
+    with pytest.raises(InputError, match="'person' names 200 people"):
+        sanitise(table, channel, **options)
+    released = sanitise(table, channel, **options, unit="record", keep_order=True)
+    assert released.count() == len(panel)
