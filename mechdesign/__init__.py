@@ -30,6 +30,7 @@ MODULES.update(
     display="mechdesign.report.display",
     files="mechdesign.channel.loading",
     numbers="mechdesign.nonstochastic.numbers_recipe",
+    application="mechdesign.cli.application",
 )
 
 

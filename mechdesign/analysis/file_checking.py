@@ -37,7 +37,7 @@ from mechdesign.analysis.release_facts import facts_of_release
 from mechdesign.analysis.released_table import Advance, Released, released_file
 from mechdesign.analysis.row_checking import check_filled, check_rows, is_wide
 from mechdesign.auditing.stated import refuse_broken
-from mechdesign.channel.box_channel import BoxChannel
+from mechdesign.channel.box_channel import UNCHECKED_PEOPLE, BoxChannel
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.channel.loading import require_channel
 from mechdesign.channel.row_law import RowLaw
@@ -155,10 +155,11 @@ def check(
     _require_types(channel, released)
     # A draw of a channel that breaks its promise must not be called plausible.
     refuse_broken(channel)
-    filled: RowLaw | None = None
+    filled: tuple[BoxChannel, RowLaw] | None = None
     if isinstance(channel, BoxChannel) and channel.fills:
-        filled = _law_of_filled(channel, original)
-        labels = reader_of(filled, channel.sensitive)
+        law_of_rows = _law_of_filled(channel, original)
+        filled = channel, law_of_rows
+        labels = reader_of(law_of_rows, channel.sensitive)
     else:
         labels = channel.single()
     if policy is None:
@@ -171,7 +172,6 @@ def check(
             )
         # The table of the labels lacks the slice, which is released as well.
         any_data = True
-    boxes = channel
     channel = labels
     level = checking.check_chance(level)
     # With None no column is private, not even a sensitive one; `()` keeps those of the channel.
@@ -191,8 +191,8 @@ def check(
         text=text,
         advance=advance,
     )
-    if filled is not None and isinstance(boxes, BoxChannel):
-        check = check_filled(boxes, filled, file, level=level, any_data=any_data)
+    if filled is not None:
+        check = check_filled(*filled, file, level=level, any_data=any_data)
     elif is_wide(channel) and form == LABEL:
         shuffled = original is not None and _is_shuffled(released)
         check = check_rows(
@@ -227,9 +227,7 @@ def _law_of_filled(channel: BoxChannel, original: PathLike | None) -> RowLaw:
             "a release of filled boxes is checked by its rows alone: leave --original out"
         )
     if channel.people is not None:
-        raise InputError(
-            "filled boxes are checked for records, and this channel is for people with several"
-        )
+        raise InputError(UNCHECKED_PEOPLE)
     return channel.row_law
 
 

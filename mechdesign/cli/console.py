@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 from mechdesign.cli.first_options import COMMANDS
 from mechdesign.cli.progress import Work
+from mechdesign.core.above import above
 from mechdesign.core.errors import (
     NAMES_OPTIONS,
     FileError,
@@ -387,10 +388,8 @@ def _elsewhere(name: str, option: str) -> str:
     """The commands that have an option that this one lacks, in a sentence; else nothing."""
     from typer.main import get_command
 
-    from mechdesign.cli.application import application
-
     # The program that runs has loaded the one command that was named.
-    program: Any = get_command(application())
+    program: Any = get_command(above("application").application())
     having = [
         sibling
         for sibling in COMMANDS

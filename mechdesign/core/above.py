@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import Any
 
 MODULES: dict[str, str] = {}
-"""The module for each purpose: "display" (`report.display`), "files" (`channel.loading`), and
-"numbers" (`nonstochastic.numbers_recipe`).
+"""The module for each purpose: "display" (`report.display`), "files" (`channel.loading`), "numbers"
+(`nonstochastic.numbers_recipe`), and "application" (`cli.application`).
 """
 
 

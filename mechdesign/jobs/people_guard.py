@@ -12,6 +12,7 @@ stay are looked at, too, if the first records have such an order.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
 import numpy as np
@@ -88,7 +89,7 @@ def refuse_people(
     found = found_among(named)
     if found is None and read_first is not None and not options.shuffle:
         dropped = [name for name in header if name not in {*named, *own, *others}]
-        first = read_first(dropped)
+        first = _readable(read_first, dropped)
         found = found_among([name for name in first if _is_regular(first[name])])
         by_order = (
             "the order of the records tells which of them are of one person (--shuffle gives them "
@@ -107,6 +108,21 @@ def refuse_people(
             secret = channels[0].sensitive.columns
     notice = people_notice(people, secret, reach, alike)
     raise InputError(f"nothing was released: {by_order}{notice}")
+
+
+def _readable(read: Read, names: Sequence[str]) -> Mapping[str, Encoded]:
+    """These columns, without those whose cells have no text, as lists and bytes: such a cell names
+    nobody.
+    """
+    try:
+        return read(names)
+    except InputError:
+        pass
+    columns: dict[str, Encoded] = {}
+    for name in names:
+        with suppress(InputError):
+            columns.update(read([name]))
+    return columns
 
 
 def _is_regular(column: Encoded) -> bool:

@@ -79,7 +79,7 @@ def test_a_table_is_known_again_as_the_csv_of_every_writer(tmp_path, kind, write
 
 def test_doubled_rows_are_the_same_records(tmp_path):
     frame = pd.DataFrame({"n": range(RECORDS), "job": JOBS})
-    options = {"ledger": tmp_path / "l.db", "keep_order": True}
+    options = {"ledger": tmp_path / "l.db", "keep_order": True, "unit": "record"}
     frame.to_csv(tmp_path / "in.csv", index=False)
     doubled = pd.concat([frame, frame]).sort_values("n")
     doubled.to_csv(tmp_path / "twice.csv", index=False)
@@ -90,7 +90,7 @@ def test_doubled_rows_are_the_same_records(tmp_path):
 
 def test_single_rows_are_the_records_that_were_doubled_before(tmp_path):
     frame = pd.DataFrame({"n": range(9000), "job": np.resize(JOBS, 9000)})
-    options = {"ledger": tmp_path / "l.db", "keep_order": True}
+    options = {"ledger": tmp_path / "l.db", "keep_order": True, "unit": "record"}
     frame.to_csv(tmp_path / "in.csv", index=False)
     tripled = pd.concat([frame, frame, frame])
     tripled.to_csv(tmp_path / "three.csv", index=False)

@@ -42,11 +42,10 @@ def renewed(frame: pd.DataFrame) -> pd.DataFrame:
 
 def release(tmp_path, frame: pd.DataFrame, **options):
     frame.to_csv(tmp_path / "in.csv", index=False)
+    # Some of these files have the records of others several times.
+    asked = {"identity": "id", "ledger": tmp_path / "l.db", "unit": "record"} | options
     return sanitise_file(
-        CHANNEL,
-        tmp_path / "in.csv",
-        tmp_path / "out.csv",
-        **{"identity": "id", "ledger": tmp_path / "l.db", "force": True} | options,
+        CHANNEL, tmp_path / "in.csv", tmp_path / "out.csv", force=True, **asked
     )
 
 

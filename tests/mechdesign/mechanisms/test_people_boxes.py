@@ -125,7 +125,7 @@ def test_what_boxes_of_people_do_not_have_is_refused(frame, design):
         replace(design.channel, people=others)
     with pytest.raises(md.InputError, match="cannot be public"):
         design.channel.save("nowhere.json", public=True)
-    with pytest.raises(md.InputError, match="filled boxes are checked for records"):
+    with pytest.raises(md.InputError, match="is neither checked nor estimated"):
         md.check(design.channel, "nowhere.csv")
 
 
