@@ -16,19 +16,11 @@ from typing import Any
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.title_lines import quote_hint, title_hint
+from mechdesign.formats.title_lines import delimiter_hint, quote_hint, title_hint
 
 ALIKE = 0.65
 """Least likeness (difflib) of a suggested name: 'rac' is like 'race', 'nope' (0.6) is not like
 'income'."""
-
-_DELIMITERS = {
-    ";": ("semicolons", "';'"),
-    "\t": ("tabs", "tab"),
-    "|": ("bars", "'|'"),
-    ",": ("commas", "','"),
-}
-"""Usual delimiters: their names, and how they are typed on the command line."""
 
 
 class Header(list[str]):
@@ -51,17 +43,7 @@ def misread(header: Collection[Any]) -> str:
         return quote_hint(header)
     if isinstance(header, Header) and header.lines_above:
         return title_hint(header.lines_above)
-    if len(header) != 1:
-        return ""
-    # A table read with the wrong delimiter has one column, whose name is the whole header.
-    (only,) = header
-    for delimiter, (name, typed) in _DELIMITERS.items():
-        if delimiter in str(only):
-            return (
-                f"; its cells seem to be separated by {name}: "
-                f"say so (--delimiter {typed})"
-            )
-    return ""
+    return delimiter_hint([str(name) for name in header])
 
 
 def _quoting_hint(name: str, columns: Collection[str]) -> str:
@@ -80,6 +62,11 @@ def require_column(name: str, available: Collection[Any]) -> None:
     if name in available:
         return
     columns = [str(column) for column in available]
+    if str(name) in columns:
+        raise InputError(
+            f"the name of the column {quoted(name)} is no text in this table: give its columns "
+            "names that are texts (frame.columns = frame.columns.map(str))"
+        )
     near = difflib.get_close_matches(str(name), columns, n=1, cutoff=ALIKE)
     suggestion = f"; did you mean {quoted(near[0])}?" if near else ""
     if not suggestion:

@@ -25,6 +25,15 @@ COMMENT = b"#"
 """The usual beginning of a line that is no data."""
 
 
+_DELIMITERS = {
+    ";": ("semicolons", "';'"),
+    "\t": ("tabs", "tab"),
+    "|": ("bars", "'|'"),
+    ",": ("commas", "','"),
+}
+"""Usual delimiters: their names, and how they are typed on the command line."""
+
+
 def lines_above_header(text: bytes, delimiter: str, quote: str | None) -> int:
     """How many lines of the beginning of a file stand above its header; 0 if none is recognised.
 
@@ -34,6 +43,8 @@ def lines_above_header(text: bytes, delimiter: str, quote: str | None) -> int:
     # Of a short text all lines are whole.
     if len(lines) > SNIFFED_LINES:
         lines = lines[:SNIFFED_LINES]
+    if _has_other_delimiter(lines, delimiter):
+        return 0
     rows = [_cells(line, delimiter, quote) for line in lines]
     widths = Counter(len(row) for row in rows if row)
     if not widths:
@@ -49,6 +60,18 @@ def lines_above_header(text: bytes, delimiter: str, quote: str | None) -> int:
         if len(row) == width + 1 > 2 and not row[-1] and _are_names(row[:-1]):
             return place
     return 0
+
+
+def _has_other_delimiter(lines: Sequence[bytes], delimiter: str) -> bool:
+    """Whether another delimiter divides all lines alike, the first one among them, which is a
+    header then: as in ``bmi;age`` above ``18,5;40``, whose comma is that of a decimal.
+    """
+    filled = [line for line in lines if line.strip()]
+    for other in _DELIMITERS:
+        counts = {line.count(other.encode()) for line in filled}
+        if other != delimiter and len(counts) == 1 and 0 not in counts:
+            return True
+    return False
 
 
 def misfit_hint(
@@ -72,6 +95,9 @@ def misfit_hint(
     quoted = quote_hint([cell.decode("utf-8", "replace") for cell in header])
     if quoted:
         return quoted
+    other = delimiter_hint([cell.decode("utf-8", "replace") for cell in header])
+    if other:
+        return other
     if not header[-1] and all(size == width - 1 for size in widths):
         return f": the header ends with a {delimiter!r} that the rows lack; take it away there"
     if not widths or any(size != width + 1 for size in widths):
@@ -94,6 +120,20 @@ def quote_hint(names: Collection[str]) -> str:
     ):
         return ""
     return '; its cells seem to be quoted by single quotes: say so (--quote "\'")'
+
+
+def delimiter_hint(names: Collection[str]) -> str:
+    """What to do about a header that is one name with a delimiter in it; empty for any other."""
+    if len(names) != 1:
+        return ""
+    (only,) = names
+    for delimiter, (name, typed) in _DELIMITERS.items():
+        if delimiter in only:
+            return (
+                f"; its cells seem to be separated by {name}: "
+                f"say so (--delimiter {typed})"
+            )
+    return ""
 
 
 def title_hint(lines: int) -> str:

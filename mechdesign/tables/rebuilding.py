@@ -181,12 +181,16 @@ def _is_text_kind(kind: Any) -> bool:
 
 
 def kind_of(column: Any) -> Any:
-    """The type of a column of any container, by its name for Python objects; None of several."""
+    """The type of a column of any container, by the names of types for Python objects."""
     kind = getattr(column, "dtype", getattr(column, "type", None))
     code = getattr(kind, "kind", "")
     if isinstance(column, (list, tuple)) or (code == "O" and str(kind) == "object"):
-        filled = (value for value in column if text_of(value, "") is not None)
-        return type(next(filled, "")).__name__
+        kinds = set(map(type, column)) - {type(None)}
+        if len(kinds) > 1:
+            # Missing cells have types of their own.
+            filled = (value for value in column if text_of(value, "") is not None)
+            kinds = set(map(type, filled))
+        return " and ".join(sorted(one.__name__ for one in kinds)) or "str"
     # Texts of NumPy have a type for every length.
     return "str" if code == "U" else kind
 

@@ -12,6 +12,7 @@ import pyarrow.feather as feather
 import pytest
 
 import mechdesign as md
+from mechdesign.cli import main
 from mechdesign.core.errors import InputError
 from mechdesign.formats.opening import all_rows, open_source
 from mechdesign.formats.text_options import TextOptions
@@ -328,3 +329,17 @@ def test_a_frame_with_a_name_twice_names_it():
     frame = pandas.DataFrame([[1, 2, 3], [1, 3, 4]], columns=["job", "pain", "job"])
     with pytest.raises(InputError, match=r"two columns have the same name, 'job'"):
         md.Joint.from_table(frame, sensitive="pain", useful="job")
+
+
+@pytest.mark.parametrize("command", ["assess", "design"])
+def test_decimal_commas_do_not_hide_the_delimiter(tmp_path, capfd, command):
+    """Every line has one semicolon and one comma but the header, which is no title."""
+    path = tmp_path / "german.csv"
+    path.write_text("s;bmi\n" + "y;18,5\nn;22,0\n" * 40)
+    options = []
+    if command == "design":
+        options = ["--release", "bmi", "--at-most-times", "2"]
+    assert main([command, str(path), "--sensitive", "s", *options]) == 2
+    said = capfd.readouterr().err
+    assert "separated by semicolons: say so (--delimiter ';')" in said
+    assert "title" not in said

@@ -146,3 +146,21 @@ def test_missing_texts_that_come_back_empty_are_said():
     full = md.design(without, md.LIP(2.0), sensitive="s", release="x")
     # Warnings are errors here.
     md.sanitise(without, full.channel, insecure_seed=1)
+
+
+def test_a_column_of_several_types_is_named():
+    rng = np.random.default_rng(5)
+    mixed = np.array([7, "seven", None], object)[rng.integers(0, 2, 300)]
+    people = pd.DataFrame({"s": rng.choice(["y", "n"], 300), "x": mixed})
+    design = md.design(people, md.LIP(2.0), sensitive="s", release="x")
+    with pytest.warns(
+        UserWarning, match="the type str; its source has the type int and"
+    ):
+        released = md.sanitise(people, design.channel, insecure_seed=1)
+    assert set(released["x"]) <= {"7", "seven"}
+
+
+def test_names_of_columns_are_texts():
+    table = pd.DataFrame({1: ["y", "n"] * 20, 2: ["a", "b"] * 20})
+    with pytest.raises(md.InputError, match="'1' is no text in this table: give its"):
+        md.design(table, md.LIP(2.0), sensitive="1", release="2")
