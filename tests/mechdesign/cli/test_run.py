@@ -209,8 +209,12 @@ def test_a_release_may_read_what_an_earlier_one_writes(job, run):
     job.write_text(JOB.replace('"out.csv"\n', '"out.csv"\nkeep = ["id"]\n') + more)
     assert "again.csv" not in contents(job.parent)
     result = run("run", job, "--json")
-    # The second draw of the same records is the matter of its own step.
+    # The first step was done, and the second read its labels, which the channel does not know.
     assert (job.parent / "out.csv").exists(), result.err
+    assert result.code == 2
+    assert (
+        "out.csv, line 2: the channel does not know the symbol of 'job'" in result.err
+    )
 
 
 def test_no_job_file(folder, refused):
