@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-import solvers.task as task_module
+import solvers.purposes.task as task_module
 from solvers import EmptyPolytope, Polytope
 from solvers.points import entropy_terms
-from solvers.task import task_envelope
+from solvers.purposes.task import task_envelope
 
 
 def lift_polytope(joint, budget):
