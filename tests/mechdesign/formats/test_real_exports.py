@@ -250,6 +250,27 @@ def test_other_formats_are_named_with_their_remedy(tmp_path, content, message):
         header_and_rows(path)
 
 
+@pytest.mark.parametrize("packing", [bytes, gzip.compress])
+@pytest.mark.parametrize(
+    "name", ["A", "X", "ORCID", "RDX", "FEA1", "ARROW1", "BZh", "PAR1", "%PDF", "größe"]
+)
+def test_a_header_may_begin_like_another_format(tmp_path, name, packing):
+    """Of one column, and of more; also with a byte that is no UTF-8 far behind."""
+    for rest in ("\n2\n3\n1\n", ",job\n2,a\n3,b\n1,a\n"):
+        path = tmp_path / "table.csv"
+        path.write_bytes(packing((name + rest).encode("cp1252")))
+        header, rows = header_and_rows(path, encoding="cp1252")
+        assert header[0] == name
+        assert [row[0] for row in rows] == ["2", "3", "1"]
+
+
+def test_data_of_r_as_text_are_named(tmp_path):
+    path = tmp_path / "table.rds"
+    path.write_bytes(b"A\n3\n263168\n197888\n5\nUTF-8\n19\n1\n")
+    with pytest.raises(InputError, match=r"is a file of R; .*readRDS"):
+        header_and_rows(path)
+
+
 @pytest.mark.parametrize("text", ["[a,b\n1,2\n", '{"a,b\n', "[1],[2]\n3,4\n"])
 def test_a_header_with_brackets_is_no_json(tmp_path, text):
     path = tmp_path / "table.csv"
