@@ -15,6 +15,7 @@ import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.core.errors import InputError
 from mechdesign.formats.opening import all_rows, open_source
+from mechdesign.formats.text_doctor import text_symptoms
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.formats.title_lines import lines_above_header
 from mechdesign.tables.reading import read_joint
@@ -75,6 +76,19 @@ def test_a_file_without_a_title_has_none(tmp_path, text):
     path = tmp_path / "plain.csv"
     path.write_text(text)
     assert header_and_rows(path, skip_lines="auto") == header_and_rows(path)
+
+
+@pytest.mark.parametrize("lines", ["auto", 0])
+def test_a_header_with_a_name_twice_is_no_title(tmp_path, lines):
+    """A record in its place would be lost without a word."""
+    path = tmp_path / "table.csv"
+    path.write_text("name,x,x\n" + "foo,a,b\nbar,c,d\n" * 9)
+    said = (
+        r"the header has the column 'x' more than once; give one of them another name$"
+    )
+    with pytest.raises(InputError, match=said):
+        header_and_rows(path, skip_lines=lines)
+    assert text_symptoms(str(path), None) == []
 
 
 def test_a_header_with_one_delimiter_more_is_no_title(tmp_path):
