@@ -514,7 +514,9 @@ def test_a_target_that_takes_a_little_at_a_time():
 def test_files_that_cannot_be_opened(tmp_path):
     with pytest.raises(InputError, match=r"nowhere\.csv: there is no such file"):
         open_source(tmp_path / "nowhere.csv")
-    with pytest.raises(InputError, match="is a folder, not a file"):
+    with pytest.raises(
+        InputError, match="is a folder, not a file: name one of its files"
+    ):
         open_source(tmp_path)
     (tmp_path / "x.parquet").write_text("a,b\n")
     with pytest.raises(
