@@ -45,6 +45,30 @@ def test_the_column_of_people_is_found_and_no_other():
     assert found.alike == 1.0
 
 
+def test_ages_that_tell_of_a_secret_are_no_people():
+    """In a small table every age has a few records, and they agree more than by chance."""
+    chance = np.random.default_rng(2)
+    age = chance.integers(18, 78, 400)
+    rich = chance.random(400) < np.where(age < 35, 0.05, 0.6)
+    columns = {"age": age - 18}
+    assert find_person_columns(columns, rich.astype(np.int64), may_change=True)
+    frame = pd.DataFrame({"age": age, "rich": np.where(rich, "yes", "no")})
+    assert people_in(frame, ["rich"]) is None
+
+
+@pytest.mark.parametrize("first", [0, 100_000])
+def test_numbered_people_whose_secret_changes_are_found(first):
+    """The next number is another person, who has no more in common than any other."""
+    chance = np.random.default_rng(3)
+    person = np.repeat(np.arange(80), 5)
+    usually = chance.random(80) < 0.5
+    ill = chance.random(400) < np.where(usually[person], 0.85, 0.15)
+    frame = pd.DataFrame({"id": person + first, "ill": np.where(ill, "yes", "no")})
+    found = people_in(frame, ["ill"])
+    assert found is not None
+    assert found.column.name == "id"
+
+
 @pytest.mark.parametrize("rare", [0.001, 0.4])
 def test_values_whose_secrets_agree_by_chance_name_nobody(rare):
     """Repeated values with secrets in random order are no people, nor where hardly any record has
