@@ -1,10 +1,8 @@
-from .concave import ConcaveSearch, SearchStatus
-from .convex import convex_envelope
-from .convex_set import ConvexFunction, ConvexSet, Cut
-from .covered import covered_envelope
-from .covered_set import CoveredSet, NonconvexFunction
 from .enumeration import Estimate, Vertices, estimate, vertices
-from .envelope import lower_envelope
+from .envelope.convex import convex_envelope
+from .envelope.covered import covered_envelope
+from .envelope.polytope import lower_envelope
+from .envelope.uncertain import robust_envelope
 from .errors import (
     BackendFailure,
     EmptyPolytope,
@@ -16,11 +14,13 @@ from .errors import (
     TooManyVertices,
 )
 from .points import Array, Points
-from .polytope import Polytope
+from .pricing.concave import ConcaveSearch, SearchStatus
+from .pricing.robust import RobustSearch
 from .results import Envelope, EnvelopeStatus, Progress
-from .robust_envelope import robust_envelope
-from .robust_search import RobustSearch
-from .uncertain import UncertainSet
+from .sets.convex_set import ConvexFunction, ConvexSet, Cut
+from .sets.covered_set import CoveredSet, NonconvexFunction
+from .sets.polytope import Polytope
+from .sets.uncertain import UncertainSet
 
 __all__ = [
     "Array",

@@ -1,4 +1,4 @@
-"""Compiled kernel of `solvers.concave`; arrays are contiguous float64, see `_tree.h`."""
+"""Compiled kernel of `solvers.pricing.concave`; arrays are contiguous float64, see `_tree.h`."""
 
 from typing import Any
 

@@ -214,7 +214,7 @@ static PyModuleDef_Slot kernel_slots[] = {{Py_mod_exec, kernel_exec}, {0, NULL}}
 static struct PyModuleDef kernel_module = {
     PyModuleDef_HEAD_INIT,
     .m_name = "solvers._kernel",
-    .m_doc = "Compiled kernel of `solvers.concave`.",
+    .m_doc = "Compiled kernel of `solvers.pricing.concave`.",
     .m_slots = kernel_slots,
 };
 

@@ -1,4 +1,4 @@
-/* Supports of two and three symbols in a plane: the loops of `solvers.plane`.
+/* Supports of two and three symbols in a plane: the loops of `solvers.pricing.plane`.
  *
  * Every symbol is a point of the plane. A pair of them meets a line in one point, and a triple
  * holds a given point (the origin) in one mixture theta; its reduced cost is H(theta) -

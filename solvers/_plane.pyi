@@ -1,4 +1,6 @@
-"""Compiled loops of `solvers.plane`; arrays are contiguous float64 or int32, see `_plane.h`."""
+"""Compiled loops of `solvers.pricing.plane`; arrays are contiguous float64 or int32, see
+`_plane.h`.
+"""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-/* The module `solvers._plane`: `triples` and `pairs`, the compiled loops of `solvers.plane`.
+/* The module `solvers._plane`: `triples` and `pairs`, the compiled loops of `solvers.pricing.plane`.
  *
  * Both check that their arrays are contiguous and of the right sizes (`open_arrays`), loop over
  * symbols without the interpreter's lock until all are done or the seconds are over (`triples_of`,
@@ -220,7 +220,7 @@ static PyMethodDef methods[] = {
 static struct PyModuleDef plane_module = {
     PyModuleDef_HEAD_INIT,
     .m_name = "solvers._plane",
-    .m_doc = "Compiled loops of `solvers.plane`.",
+    .m_doc = "Compiled loops of `solvers.pricing.plane`.",
     .m_methods = methods,
 };
 

@@ -21,21 +21,26 @@ import time
 import numpy as np
 from numpy.typing import ArrayLike
 
-from solvers.average_goals import Charge
-from solvers.average_pricing import AveragePricing
-from solvers.average_problem import AverageProblem
-from solvers.concave import MEMORY_LIMIT, ConcaveSearch, check_limits, check_prices
+from solvers.average.goals import Charge
+from solvers.average.pricing import AveragePricing
+from solvers.average.problem import AverageProblem
 from solvers.enumeration import vertices
+from solvers.envelope.preparation import Preparation, Resources
 from solvers.errors import BackendFailure, OutOfTime, TooManyVertices
 from solvers.points import Array
-from solvers.polytope import Polytope
-from solvers.preparation import Preparation, Resources
-from solvers.query_newton import BOUND_ERROR
+from solvers.pricing.concave import (
+    MEMORY_LIMIT,
+    ConcaveSearch,
+    check_limits,
+    check_prices,
+)
+from solvers.pricing.robust import RobustSearch
+from solvers.purposes.query_newton import BOUND_ERROR
+from solvers.purposes.task import MOST_VERTICES
+from solvers.purposes.task_pricing import VERTEX_ERROR, Branching, Listing
 from solvers.results import Pricer, envelope_bound
-from solvers.robust_search import RobustSearch
-from solvers.task import MOST_VERTICES
-from solvers.task_pricing import VERTEX_ERROR, Branching, Listing
-from solvers.uncertain import UncertainSet
+from solvers.sets.polytope import Polytope
+from solvers.sets.uncertain import UncertainSet
 
 ROOM = 1e-11
 """Share of the largest term by which the wanted minimum is lowered: a search that ended a rounding
@@ -164,7 +169,7 @@ def proven_task(
     least: float,
     time_limit: float | None = None,
 ) -> float:
-    """As `proven_bound`, of the expected entropy of ``task @ v`` (`solvers.task`)."""
+    """As `proven_bound`, of the expected entropy of ``task @ v`` (`solvers.purposes.task`)."""
     y = check_prices("prices", prices, polytope.n)
     wanted = _wanted(y, point, least)
     # Posteriors sum to 1: so all costs are lower by what is wanted, and none may be negative.
@@ -189,7 +194,7 @@ def proven_on_average(
     time_limit: float | None = None,
 ) -> float:
     """As `proven_bound`, of the entropy with charged leakages: y.p + m, where H(v) + sum_j beta_j
-    L_j(v) >= y.v + m (`solvers.average_goals`).
+    L_j(v) >= y.v + m (`solvers.average.goals`).
     """
     y = check_prices("prices", prices, len(problem.point))
     wanted = _wanted(y, problem.point, least)

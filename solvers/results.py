@@ -19,8 +19,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from solvers.concave import SearchCounts, SearchResult
 from solvers.points import Array, Points
+from solvers.pricing.concave import SearchCounts, SearchResult
 
 LOWERING_SHARE = 0.1
 """Largest share of the gap by which lower prices of rare coordinates may lower the bound."""

@@ -261,18 +261,32 @@ class Census:
     def add(self, hashes: Hashes) -> None:
         """Visit the next records."""
         hashes = np.ascontiguousarray(hashes)
-        self._records += len(hashes)
-        self._sequence = _rowhash.chain(hashes, *self._sequence)
-        # Two sums of 64 bits: by chance alone two data sets agree in both with probability 2^-128.
-        products = (hashes >> np.uint64(32)) * (hashes & LOW_WORD)
+        self._follow(hashes)
         self._sum = (self._sum + _sum_of(hashes)) % 2**64
-        self._sum_of_products = (self._sum_of_products + _sum_of(products)) % 2**64
+        self._sum_of_products = (
+            self._sum_of_products + _sum_of(_products(hashes))
+        ) % 2**64
         low = hashes[hashes <= np.uint64(self._limit)]
         # Merging sorts, so it is done once for many batches.
         self._waiting.append(low)
         self._waiting_count += len(low)
         if self._waiting_count > SAMPLE:
             self._merge()
+
+    def _follow(self, hashes: Hashes) -> None:
+        """Count the next records, and go on with the hash of their sequence."""
+        self._records += len(hashes)
+        self._sequence = _rowhash.chain(hashes, *self._sequence)
+
+    def _add_counted(self, hashes: Hashes, counts: NDArray[np.int64]) -> None:
+        """Visit records whose sequence was followed before, by their different hashes and how many
+        have each.
+        """
+        times = counts.astype(np.uint64)
+        self._sum = (self._sum + _sum_of(hashes * times)) % 2**64
+        products = _products(hashes) * times
+        self._sum_of_products = (self._sum_of_products + _sum_of(products)) % 2**64
+        self._join(hashes, counts)
 
     def copied(self) -> Census:
         """A census of the same records, which can go on in another way."""
@@ -284,7 +298,12 @@ class Census:
     def _merge(self) -> None:
         """Merge the waiting hashes into the sample, and lower the limit if it is full."""
         waiting = np.concatenate([np.zeros(0, np.uint64), *self._waiting])
-        new, new_counts = np.unique(waiting, return_counts=True)
+        self._join(*np.unique(waiting, return_counts=True))
+        self._waiting = []
+        self._waiting_count = 0
+
+    def _join(self, new: Hashes, new_counts: NDArray[np.int64]) -> None:
+        """Take different hashes into the sample, each of so many records."""
         values, place = np.unique(
             np.concatenate([self._values, new]), return_inverse=True
         )
@@ -296,8 +315,6 @@ class Census:
             self._limit = int(values[-1])
         self._values = values
         self._counts = counts
-        self._waiting = []
-        self._waiting_count = 0
 
     def content(self) -> Content:
         """The content of all records visited."""
@@ -319,6 +336,13 @@ class Census:
             copies=copies,
             single=single,
         )
+
+
+def _products(hashes: Hashes) -> Hashes:
+    """The product of the two halves of each hash."""
+    # Two sums of 64 bits, of hashes and of products: by chance alone two data sets agree in both
+    # with probability 2^-128.
+    return (hashes >> np.uint64(32)) * (hashes & LOW_WORD)
 
 
 def _sum_of(words: Hashes) -> int:

@@ -22,13 +22,15 @@ a to b twice, b to b once and b to a once.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.core.integers import Integers
-from mechdesign.formats.census import Census, Hashes
+from mechdesign.formats.census import Census, Content, Hashes
 from mechdesign.jobs.chance_bits import order_bits
 from mechdesign.jobs.recipe import RecordedDraws
 
@@ -44,16 +46,21 @@ class BareRecords:
     releasable those that no earlier release through it had.
     """
 
-    def __init__(self, releases: Sequence[RecordedDraws]) -> None:
+    def __init__(
+        self,
+        releases: Sequence[RecordedDraws],
+        census: Callable[[], BareCensus] | None = None,
+    ) -> None:
+        census = census or BareCensus
         self._releases = releases
-        self._all = BareCensus()
+        self._all = census()
         self._new: dict[int, BareCensus] = {}
         for k, release in enumerate(releases):
             if not release.earlier.empty:
-                self._new[k] = BareCensus()
+                self._new[k] = census()
 
-    def add(self, hashes: Hashes) -> None:
-        """Visit records that were just drawn by their hashes."""
+    def add(self, hashes: NDArray[Any]) -> None:
+        """Visit records that were just drawn by their hashes, or by the codes of these."""
         self._all.add(hashes)
         for k, census in self._new.items():
             census.add(hashes[self._releases[k].are_new])
@@ -168,12 +175,16 @@ class BareCensus(Census):
         # The kinds are numbered as they come, so a new one changes no number of an old one.
         order = np.argsort(kinds)
         numbers = order[np.searchsorted(kinds[order], hashes)]
+        self._count_steps(numbers)
+        return kinds
+
+    def _count_steps(self, numbers: Integers) -> None:
+        """Count the steps from kind to kind, by the numbers of the next records' kinds."""
         # The last record of the batch before makes the first step of this one.
         path = np.concatenate([self._last, numbers])
         steps = path[:-1] * KINDS + path[1:]
         self._steps += np.bincount(steps, minlength=KINDS * KINDS)
         self._last = path[-1:]
-        return kinds
 
     def bare_content(self) -> BareContent:
         """The content of all records visited."""
@@ -190,3 +201,40 @@ class BareCensus(Census):
             counts=self._counts,
             order=order,
         )
+
+
+class CodedCensus(BareCensus):
+    """The same of records that have few different hashes, which are known from the start.
+
+    Parameters
+    ----------
+    values : array of hashes
+        The hash that each code of `add` means.
+    """
+
+    def __init__(self, values: Hashes) -> None:
+        super().__init__()
+        self._hashes = values
+        self._times = np.zeros(len(values), np.int64)
+        """How many records had each code since the sample was made."""
+
+    def add(self, hashes: NDArray[Any]) -> None:
+        """Visit the next records by the codes of their hashes."""
+        codes = hashes.astype(np.int64, copy=False)
+        hashes = self._hashes[codes]
+        # Counting is far cheaper than the sorting that unknown hashes need.
+        self._follow(hashes)
+        self._times += np.bincount(codes, minlength=len(self._times))
+        if not len(codes):
+            return
+        if len(self._hashes) <= KINDS:
+            self._count_steps(codes)
+        elif self._kinds is not None:
+            self._kinds = self._followed(hashes, self._kinds)
+
+    def content(self) -> Content:
+        """The content of all records visited."""
+        seen = np.flatnonzero(self._times)
+        self._add_counted(self._hashes[seen], self._times[seen])
+        self._times[:] = 0
+        return super().content()

@@ -22,12 +22,13 @@ import hashlib
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from sqlite3 import Connection
 
 import numpy as np
 
 from mechdesign.formats.census import Hashes
-from mechdesign.jobs.bare_records import BareContent, BareRecords
+from mechdesign.jobs.bare_records import BareContent, BareRecords, CodedCensus
 from mechdesign.jobs.entries import Drawn, Entry
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.likeness import NOTABLE, likeness
@@ -39,29 +40,29 @@ class ColumnRecords:
     """Visits the symbols of the released column of each channel while a table is drawn."""
 
     def __init__(self, ledger: Ledger, releases: Sequence[RecordedDraws]) -> None:
-        self._columns: dict[int, tuple[Release, Hashes, BareRecords]] = {}
+        self._columns: dict[int, tuple[Release, BareRecords]] = {}
         for k, release in enumerate(releases):
             # Channels of whole rows know no single symbol of a record.
             if isinstance(release, Release):
-                hashes = _symbol_hashes(ledger, release)
-                self._columns[k] = release, hashes, BareRecords([release])
+                census = partial(CodedCensus, _symbol_hashes(ledger, release))
+                self._columns[k] = release, BareRecords([release], census)
 
     def add_last(self) -> None:
         """Visit the records that were just drawn."""
-        for release, hashes, records in self._columns.values():
-            records.add(hashes[release.codes])
+        for release, records in self._columns.values():
+            records.add(release.codes)
 
     def content(self, k: int) -> BareContent | None:
         """The column that a channel has released; None of a channel of rows."""
         if k not in self._columns:
             return None
-        return self._columns[k][2].content
+        return self._columns[k][1].content
 
     def new(self, k: int) -> BareContent | None:
         """The same of the records that no earlier release through the channel had."""
         if k not in self._columns:
             return None
-        return self._columns[k][2].new(0)
+        return self._columns[k][1].new(0)
 
 
 def _symbol_hashes(ledger: Ledger, release: Release) -> Hashes:

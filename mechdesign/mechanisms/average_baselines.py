@@ -4,7 +4,7 @@ Greedy merging (Makhdoumi et al. 2014) and the best of several restarts of the c
 procedure are local searches: their channels are real, and nothing is proven about better ones.
 
 1. `baseline` runs one of them for a budget a little below the one that was asked for
-   (`solvers.funnel_baselines`).
+   (`solvers.average.funnels`).
 2. A channel that leaks too much is *thinned*: it answers only a share of the records, and nothing
    for the others. Half the records, for example, leak half as much (in the unit of the solver) and
    keep half the information.
@@ -33,7 +33,7 @@ from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.tables.joint import Joint
 from solvers import Array, Points
-from solvers.funnel_baselines import convex_concave, greedy_merging, thinned
+from solvers.average.funnels import convex_concave, greedy_merging, thinned
 
 GREEDY = "greedy merging"
 RESTARTS = "best of restarts"

@@ -219,8 +219,8 @@ def _float(name: str, text: str) -> float:
 def in_solver_unit(
     measure: str, leakage: float, joint: Joint, gains: Gains = ()
 ) -> float:
-    """A leakage as `solvers.average` has it: e^leakage - 1 for the maximal leakage, and for guesses
-    the share that is right because of the release, or what is gained because of it.
+    """A leakage as `solvers.average.channels` has it: e^leakage - 1 for the maximal leakage, and
+    for guesses the share that is right because of the release, or what is gained because of it.
 
     These are sums over the outputs that are 0 for a constant, as the other measures are.
     """

@@ -6,7 +6,7 @@ where L_j(v) is the leakage of an output with posterior v; for the mutual inform
 divergence of P(S|y) from P(S).
 
 1. `average_budgets` reads the budgets e_j.
-2. `solvers.average` finds the optimum for budgets that are smaller by a relative `SHRUNK`
+2. `solvers.average.channels` finds the optimum for budgets that are smaller by a relative `SHRUNK`
    (`_optimum`).
 3. The channel is rounded and audited exactly (`verified_within`). If its integers exceed a budget,
    all budgets shrink further.
@@ -60,7 +60,7 @@ from mechdesign.mechanisms.search import (
 from mechdesign.notions import ALIP, MaxLift, Notion
 from mechdesign.tables.joint import Joint
 from solvers import Array, Points, Polytope, Progress, SolverError
-from solvers.average import AverageOptimum, best_channel_within
+from solvers.average.channels import AverageOptimum, best_channel_within
 
 AVERAGE = "average"
 """The name of the mechanism."""

@@ -12,9 +12,9 @@ with the c_b of N records in the box b. The law is that of *all* records of the 
 the slice included; only the confidence set needs the others. So a box that is filled with its rows
 gives every row the share that the table has (docs/explanation/population.md, 'The law of boxes').
 
-`solvers.assignment_uncertain` solves the program. The shares become integers with the row sums
-c_b M and the column sums c_b' M (`solvers.plans.integer_plan`), so the law is kept exactly. The
-exact audit of the whole set decides; where it fails the margin grows.
+`solvers.robust.assignment_uncertain` solves the program. The shares become integers with the row
+sums c_b M and the column sums c_b' M (`solvers.plans.integer_plan`), so the law is kept exactly.
+The exact audit of the whole set decides; where it fails the margin grows.
 
 For example, of two boxes with 30 and 10 records a quarter of the first and three quarters of the
 second change: 30/4 = 10 * 3/4 = 7.5 records go either way, and 30 and 10 are released.
@@ -51,9 +51,9 @@ from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint
 from solvers import Array, Polytope, SolverError, UncertainSet
-from solvers.assignment import Assigned, Assignment
-from solvers.assignment_uncertain import assign_uncertain
+from solvers.assignment.assignment import Assigned, Assignment
 from solvers.plans import integer_plan
+from solvers.robust.assignment_uncertain import assign_uncertain
 
 METHOD_NAME = "boxes"
 """The mechanism in the record of the channel."""

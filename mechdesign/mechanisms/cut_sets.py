@@ -36,8 +36,8 @@ from solvers import (
     SolverError,
     UncertainSet,
 )
-from solvers.queries import LeastVariance
-from solvers.task import TaskEnvelope
+from solvers.purposes.queries import LeastVariance
+from solvers.purposes.task import TaskEnvelope
 
 SETTLED = 1e-6
 """Largest share of a way by which posteriors of the last round were pulled."""

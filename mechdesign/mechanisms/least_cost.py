@@ -1,9 +1,9 @@
 """Channels of least expected cost on the column's own symbols.
 
-A program over W(y|x), with one output for every symbol (`solvers.assignment`), is bounded from
-below, rounded to integers and audited exactly. Frequencies can be preserved in expectation
-(invariant PRAM), shares W(x|x) bounded from below, pairs forbidden: docs/how-to/least-cost.md has
-the mathematics. `least_cost` goes through these steps:
+A program over W(y|x), with one output for every symbol (`solvers.assignment.assignment`), is
+bounded from below, rounded to integers and audited exactly. Frequencies can be preserved in
+expectation (invariant PRAM), shares W(x|x) bounded from below, pairs forbidden:
+docs/how-to/least-cost.md has the mathematics. `least_cost` goes through these steps:
 
 1. It reads the costs (`least_cost_objective`) and the limits (`least_cost_limits`).
 2. `LeastCostProgram` finds a verified channel and a lower bound on the cost of every other one;
@@ -62,7 +62,7 @@ from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from mechdesign.tables.joint import Joint
 from solvers import SolverError
-from solvers.assignment import LEAST_GAP, Assigned
+from solvers.assignment.assignment import LEAST_GAP, Assigned
 from solvers.errors import EmptyPolytope
 
 CONSTANT = "constant"

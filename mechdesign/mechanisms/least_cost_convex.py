@@ -14,8 +14,8 @@ constraint g(W) <= 0 with a multiplier nu >= 0. Hence, for every W that keeps th
 
     cost(W) >= cost(W0) + nu g(W0) + (d cost + nu dg)(W - W0).
 
-The right side is linear in W, so the bound of `solvers.assignment` holds for it. cvxpy evaluates
-the tangents in double precision.
+The right side is linear in W, so the bound of `solvers.assignment.assignment` holds for it. cvxpy
+evaluates the tangents in double precision.
 
 For example, let the cost be w^2 for a single share w, which the promise keeps at 0.4 or more. The
 tangent at w0 = 0.5 is w - 0.25, so no channel costs less than 0.15. At w0 = 0.4 it is 0.8 w - 0.16,
@@ -38,10 +38,10 @@ from mechdesign.mechanisms.least_cost_model import ConvexModel, Tangent, largest
 from mechdesign.mechanisms.least_cost_round import Round, SeparatedRows
 from mechdesign.tables.joint import Joint
 from solvers import Array
-from solvers.assignment import Assigned, Assignment
-from solvers.assignment_uncertain import MOST_CUTTING_ROUNDS, separated
+from solvers.assignment.assignment import Assigned, Assignment
 from solvers.errors import BackendFailure
-from solvers.uncertain import UncertainSet
+from solvers.robust.assignment_uncertain import MOST_CUTTING_ROUNDS, separated
+from solvers.sets.uncertain import UncertainSet
 
 cp: Any = import_module("cvxpy")
 

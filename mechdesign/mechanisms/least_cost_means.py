@@ -2,7 +2,7 @@
 
 A notion such as chi2 allows posteriors in a convex set (`convex_means`), and a budget on the mutual
 information is a total over all outputs. `ColumnLimits` has both for a table, and solves the program
-of least cost with them by tangents (`solvers.assignment_convex`).
+of least cost with them by tangents (`solvers.average.assignment_convex`).
 
 The set of l1 and chi2 with their inverses is not convex (`inverse_means`). Then
 
@@ -35,9 +35,9 @@ from mechdesign.mechanisms.convex_means import allowed_set
 from mechdesign.mechanisms.inverse_means import inside_covered
 from mechdesign.tables.joint import Joint
 from solvers import Array, ConvexSet, CoveredSet
-from solvers.assignment import Assigned, Assignment
-from solvers.assignment_convex import Total, assign_convex
-from solvers.average_problem import Leakage, measure_of
+from solvers.assignment.assignment import Assigned, Assignment
+from solvers.average.assignment_convex import Total, assign_convex
+from solvers.average.problem import Leakage, measure_of
 from solvers.errors import BackendFailure, EmptyPolytope
 
 BOUND_SHARE = 0.3

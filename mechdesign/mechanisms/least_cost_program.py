@@ -72,10 +72,10 @@ from mechdesign.mechanisms.proofs import of_assignment, of_sides
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from solvers import Array, Polytope, UncertainSet
-from solvers.assigning import assign
-from solvers.assignment import Assigned, Assignment, Multipliers
-from solvers.assignment_uncertain import assign_uncertain
+from solvers.assignment.assigning import assign
+from solvers.assignment.assignment import Assigned, Assignment, Multipliers
 from solvers.errors import EmptyPolytope
+from solvers.robust.assignment_uncertain import assign_uncertain
 
 if TYPE_CHECKING:
     from mechdesign.mechanisms.least_cost_convex import ConvexProgram

@@ -8,8 +8,8 @@ promise.
    (`_polytope_levels`, or `_separated_levels` for an uncertain set), and the user's constraints.
 2. `solve` runs it, by HiGHS if all of it is linear and by Clarabel if not.
 3. Its multipliers prove a bound (`_bound`): the tangent of the cost plus those of the constraints
-   (`least_cost_model`) is a linear cost, for which `solvers.assignment` has a bound. Why it holds
-   is said in `least_cost_convex`.
+   (`least_cost_model`) is a linear cost, for which `solvers.assignment.assignment` has a bound. Why
+   it holds is said in `least_cost_convex`.
 4. The solution is cleaned of noise (`_shares`).
 
 Invariant: the bound holds for any multipliers of the right signs, so it never rests on the
@@ -30,12 +30,18 @@ from numpy.typing import NDArray
 
 from mechdesign.mechanisms.least_cost_model import ConvexModel, Tangent
 from solvers import Array
-from solvers.assignment import SUPPORT, Assigned, Assignment, Multipliers, lower_bound
-from solvers.assignment_uncertain import priced
+from solvers.assignment.assignment import (
+    SUPPORT,
+    Assigned,
+    Assignment,
+    Multipliers,
+    lower_bound,
+)
 from solvers.errors import BackendFailure, EmptyPolytope
 from solvers.pace import passing
 from solvers.programs.highs import SHARP
-from solvers.uncertain import UncertainSet
+from solvers.robust.assignment_uncertain import priced
+from solvers.sets.uncertain import UncertainSet
 
 cp: Any = import_module("cvxpy")
 
@@ -196,7 +202,9 @@ class Round:
             raise BackendFailure(f"cvxpy ended with {status}")
 
     def _multipliers(self) -> Multipliers:
-        """The duals in the units of `solvers.assignment`; those of inequalities not negative."""
+        """The duals in the units of `solvers.assignment.assignment`; those of inequalities not
+        negative.
+        """
         p = self.problem.masses
         prices = np.zeros(len(p))
         if self.problem.keep:

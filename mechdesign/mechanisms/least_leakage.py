@@ -6,10 +6,10 @@ where v_y is the posterior P(X|y) of an output, L(v) is what an output with post
 k is the share that must be kept. `averages` has the opposite problem: most information for a
 leakage.
 
-1. `solvers.average` finds the optimum for a share r that is a little larger than k, because
-   rounding to integers costs some of it. `_Problem.optima` tries such shares r in turn (`SLACKS`).
-   Where the search finds no channel that keeps r, it starts again from the best channel with the
-   notion.
+1. `solvers.average.channels` finds the optimum for a share r that is a little larger than k,
+   because rounding to integers costs some of it. `_Problem.optima` tries such shares r in turn
+   (`SLACKS`). Where the search finds no channel that keeps r, it starts again from the best channel
+   with the notion.
 2. The first channel whose integers keep k is the answer (`_first_that_keeps`). The exact audit
    computes what they leak, which becomes the budget of the channel.
 
@@ -72,7 +72,7 @@ from mechdesign.mechanisms.search import (
 )
 from mechdesign.tables.joint import Joint
 from solvers import EmptyPolytope, Points, Progress, SolverError
-from solvers.average import AverageOptimum, least_leakage
+from solvers.average.channels import AverageOptimum, least_leakage
 
 SLACKS = (1e-9, 1e-7, 1e-5, 1e-3)
 """Parts of 1 - k, what may be lost, by which the share is raised in turn until the integers keep

@@ -25,7 +25,7 @@ from mechdesign.mechanisms.merged_sets import MergedSets, rounding_slack
 from mechdesign.tables.confidence import ConfidenceSet
 from mechdesign.tables.joint import Joint
 from solvers import Array
-from solvers.uncertain import extreme_means
+from solvers.sets.uncertain import extreme_means
 
 
 class PopulationLifts(MergedSets):

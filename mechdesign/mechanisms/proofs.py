@@ -30,7 +30,7 @@ from mechdesign.mechanisms.plan_limits import rows_of_demands
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.stacked_rows import LOWER, UPPER
 from solvers import Array, Polytope
-from solvers.assignment import Multipliers
+from solvers.assignment.assignment import Multipliers
 from solvers.plans import PlanProof
 
 SLACK = 1e-9

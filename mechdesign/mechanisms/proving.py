@@ -67,7 +67,7 @@ from mechdesign.mechanisms.search import share_bound, utility_entropy
 from mechdesign.mechanisms.task_design import task_bound, task_figures_of
 from mechdesign.tables.joint import Joint
 from solvers import Array, Polytope, SolverError
-from solvers.average_problem import AverageProblem
+from solvers.average.problem import AverageProblem
 from solvers.proving import (
     proven_bound,
     proven_on_average,

@@ -26,8 +26,8 @@ from mechdesign.mechanisms.result import Design, QueryAccuracy, TaskUtility
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure
 from mechdesign.mechanisms.rules import Rules
 from solvers import SolverError
-from solvers.queries import LeastVariance
-from solvers.task import TaskEnvelope
+from solvers.purposes.queries import LeastVariance
+from solvers.purposes.task import TaskEnvelope
 
 TASK = "task"
 

@@ -1,4 +1,4 @@
-"""Queries and tasks within a budget on one average: the channel of `solvers.average_purposes`,
+"""Queries and tasks within a budget on one average: the channel of `solvers.average.purposes`,
 rounded to integers that keep the budget.
 
 `task_design` and `query_design` call `purpose_within` in the place of `purposes.first_verified`,
@@ -26,9 +26,9 @@ from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.mechanisms.rules import Rules
 from solvers import Array, Points, SolverError
-from solvers.assignment_convex import Total
-from solvers.average_problem import Leakage, measure_of
-from solvers.average_purposes import Purpose, PurposeWithin, best_within
+from solvers.average.assignment_convex import Total
+from solvers.average.problem import Leakage, measure_of
+from solvers.average.purposes import Purpose, PurposeWithin, best_within
 
 
 def purpose_within(

@@ -7,8 +7,9 @@ probability of output k, v_k its posterior P(x | y), and u_k = v_k / p.
 1. The vertices of the set of posteriors are listed, since some optimal channel uses vertices only.
    Where they are too many, posteriors are chosen instead: those of the search for information, and
    one on the way to each symbol. Those of a column itself under LDP are sets, which are generated
-   (`solvers.query_sets`).
-2. `solvers.queries` finds the weights t_k of least variance, and what no weights can go below.
+   (`solvers.purposes.query_sets`).
+2. `solvers.purposes.queries` finds the weights t_k of least variance, and what no weights can go
+   below.
 3. The channel is rounded and audited, and its variance computed from its integers.
 
 For example, let two symbols have the share 1/2 each, and ask for both shares. Released as it is, a
@@ -47,10 +48,10 @@ from solvers import (
     lower_envelope,
     vertices,
 )
-from solvers.average_purposes import QueryPurpose
-from solvers.queries import LeastVariance, least_variance
-from solvers.query_sets import least_variance_of_sets
-from solvers.separate import staircase
+from solvers.average.purposes import QueryPurpose
+from solvers.pricing.separate import staircase
+from solvers.purposes.queries import LeastVariance, least_variance
+from solvers.purposes.query_sets import least_variance_of_sets
 
 MOST_VERTICES = 100_000
 """Posteriors that the least variance is searched over; beyond it some are chosen."""

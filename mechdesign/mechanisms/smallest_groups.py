@@ -9,8 +9,8 @@ part occurs at least K times.
 The records of rare rows go to common rows. `group_law` chooses these, and moves records between
 common rows, so that few cells change and two-way tables move little: the share of changed cells,
 the largest total variation of a pair of columns, and half the average one are made small together
-(`solvers.row_merging`). K records of every common row, or of every common known part, stay where
-they are; so nothing else has to be asked of the flow.
+(`solvers.row_merging.row_merging`). K records of every common row, or of every common known part,
+stay where they are; so nothing else has to be asked of the flow.
 
 For example, with K = 2 and the rows (a, u), (a, v), (b, v) that 3, 2 and 1 records have, the record
 of (b, v) goes to (a, v), because this changes one cell, and (a, u) would change two.
@@ -31,8 +31,8 @@ from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.progress import Step, Steps
 from solvers.errors import EmptyPolytope
 from solvers.points import Array
-from solvers.row_merging import Merged, MergingProgress, merge_rows
-from solvers.row_merging_problem import Merging
+from solvers.row_merging.problem import Merging
+from solvers.row_merging.row_merging import Merged, MergingProgress, merge_rows
 
 DEFAULT = 5
 """The smallest group where most records can have one: what statistical offices often ask for."""

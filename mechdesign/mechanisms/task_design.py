@@ -5,8 +5,9 @@ with B(t, x) = P(t | x). So I(T;Y) = H(T) - sum of t_k h(B v_k), where t_k are t
 the outputs and h is the entropy. `for_task` designs in these steps:
 
 1. `task_joint` checks the table of the task against that of the promise;
-2. `solvers.task` finds the posteriors v_k of least expected entropy, with a bound, for one margin
-   after the other until the rounded channel passes the exact audit (`purposes.first_verified`);
+2. `solvers.purposes.task` finds the posteriors v_k of least expected entropy, with a bound, for one
+   margin after the other until the rounded channel passes the exact audit
+   (`purposes.first_verified`);
 3. `task_figures` computes from the integers of the channel which share of I(T;X) it keeps.
 
 For example, two symbols of X with the same P(T | x) may be released as one and lose nothing of the
@@ -37,8 +38,8 @@ from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from mechdesign.tables.joint import Joint
 from solvers import Array, Polytope
-from solvers.average_purposes import TaskPurpose
-from solvers.task import TaskEnvelope, best_members, task_envelope
+from solvers.average.purposes import TaskPurpose
+from solvers.purposes.task import TaskEnvelope, best_members, task_envelope
 
 INFORMATION_ERROR = 1e-12
 """Relative error of an information that is summed in doubles from exact masses."""

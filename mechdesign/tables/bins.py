@@ -198,12 +198,18 @@ class Bins(Record):
 
         Rounded numbers decide where they can, exact ones where the rounded ones fall on an edge.
         """
+        # Batch by batch a file mostly has the same texts.
+        known = self._known
+        if all(text in known for text in texts):
+            return np.array([known[text] for text in texts], dtype=np.int64)
         rounded = _rounded(texts, self.kind)
         if rounded is None:
             return np.array(list(map(self._remembered_bin, texts)), dtype=np.int64)
         bins, unsure = self._searched(rounded)
         for place in np.flatnonzero(unsure).tolist():
             bins[place] = self._remembered_bin(texts[place])
+        if len(known) + len(texts) <= MOST_KNOWN:
+            known.update(zip(texts, bins.tolist(), strict=True))
         return bins
 
     def _remembered_bin(self, text: str) -> int:
@@ -219,7 +225,7 @@ class Bins(Record):
 
     @cached_property
     def _known(self) -> dict[str, int]:
-        """The bins of texts that were decided exactly."""
+        """The bins of texts that were decided before."""
         return {}
 
     @cached_property

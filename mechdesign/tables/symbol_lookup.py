@@ -23,7 +23,7 @@ from mechdesign.formats.cells import Encoded, as_whole
 Codes = NDArray[np.int64]
 
 NOWHERE = -1
-"""The number of a record that agrees with no symbol, and the code of a text in no symbol."""
+"""The position of a record that agrees with no symbol."""
 
 DENSE_LIMIT = 1 << 20
 """Most numbers of a step that are looked up in an array (8 MB); more are searched for."""
@@ -36,11 +36,12 @@ class _Step:
     Attributes
     ----------
     size : int
-        The different texts of the column.
+        One more than the different texts of the column: the last code is that of no text of it.
     present : (k,) array
-        The sorted ``number * size + code`` that occur; their places are the next numbers.
+        The sorted ``number * size + code`` that occur; their places are the next numbers, and k is
+        the number of a record that agrees with no symbol.
     dense : array or None
-        The next number of each of them, and `NOWHERE` at the end; None where it would be too large.
+        The next number of each of them, and of all others k; None where it would be too large.
     """
 
     size: int
@@ -48,14 +49,15 @@ class _Step:
     dense: Codes | None
 
     def next(self, numbers: Codes, codes: Codes) -> Codes:
-        """The next number of every record, or `NOWHERE`."""
-        joined = numbers * self.size + codes
-        joined[(numbers == NOWHERE) | (codes == NOWHERE)] = NOWHERE
+        """The next number of every record."""
+        joined = numbers * self.size
+        joined += codes
         if self.dense is not None:
-            return self.dense[joined]
+            return self.dense.take(joined)
+        nowhere = len(self.present)
         places = np.searchsorted(self.present, joined)
-        places[places == len(self.present)] = 0
-        return np.where(self.present[places] == joined, places, NOWHERE)
+        places[places == nowhere] = 0
+        return np.where(self.present[places] == joined, places, nowhere)
 
 
 class SymbolLookup:
@@ -76,12 +78,13 @@ class SymbolLookup:
             code_of: dict[str, int] = {}
             texts = [symbol[part] for symbol in symbols]
             codes = [code_of.setdefault(text, len(code_of)) for text in texts]
-            size = len(code_of)
+            size = len(code_of) + 1
             joined = numbers * size + np.array(codes, np.int64)
             present, numbers = np.unique(joined, return_inverse=True)
             dense: Codes | None = None
-            if count * size <= DENSE_LIMIT:
-                dense = np.full(count * size + 1, NOWHERE)
+            # One number more than those of symbols: that of a record that agrees with none.
+            if (count + 1) * size <= DENSE_LIMIT:
+                dense = np.full((count + 1) * size, len(present))
                 dense[present] = np.arange(len(present))
             self._code_of.append(code_of)
             self._steps.append(_Step(size, present, dense))
@@ -127,8 +130,9 @@ class SymbolLookup:
             texts: Sequence[str] = column.texts
             if whole and column.is_float:
                 texts = [as_whole(text) for text in texts]
-            codes = [code_of.get(text, NOWHERE) for text in texts]
-            codes.append(code_of.get("", NOWHERE))
+            nowhere = len(code_of)
+            codes = [code_of.get(text, nowhere) for text in texts]
+            codes.append(code_of.get("", nowhere))
             codes_of_records = _by_code(np.array(codes, np.int64), column)
             numbers = step.next(numbers, codes_of_records)
         return self._positions[numbers]

@@ -32,8 +32,8 @@ from solvers.enumeration.result import (
     finished_vertices,
 )
 from solvers.errors import BackendFailure, InvalidOption, TooManyVertices
-from solvers.polytope import Polytope
-from solvers.separate import staircase_vertices
+from solvers.pricing.separate import staircase_vertices
+from solvers.sets.polytope import Polytope
 
 __all__ = [
     "METHODS",
@@ -48,7 +48,8 @@ __all__ = [
 AUTO = "auto"
 
 STEPS = "sets at the upper step"
-"""The method of a staircase (`solvers.separate`), whose vertices are known without any search."""
+"""The method of a staircase (`solvers.pricing.separate`), whose vertices are known without any
+search."""
 
 METHODS = (AUTO, pivot.PIVOT, FLOAT, EXACT)
 

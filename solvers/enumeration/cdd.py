@@ -30,7 +30,7 @@ from solvers.enumeration.pivot import EMPTY, walk
 from solvers.enumeration.result import Vertices, finished_vertices, ordered
 from solvers.errors import BackendFailure, EmptyPolytope
 from solvers.points import Array
-from solvers.polytope import Polytope
+from solvers.sets.polytope import Polytope
 
 FLOAT = "cdd"
 EXACT = "cdd-exact"

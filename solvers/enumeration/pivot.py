@@ -26,7 +26,7 @@ import numpy as np
 from solvers import _pivot
 from solvers.enumeration.result import MERGE_TOLERANCE, Vertices, finished_vertices
 from solvers.errors import BackendFailure, EmptyPolytope
-from solvers.polytope import Polytope
+from solvers.sets.polytope import Polytope
 
 PIVOT = "pivot"
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from solvers.errors import BackendFailure, InvalidOption, OutOfTime
 from solvers.points import Array
-from solvers.polytope import MEMBERSHIP_TOLERANCE, Polytope
+from solvers.sets.polytope import MEMBERSHIP_TOLERANCE, Polytope
 
 MERGE_TOLERANCE = 1e-10
 """Points that differ by no more than this in every coordinate are one vertex: a hundred times the

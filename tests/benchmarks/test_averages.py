@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvers.average import best_channel_on_average, funnel_measures
+from solvers.average.channels import best_channel_on_average, funnel_measures
 
 pytestmark = pytest.mark.benchmark
 

@@ -9,7 +9,7 @@ import pytest
 
 from solvers.enumeration import estimate, vertices
 from solvers.errors import TooManyVertices
-from solvers.polytope import Polytope
+from solvers.sets.polytope import Polytope
 from tests.benchmarks.measuring import alternately, seconds, table, timed
 
 pytestmark = pytest.mark.benchmark

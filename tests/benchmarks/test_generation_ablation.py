@@ -22,8 +22,9 @@ from mechdesign.mechanisms import other_method
 from mechdesign.mechanisms.designing import design
 from mechdesign.notions import ALIP
 from mechdesign.tables.joint import Joint
-from solvers import Envelope, generation, lower_envelope
-from solvers.generation import Generation
+from solvers import Envelope, lower_envelope
+from solvers.envelope import generation
+from solvers.envelope.generation import Generation
 from tests.benchmarks.measuring import table
 from tests.benchmarks.test_real_tables import SOURCES, crossing
 
@@ -61,7 +62,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Setting:
-    """Constants of `solvers.generation`, or methods of `Generation`, in the place of the true ones."""
+    """Constants of `solvers.envelope.generation`, or methods of `Generation`, in the place of the true ones."""
 
     name: str
     constants: dict[str, object]

@@ -11,8 +11,8 @@ import pytest
 
 import mechdesign as md
 from mechdesign.mechanisms.posteriors import posteriors
-from solvers.assigning import assign
-from solvers.assignment import Assignment
+from solvers.assignment.assigning import assign
+from solvers.assignment.assignment import Assignment
 from tests.oracles.least_cost import least_cost
 
 pytestmark = pytest.mark.benchmark

@@ -314,7 +314,7 @@ def test_a_back_end_of_the_master_that_lies(
 ):
     """Whatever it says: the search ends, what is emitted is private, the bound never below the true optimum."""
     monkeypatch.setattr(
-        "solvers.generation.HighsMaster",
+        "solvers.envelope.generation.HighsMaster",
         lambda target: Distorted(target, distort, honest),
     )
     found = design(adult, NOTION, method=method)

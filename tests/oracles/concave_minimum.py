@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from solvers.concave import (
+from solvers.errors import EmptyPolytope, InvalidOption
+from solvers.points import Points
+from solvers.pricing.concave import (
     MEMORY_LIMIT,
     ConcaveSearch,
     SearchCounts,
     SearchStatus,
     check_prices,
 )
-from solvers.errors import EmptyPolytope, InvalidOption
-from solvers.points import Points
-from solvers.polytope import Polytope
+from solvers.sets.polytope import Polytope
 
 Array = NDArray[np.float64]
 

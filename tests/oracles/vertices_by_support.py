@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.enumeration.result import Array, ordered
-from solvers.polytope import Polytope
+from solvers.sets.polytope import Polytope
 
 MOST_SYSTEMS = 30_000_000
 """Systems solved at most: about two minutes."""

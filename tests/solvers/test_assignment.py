@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from solvers import EmptyPolytope, InvalidPolytope, Polytope
-from solvers.assigning import assign
-from solvers.assignment import (
+from solvers.assignment.assigning import assign
+from solvers.assignment.assignment import (
     Assignment,
     Multipliers,
     lower_bound,
@@ -159,9 +159,9 @@ def test_few_pairs_of_each_column_find_the_optimum(
     }
     problem = _many(1, cost, **options[way])
     optimum = assign(problem, method="simplex").cost
-    monkeypatch.setattr("solvers.assigning.DENSE", 20)
-    monkeypatch.setattr("solvers.assigning.FIRST", 4)
-    monkeypatch.setattr("solvers.assigning.NEW", 4)
+    monkeypatch.setattr("solvers.assignment.assigning.DENSE", 20)
+    monkeypatch.setattr("solvers.assignment.assigning.FIRST", 4)
+    monkeypatch.setattr("solvers.assignment.assigning.NEW", 4)
     bounds: list[tuple[float, float]] = []
     found = assign(
         problem, method="interior", gap=1e-4, progress=lambda *at: bounds.append(at[:2])
@@ -180,6 +180,6 @@ def test_few_pairs_of_each_column_find_the_optimum(
 
 
 def test_few_pairs_prove_that_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("solvers.assigning.DENSE", 20)
+    monkeypatch.setattr("solvers.assignment.assigning.DENSE", 20)
     with pytest.raises(EmptyPolytope):
         assign(_many(1, "truth", floor=np.full(60, 0.99)), method="interior")

@@ -22,7 +22,7 @@ from solvers import (
     Progress,
     vertices,
 )
-from solvers.average import (
+from solvers.average.channels import (
     Array,
     Measure,
     best_channel_on_average,
@@ -30,12 +30,12 @@ from solvers.average import (
     funnel_measures,
     least_leakage,
 )
-from solvers.average_goals import Charge
-from solvers.average_master import Master
-from solvers.average_pricing import AveragePricing
-from solvers.average_tangents import Tangents
-from solvers.concave import SearchCounts, SearchResult, SearchStatus
-from solvers.funnel_baselines import BaselineChannel, convex_concave, greedy_merging
+from solvers.average.funnels import BaselineChannel, convex_concave, greedy_merging
+from solvers.average.goals import Charge
+from solvers.average.master import Master
+from solvers.average.pricing import AveragePricing
+from solvers.average.tangents import Tangents
+from solvers.pricing.concave import SearchCounts, SearchResult, SearchStatus
 from solvers.results import EnvelopeStatus
 from tests.ending import ends_by_itself, processor_seconds
 

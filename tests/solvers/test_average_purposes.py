@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from solvers import Polytope
-from solvers.assignment_convex import Total
-from solvers.average_problem import Leakage, Measure
-from solvers.average_purposes import QueryPurpose, TaskPurpose, best_within
+from solvers.average.assignment_convex import Total
+from solvers.average.problem import Leakage, Measure
+from solvers.average.purposes import QueryPurpose, TaskPurpose, best_within
 
 STEPS = 24
 GRID = np.array(

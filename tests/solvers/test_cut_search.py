@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvers import InvalidOption, Polytope, vertices
-from solvers.concave import ConcaveSearch, SearchStatus
-from solvers.cut_search import CutSearch
+from solvers.pricing.concave import ConcaveSearch, SearchStatus
+from solvers.pricing.cut_search import CutSearch
 
 
 def around(seed, secrets, n, count, size=0.4):

@@ -8,7 +8,7 @@ import pytest
 from solvers.enumeration import METHODS, Vertices, vertices
 from solvers.enumeration.result import MERGE_TOLERANCE, finished_vertices, ordered
 from solvers.errors import BackendFailure, EmptyPolytope, InvalidOption, SolverError
-from solvers.polytope import Polytope
+from solvers.sets.polytope import Polytope
 from tests.oracles.vertices import exact_vertices, same_points
 from tests.solvers.reference import ratio_polytope
 

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from solvers.enumeration import vertices
 from solvers.enumeration.cdd import exact_available
 from solvers.errors import BackendFailure, EmptyPolytope
-from solvers.polytope import Polytope
+from solvers.sets.polytope import Polytope
 from tests.oracles.vertices import exact_vertices, same_points
 from tests.oracles.vertices_by_support import MOST_SYSTEMS, by_support, count_systems
 from tests.solvers.reference import ratio_polytope

@@ -11,7 +11,7 @@ from solvers import enumeration
 from solvers.enumeration import estimate, pivot, vertices
 from solvers.enumeration.pivot import walk
 from solvers.errors import TooManyVertices
-from solvers.polytope import Polytope
+from solvers.sets.polytope import Polytope
 from tests.solvers.reference import ratio_polytope
 from tests.solvers.test_enumeration import lift_box
 from tests.solvers.test_polytope import with_deviation

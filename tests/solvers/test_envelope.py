@@ -26,8 +26,8 @@ from solvers import (
     lower_envelope,
 )
 from solvers.enumeration import vertices
-from solvers.envelope import _stars
-from solvers.preparation import MOST_ROWS
+from solvers.envelope.polytope import _stars
+from solvers.envelope.preparation import MOST_ROWS
 from tests.oracles.cvxpy_master import CvxpyMaster
 from tests.solvers.reference import (
     INF,
@@ -269,7 +269,7 @@ def test_cvxpy_agrees(method, monkeypatch):
         polytope, target = lifts(3, 8, 0.5, seed)
         highs = lower_envelope(polytope, target, method=method, gap=1e-6)
         with monkeypatch.context() as patch:
-            patch.setattr("solvers.generation.HighsMaster", CvxpyMaster)
+            patch.setattr("solvers.envelope.generation.HighsMaster", CvxpyMaster)
             other = lower_envelope(polytope, target, method=method, gap=1e-6)
         assert other.status is EnvelopeStatus.OPTIMAL
         assert other.value == pytest.approx(highs.value, abs=1.1e-6)

@@ -20,13 +20,12 @@ from solvers import (
     EnvelopeStatus,
     Points,
     Polytope,
-    column_pool,
-    generation,
     lower_envelope,
     results,
 )
-from solvers.column_pool import ColumnPool
-from solvers.generation import IDLE_ROUNDS, Generation, envelope_bound
+from solvers.envelope import column_pool, generation
+from solvers.envelope.column_pool import ColumnPool
+from solvers.envelope.generation import IDLE_ROUNDS, Generation, envelope_bound
 from solvers.programs.master import HighsMaster, MasterSolution, MasterStatus, PriceBox
 from tests.solvers.reference import Exact, exact, lift_matrix, not_above, random_table
 

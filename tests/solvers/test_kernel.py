@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvers._kernel import Search
-from solvers.polytope import Polytope
+from solvers.sets.polytope import Polytope
 from tests.oracles.vertices import rational
 from tests.solvers.reference import NOTIONS, TABLES, exact, hard_search, table_polytope
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvers import EnvelopeStatus, Polytope, SearchStatus, lower_envelope
-from solvers.line import LineSearch, leading_row
+from solvers.pricing.line import LineSearch, leading_row
 from tests.oracles.concave_minimum import concave_minimum
 from tests.solvers.reference import (
     INF,

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from solvers import EnvelopeStatus, Points, Polytope, line_levels, lower_envelope
-from solvers.line import LineSearch, leading_row
-from solvers.line_levels import FEWEST, at_mean, first_columns
+from solvers import EnvelopeStatus, Points, Polytope, lower_envelope
+from solvers.envelope import line_levels
+from solvers.envelope.line_levels import FEWEST, at_mean, first_columns
+from solvers.pricing.line import LineSearch, leading_row
 from tests.solvers.reference import TABLES, table_polytope
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from solvers import Polytope, SearchStatus
 from solvers._plane import pairs, triples
-from solvers.concave import ConcaveSearch
-from solvers.plane import PlaneSearch, plane_search
+from solvers.pricing.concave import ConcaveSearch
+from solvers.pricing.plane import PlaneSearch, plane_search
 from tests.solvers.reference import (
     INF,
     NOTIONS,

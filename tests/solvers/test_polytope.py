@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from solvers.errors import InvalidPolytope
-from solvers.polytope import MEMBERSHIP_TOLERANCE, Polytope
+from solvers.sets.polytope import MEMBERSHIP_TOLERANCE, Polytope
 from tests.solvers.reference import ratio_polytope
 
 INF = np.inf

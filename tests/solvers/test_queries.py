@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers import query_newton
 from solvers.errors import BackendFailure
-from solvers.queries import least_variance
+from solvers.purposes import query_newton
+from solvers.purposes.queries import least_variance
 
 
 def ratio_vertices(n, budget):

@@ -9,10 +9,11 @@ import pytest
 
 import mechdesign as md
 from mechdesign.mechanisms.rules import Rules
-from solvers import query_sets, vertices
-from solvers.queries import least_variance
-from solvers.query_sets import least_variance_of_sets
-from solvers.separate import staircase, staircase_vertices
+from solvers import vertices
+from solvers.pricing.separate import staircase, staircase_vertices
+from solvers.purposes import query_sets
+from solvers.purposes.queries import least_variance
+from solvers.purposes.query_sets import least_variance_of_sets
 
 
 def column(n, seed=0):

@@ -20,12 +20,12 @@ from solvers import (
     Polytope,
     RobustSearch,
     UncertainSet,
-    assignment_simplex,
-    assignment_uncertain,
     lower_envelope,
     robust_envelope,
 )
-from solvers.assignment import Assignment
+from solvers.assignment import simplex as assignment_simplex
+from solvers.assignment.assignment import Assignment
+from solvers.robust import assignment_uncertain
 
 Array = NDArray[np.float64]
 

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from solvers import Polytope, UncertainSet, assignment_uncertain
-from solvers.assignment import Assigned, Assignment
-from solvers.assignment_uncertain import assign_uncertain
+from solvers import Polytope, UncertainSet
+from solvers.assignment.assignment import Assigned, Assignment
 from solvers.errors import BackendFailure, EmptyPolytope
-from solvers.robust_counterpart import filled
-from solvers.robust_plan import robust_plan
+from solvers.robust import assignment_uncertain
+from solvers.robust.assignment_uncertain import assign_uncertain
+from solvers.robust.counterpart import filled
+from solvers.robust.plan import robust_plan
 from tests.solvers.test_robust import _random, _vertices
 
 Array = NDArray[np.float64]
@@ -191,7 +192,7 @@ def test_a_margin_is_kept_and_the_bound_is_that_without_it() -> None:
 
 def test_rough_duals_prove_a_bound_still(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the duals are, the bound is below the optimum."""
-    from solvers.robust_counterpart import RobustCounterpart
+    from solvers.robust.counterpart import RobustCounterpart
 
     uncertain = uncertain_of(4, 3, 4, "lift")
     problem = problem_of(uncertain, 4, keep=True)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers import row_merging
 from solvers.errors import BackendFailure, EmptyPolytope, InvalidOption
-from solvers.row_merging import merge_rows
-from solvers.row_merging_problem import Merging
-from solvers.row_merging_program import MergingProgram
+from solvers.row_merging import row_merging
+from solvers.row_merging.problem import Merging
+from solvers.row_merging.program import MergingProgram
+from solvers.row_merging.row_merging import merge_rows
 from tests.oracles import merged_rows
 
 

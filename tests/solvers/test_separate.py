@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from solvers import ConcaveSearch, EnvelopeStatus, Polytope, lower_envelope
-from solvers.concave import SearchStatus
-from solvers.separate import BoxSearch, StaircaseSearch, separate_search
+from solvers.pricing.concave import SearchStatus
+from solvers.pricing.separate import BoxSearch, StaircaseSearch, separate_search
 from tests.oracles.own_column import (
     box_posteriors,
     least_uncertainty,

@@ -11,7 +11,7 @@ import pytest
 from flint import arb
 
 from solvers import Envelope, EnvelopeStatus, Polytope, Progress, lower_envelope
-from solvers.concave import ConcaveSearch
+from solvers.pricing.concave import ConcaveSearch
 from tests.ending import ends_by_itself
 from tests.solvers.reference import exact, hard_search, lift_matrix, random_table
 
@@ -104,7 +104,7 @@ def test_ctrl_c_before_the_first_round(monkeypatch, part):
 
     polytope, target = lifts(4, 70, 0.4)
     good = lower_envelope(polytope, target, gap=0.05)
-    monkeypatch.setattr("solvers.preparation." + part, interrupted)
+    monkeypatch.setattr("solvers.envelope.preparation." + part, interrupted)
     found = lower_envelope(polytope, target, start=good.points)
     assert found.status is EnvelopeStatus.INTERRUPTED
     assert_envelope(found, polytope, target)

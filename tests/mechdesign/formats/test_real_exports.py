@@ -307,6 +307,25 @@ def test_statistics_files_have_the_labels_of_their_values(tmp_path, ending):
     assert joint.useful.names == ("99", "baker", "clerk")
 
 
+def test_no_two_codes_of_a_statistics_file_become_one_symbol(tmp_path, capsys):
+    """A label that reads like the number of another code, and an empty one."""
+    pyreadstat = pytest.importorskip("pyreadstat")
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"e": [1.0, 2, 3, 4] * 10, "s": ["a", "b"] * 20})
+    path = tmp_path / "table.sav"
+    pyreadstat.write_sav(
+        frame, path, variable_value_labels={"e": {1: "2", 3: "x", 4: " "}}
+    )
+    joint = read_joint(path, sensitive="s", useful="e")
+    assert joint.useful.names == ("2", "2 (1)", "4", "x")
+    channel = str(tmp_path / "c.json")
+    table = (str(path), "--sensitive", "s", "--useful", "e", "--epsilon", "1")
+    assert main(["design", *table, "--output", channel]) == 0
+    assert main(["apply", channel, str(path), str(tmp_path / "out.sav")]) == 2
+    said = capsys.readouterr().err
+    assert "the output is a Parquet file, as the input is read" in said
+
+
 def test_a_broken_statistics_file(tmp_path):
     pytest.importorskip("pyreadstat")
     path = tmp_path / "table.sav"

@@ -7,11 +7,14 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign import sanitise
 from mechdesign.core.errors import InputError
-from mechdesign.formats.census import Census
+from mechdesign.formats.census import SAMPLE, Census
+from mechdesign.jobs.bare_records import BareCensus, CodedCensus
 from mechdesign.jobs.folders import sanitise_path
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.past_releases import history_of
@@ -235,3 +238,33 @@ def named_channel():
         sensitive="rel",
     )
     return md.Channel(joint.useful, CHANNEL.outputs, CHANNEL.rows, joint=joint)
+
+
+@given(
+    st.integers(1, 100),
+    st.lists(st.lists(st.integers(0, 99), max_size=90), max_size=4),
+    st.booleans(),
+)
+def test_a_census_of_codes_is_that_of_their_hashes(kinds, batches, twice):
+    """With up to 64 kinds and with more, read once or again after further records."""
+    hashes = np.random.default_rng(kinds).integers(0, 2**64, kinds, np.uint64)
+    coded, plain = CodedCensus(hashes), BareCensus()
+    for batch in batches:
+        codes = np.array(batch, np.int64) % kinds
+        coded.add(codes)
+        plain.add(hashes[codes])
+        if twice:
+            coded.bare_content()
+    got, wanted = coded.bare_content(), plain.bare_content()
+    assert got.to_bytes() == wanted.to_bytes()
+    assert got.order == pytest.approx(wanted.order)
+
+
+def test_a_census_of_codes_keeps_no_more_than_its_sample():
+    hashes = np.random.default_rng(0).integers(0, 2**64, 3 * SAMPLE, np.uint64)
+    coded, plain = CodedCensus(hashes), BareCensus()
+    for start in range(0, len(hashes), SAMPLE):
+        codes = np.arange(start, start + SAMPLE)
+        coded.add(codes)
+        plain.add(hashes[codes])
+        assert coded.bare_content().to_bytes() == plain.bare_content().to_bytes()

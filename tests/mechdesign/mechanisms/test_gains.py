@@ -16,7 +16,7 @@ from mechdesign.channel.record import AverageBudget
 from mechdesign.comparison.average_ways import compare_average
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.gains import exact_gains
-from solvers.average import best_channel_within
+from solvers.average.channels import best_channel_within
 from solvers.errors import InvalidOption
 from tests.cases.documents import rewrite
 from tests.oracles.guessing import least_cost, most_information, vulnerability

@@ -89,7 +89,7 @@ def test_another_master_program_agrees(adult, monkeypatch):
     """HiGHS and Clarabel (through cvxpy) share no code; the certificate is ours in both cases."""
     notion = ALIP.from_epsilon(1.0)
     one = module.optimal(rules.Rules(adult, notion), Search(method="vertices"))
-    monkeypatch.setattr("solvers.generation.HighsMaster", CvxpyMaster)
+    monkeypatch.setattr("solvers.envelope.generation.HighsMaster", CvxpyMaster)
     other = module.optimal(rules.Rules(adult, notion), Search(method="vertices"))
     assert other.nmi == pytest.approx(one.nmi, abs=1e-6)
     assert other.certificate.upper_bound_nmi >= one.nmi

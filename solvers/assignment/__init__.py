@@ -1,0 +1,1 @@
+"""The linear program of a channel of least cost on the symbols of a column."""

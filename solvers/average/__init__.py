@@ -1,0 +1,1 @@
+"""Channels within budgets on averages, and of least leakage."""

@@ -1,0 +1,267 @@
+"""The search for a channel within average budgets, or of least leakage at a given utility.
+
+`solvers.average.channels` has the mathematics, and `goals` what differs between the two
+problems. A round has three steps, each with a module of its own:
+
+1. The master program over the columns so far (`columns`) gives a channel, prices y and
+   multipliers; the goal brings these into the form of a support, in nats.
+2. Pricing (`pricing`) looks for columns v of H(v) + sum_j beta_j L_j(v) < y.v: by local
+   searches, and once these find little by branch and bound, which also proves H(v) + sum_j beta_j
+   L_j(v) >= y.v + m for all posteriors, a *support*.
+3. The columns that gain go to the master, and the bound of the support is kept if it is the best.
+
+The rounds end when the value of the best channel meets the best bound. For example, a budget of
+0.15 by total variation, in the table of `solvers.average.channels`, begins with the bound H(X) =
+0.693 nats. The first master program has the value 0.347, y = (0.693, 0.693) and beta = 2.31. No
+column gains at these, so the tree proves m = 0, and with it the bound 0.693 - (0.693 - 2.31 * 0.15)
+= 0.347.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from solvers.average.columns import AverageColumns
+from solvers.average.first import first_columns
+from solvers.average.goals import Charge, Goal
+from solvers.average.pricing import COLUMN_SHARE, MIXES, AveragePricing
+from solvers.average.problem import AverageProblem
+from solvers.average.result import AverageOptimum
+from solvers.errors import BackendFailure, EmptyPolytope, InvalidOption
+from solvers.points import Points
+from solvers.results import EnvelopeStatus, Progress, envelope_bound
+from solvers.rounds import run_rounds
+
+ENOUGH = 8
+"""New columns with which a round of local searches is content."""
+
+MOST_COLUMNS = 60
+"""Columns that one round adds, those of least reduced cost first."""
+
+SMOOTHING = 0.5
+"""Weight of the prices that proved the best bound, in those that are priced by trees."""
+
+TREE_SECONDS = 3.0
+"""Time of one tree, before the columns that it has found are used."""
+
+LEAST_SECONDS = 0.1
+"""Time that the last master program has although the limit is reached."""
+
+MOST_IDLE = 4
+"""Rounds without a new column, a better bound or a new tangent, after which doubles prove nothing
+more."""
+
+
+def search_average(
+    problem: AverageProblem,
+    goal: Goal,
+    tolerance: float,
+    time_limit: float,
+    start: Points | None,
+    progress: Callable[[Progress], None] | None,
+) -> AverageOptimum:
+    """Run one search; see `solvers.average.channels.best_channel_within`."""
+    if not (math.isfinite(tolerance) and tolerance > 0.0):
+        raise InvalidOption(f"tolerance ({tolerance}) must be a positive number")
+    if not time_limit > 0.0:
+        raise InvalidOption(f"time_limit ({time_limit}) must be positive")
+    started = time.process_time()
+    end = started + time_limit
+    first = first_columns(problem, start, end)
+    search = AverageSearch(problem, goal, first, tolerance, end, progress)
+    status = run_rounds(search, gap=tolerance, end=end, most_idle=MOST_IDLE)
+    return search.result(status, started)
+
+
+class AverageSearch:
+    """The rounds of one search: its columns, its pricing, and the best bound.
+
+    Used once: `run_rounds`, and then `result`. `bound` is in the unit of the goal, and `_support`
+    are the prices and multipliers that prove it.
+    """
+
+    def __init__(
+        self,
+        problem: AverageProblem,
+        goal: Goal,
+        first: Points,
+        tolerance: float,
+        end: float,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self._problem = problem
+        self._goal = goal
+        self._tolerance = tolerance
+        self._end = end
+        self._progress = progress
+        self._columns = AverageColumns(problem, goal, first)
+        self._pricing = AveragePricing(problem)
+        self.bound = goal.first_bound
+        self._support = Charge(
+            prices=np.zeros(len(problem.point)),
+            multipliers=np.zeros(len(problem.leakages)),
+            aim=tolerance,
+        )
+        self._rounds = 0
+        self._nodes = 0
+        # What the master said last.
+        self._charge = self._support
+
+    # ------------------------------------------------------------------ rounds
+
+    @property
+    def value(self) -> float:
+        """Of the best channel so far, in the unit of the goal."""
+        return self._columns.best.value
+
+    def solve(self) -> EnvelopeStatus | None:
+        """The best channel of the columns so far, and what it charges for columns."""
+        solution = self._columns.solve(max(self._left(), LEAST_SECONDS))
+        if solution is None:
+            # A master program that met the limit has not failed.
+            if self._left() > 0.0:
+                return EnvelopeStatus.BACKEND_FAILED
+            return EnvelopeStatus.TIME_LIMIT
+        self._charge = self._goal.charge(solution, self._tolerance)
+        return None
+
+    def price(self) -> bool:
+        """Local searches at the master's prices, and trees once these find little."""
+        self._rounds += 1
+        charge = self._charge
+        bound = self.bound
+        touched = self._pricing.touched
+        added = 0
+        # Descents are cheap and prove nothing: while they find enough, no tree is grown.
+        if self._pricing.has_descents:
+            added = self._search_locally(charge)
+        if added >= ENOUGH or self._left() <= 0.0:
+            return True
+        added += self._search_trees(charge)
+        # New tangents are a gain, too: the next search sees more of the leakages.
+        return added > 0 or self.bound != bound or self._pricing.touched > touched
+
+    def _search_locally(self, charge: Charge) -> int:
+        """Descents from one kind of mixture after the other, until enough columns are found.
+
+        A mixture that found enough is the first one of the next round, too.
+        """
+        added = 0
+        for _ in MIXES:
+            points = self._pricing.descend(charge, max(self._left(), 0.0))
+            added += self._add_gaining(points, charge)
+            if added >= ENOUGH or self._left() <= 0.0:
+                break
+            self._pricing.next_turn()
+        return added
+
+    def _search_trees(self, charge: Charge) -> int:
+        """Price by branch and bound: at smoothed prices, or the master's if these find nothing."""
+        trials = [charge]
+        # Prices between those of the best bound and the master's jump less, and prove more.
+        if self._support.multipliers.any() and self._rounds > 1:
+            trials.insert(0, smoothed(self._support, charge))
+        added = 0
+        for trial in trials:
+            seconds = max(0.0, min(TREE_SECONDS, self._left()))
+            result = self._pricing.search_tree(trial, seconds)
+            self._nodes += result.counts.nodes
+            # Any prices prove a bound, so that of the smoothed ones counts whatever they find.
+            self._take_bound(trial, result.bound)
+            # Columns found at smoothed prices are of use only if they gain at the master's.
+            added += self._add_gaining(result.points, charge)
+            if added:
+                break
+        return added
+
+    def _add_gaining(self, points: Points, charge: Charge) -> int:
+        """Add the columns that gain at the master's prices; tangents where all of them are."""
+        if not len(points):
+            return 0
+        unpolished = points
+        # Columns found over tangents are cheapest for these, not yet for the leakage itself.
+        if self._pricing.has_descents:
+            points = self._problem.polished(
+                unpolished, charge.prices, charge.multipliers
+            )
+        reduced = points.entropies() + charge.multipliers @ self._problem.leaks(points)
+        reduced = reduced - points.dot(charge.prices)
+        most = max(MOST_COLUMNS, len(charge.prices))
+        cheapest = np.argsort(reduced, kind="stable")[:most]
+        gaining = cheapest[reduced[cheapest] < -COLUMN_SHARE * charge.aim]
+        if len(gaining):
+            self._columns.append(points.take(gaining))
+        if not self._pricing.has_descents:
+            return len(gaining)
+        self._pricing.touch(points.take(cheapest), charge)
+        if not len(gaining):
+            # Where they were found, too: else the search would find them there again.
+            self._pricing.touch(unpolished.take(cheapest), charge)
+        return len(gaining)
+
+    def _take_bound(self, charge: Charge, minimum: float) -> None:
+        """Keep the bound of the support that has this minimum, if it proves more than the best."""
+        support = envelope_bound(charge.prices, self._problem.point, minimum)
+        if not math.isfinite(support):
+            return
+        bound = self._goal.bound(support, charge.multipliers)
+        if self._goal.is_sharper(bound, self.bound):
+            self.bound = bound
+            self._support = charge
+
+    def _left(self) -> float:
+        """Seconds that are left."""
+        return self._end - time.process_time()
+
+    # ----------------------------------------------------------------- answers
+
+    def report(self) -> None:
+        """Report the state of the run, if the caller wants to know."""
+        if self._progress is None:
+            return
+        count = len(self._columns)
+        self._progress(
+            Progress(self.value, self.bound, self._rounds, count, self._nodes)
+        )
+
+    def result(self, status: EnvelopeStatus, started: float) -> AverageOptimum:
+        """The best channel; EmptyPolytope or BackendFailure where there is none."""
+        columns = self._columns
+        if not math.isfinite(columns.best.value):
+            raise EmptyPolytope(
+                "no channel in the polytope that was found keeps so much information"
+            )
+        if status is EnvelopeStatus.BACKEND_FAILED and not self._rounds:
+            raise BackendFailure("HiGHS failed on the master program of the averages")
+        used = np.flatnonzero(columns.best.weights > 0.0)
+        weights = columns.best.weights[used]
+        entropy = math.fsum((weights * columns.entropies[used]).tolist())
+        return AverageOptimum(
+            status=status,
+            weights=weights,
+            points=columns.points.take(used),
+            information=self._problem.entropy - entropy,
+            leakages=columns.leaks[:, used] @ weights,
+            value=columns.best.value,
+            bound=self.bound,
+            multipliers=self._support.multipliers,
+            prices=self._support.prices,
+            rounds=self._rounds,
+            columns=len(columns),
+            nodes=self._nodes,
+            seconds=time.process_time() - started,
+        )
+
+
+def smoothed(support: Charge, charge: Charge) -> Charge:
+    """Prices and multipliers between those of the best support and the master's."""
+    rest = 1.0 - SMOOTHING
+    return Charge(
+        prices=SMOOTHING * support.prices + rest * charge.prices,
+        multipliers=SMOOTHING * support.multipliers + rest * charge.multipliers,
+        aim=charge.aim,
+    )

@@ -1,0 +1,1 @@
+"""Lower convex envelopes of the entropy, by column generation."""

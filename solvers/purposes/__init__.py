@@ -1,0 +1,1 @@
+"""Channels for a task or for queries."""

@@ -1,0 +1,1 @@
+"""Linear programs whose coefficients lie in boxes."""

@@ -1,0 +1,1 @@
+"""Rows merged into groups that are not smaller than asked."""

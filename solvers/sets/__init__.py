@@ -1,0 +1,1 @@
+"""Sets of probability vectors: membership, rows and cuts."""
