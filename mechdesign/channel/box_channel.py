@@ -33,6 +33,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import PUBLIC_PROVENANCE, chosen_entries
 from mechdesign.channel.row_law import Array, RowLaw
 from mechdesign.channel.saving import Saved
+from mechdesign.core.above import above
 from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, Integers
@@ -673,6 +674,7 @@ class BoxChannel(Saved, Described):
         identity: Sequence[str] | None = None,
         first_row: int = 0,
         insecure_seed: int | None = None,
+        unit: str | None = None,
     ) -> Any:
         """Draw an output for every record: a frame with the given columns, and the box or the
         filled columns, and nothing else.
@@ -683,7 +685,8 @@ class BoxChannel(Saved, Described):
         Raises
         ------
         InputError
-            On a missing column or cell, or a combination of given symbols that the slice has not.
+            On a missing column or cell, or a combination of given symbols that the slice has not;
+            and on people with several records, as `Channel.apply`.
         """
         # Only a draw needs keys, samplers and data frames.
         from mechdesign.release.box_drawing import BoxRelease
@@ -699,6 +702,7 @@ class BoxChannel(Saved, Described):
                 key=key_of(key, insecure_seed),
                 identity=identity,
             )
+        above("people").refuse_people_of_draw(self, frame, unit)
         release = BoxRelease(self, key_of(key, insecure_seed))
         return apply_to_frame(release, frame, identity=identity, first_row=first_row)
 

@@ -35,9 +35,6 @@ from mechdesign.release.policies import normalised, normalised_cells
 from mechdesign.tables.columns import positions_of
 from mechdesign.tables.people_tables import read_records
 
-RECORD = "record"
-"""The unit of a promise that is knowingly about each record alone."""
-
 FEW = 10
 """Most records that the values of a column have in the mean, which names people although their
 secrets change: measurements, such as the height of people, have more, and tell of secrets, too."""
