@@ -16,12 +16,17 @@ from typing import Any
 import numpy as np
 
 from mechdesign.channel.channel import Channel
-from mechdesign.core.integers import Integers
 from mechdesign.core.wording import at_least, at_most, quoted
 from mechdesign.formats.cells import Encoded, empty_as_missing
 from mechdesign.formats.folders import is_folder
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.leaks.coded_table import CodedColumn, CodedTable, coded_table
+from mechdesign.leaks.coded_table import (
+    CodedColumn,
+    CodedTable,
+    Codes,
+    coded_table,
+    combined_codes,
+)
 from mechdesign.leaks.crossing import TextNumbers
 from mechdesign.leaks.learners import numbers_in
 from mechdesign.leaks.person_columns import (
@@ -110,11 +115,11 @@ def people_of(
     """
     if not table.records or any(name not in table.columns for name in sensitive):
         return None
-    secret = _crossed([table.columns[name] for name in sensitive], table.records)
-    candidates: dict[str, Integers] = {}
+    secret = combined_codes([table.columns[name] for name in sensitive], table.records)
+    candidates: dict[str, Codes] = {}
     for name, column in table.columns.items():
         if name not in sensitive and (among is None or name in among):
-            candidates[name] = column.codes.astype(np.int64)
+            candidates[name] = column.codes
     found = find_person_columns(candidates, secret)
     if not found:
         changing = find_person_columns(candidates, secret, may_change=True)
@@ -133,16 +138,6 @@ def _is_measurement(column: CodedColumn, secret: Integers) -> bool:
     if numbers is None:
         return False
     return is_measurement(column.codes.astype(np.int64), secret, numbers)
-
-
-def _crossed(columns: Sequence[CodedColumn], records: int) -> Integers:
-    """A number for each distinct combination of cells."""
-    codes = np.zeros(records, dtype=np.int64)
-    for column in columns:
-        # Renumbered at every step, so that the product of the sizes stays small.
-        codes = codes * len(column.values) + column.codes
-        codes = np.unique(codes, return_inverse=True)[1].reshape(-1)
-    return codes
 
 
 def people_named(
@@ -173,11 +168,9 @@ def people_named(
     if not table.records or not alike:
         return None
     candidates = {
-        name: table.columns[name].codes.astype(np.int64)
-        for name in named
-        if name in table.columns
+        name: table.columns[name].codes for name in named if name in table.columns
     }
-    symbols = _crossed([table.columns[name] for name in alike], table.records)
+    symbols = combined_codes([table.columns[name] for name in alike], table.records)
     people = find_person_columns(candidates, symbols, may_change=True)
     return (PeopleFound(people[0], table), alike) if people else None
 

@@ -66,7 +66,10 @@ class PersonColumn:
 
 
 def find_person_columns(
-    columns: Mapping[str, Integers], secret: Integers, *, may_change: bool = False
+    columns: Mapping[str, NDArray[np.integer[Any]]],
+    secret: Integers,
+    *,
+    may_change: bool = False,
 ) -> list[PersonColumn]:
     """The columns that name people, the one with most records of a person first.
 
@@ -110,7 +113,7 @@ def may_name_people_by(values: int, most: int, repeated: int, records: int) -> b
 
 
 def _person_column(
-    name: str, codes: Integers, secret: Integers, *, may_change: bool
+    name: str, codes: NDArray[np.integer[Any]], secret: Integers, *, may_change: bool
 ) -> PersonColumn | None:
     """What a column says of people; None where it names none."""
     if not len(codes):
