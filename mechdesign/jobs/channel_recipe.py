@@ -1,4 +1,4 @@
-"""Channels as a recipe: each replaces its useful columns by one draw a record.
+"""Channels as a recipe: each replaces its useful columns by one output a record.
 
 A recipe is all that a release needs besides the table: channels, keys and options (`recipe`).
 `recipe_of` is the entry point of every release. It takes what a user wants to release a table
