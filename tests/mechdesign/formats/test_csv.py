@@ -280,7 +280,10 @@ REFUSED = [
         r"line 4: the row has 3 cell\(s\) where the header has 2",
     ),
     (b"a,b\n1,2\n\n3,4\n", r"line 3: the row is blank within the table"),
-    (b"a\n1\n\n\n3\n", r"blank within the table; in a table of one column an empty cell is"),
+    (
+        b"a\n1\n\n\n3\n",
+        r"blank within the table; in a table of one column an empty cell is",
+    ),
     (b"a\r\n1\r\n\r\n3\r\n", r"line 3: the row is blank within the table"),
     (
         b'a,b\n1,"2\n3,4\n',
