@@ -133,12 +133,14 @@ def people_of(
     return PeopleFound(found[0], table) if found else None
 
 
-def _is_measurement(column: CodedColumn, secret: Integers) -> bool:
+def _is_measurement(column: CodedColumn, secret: Codes) -> bool:
     """Whether a column of numbers tells of the secret as measurements do, and not as people."""
     numbers = numbers_in(column.values)
     if numbers is None:
         return False
-    return is_measurement(column.codes.astype(np.int64), secret, numbers)
+    return is_measurement(
+        column.codes.astype(np.int64), secret.astype(np.int64), numbers
+    )
 
 
 def people_named(

@@ -84,7 +84,9 @@ def test_records_of_one_person_add_up_exactly():
     """The extreme lifts are those of the product of the likelihoods over the records, gone through
     person by person in fractions."""
     frame = panel()
-    design = md.design(frame, md.LIP(0.5), sensitive="ill", release="health")
+    design = md.design(
+        frame, md.LIP(0.5), sensitive="ill", release="health", unit="record"
+    )
     channel = design.channel
     found = people_in(frame, ["ill"])
     assert found is not None
@@ -138,7 +140,9 @@ def test_the_notice_names_people_and_what_to_do():
     frame = panel()
     found = people_in(frame, ["ill"])
     assert found is not None
-    channel = md.design(frame, md.LIP(0.5), sensitive="ill", release="health").channel
+    channel = md.design(
+        frame, md.LIP(0.5), sensitive="ill", release="health", unit="record"
+    ).channel
     text = people_notice(found, ["ill"], reach_in(found, channel))
     assert "the column 'id' names 300 people with up to 4 records each" in text
     assert "all records of a person together, each drawn by itself, reach" in text
@@ -155,8 +159,12 @@ def test_a_channel_of_other_columns_has_no_reach():
     frame = panel()
     found = people_in(frame, ["ill"])
     other = frame.rename(columns={"health": "state"})
-    channel = md.design(other, md.LIP(0.5), sensitive="ill", release="state").channel
+    channel = md.design(
+        other, md.LIP(0.5), sensitive="ill", release="state", unit="record"
+    ).channel
     assert found is not None
     assert reach_in(found, channel) is None
-    own = md.design(frame, md.LIP(0.5), sensitive="ill", release="health").channel
+    own = md.design(
+        frame, md.LIP(0.5), sensitive="ill", release="health", unit="record"
+    ).channel
     assert reach_in(found, own.public()) is None
