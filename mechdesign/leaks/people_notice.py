@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from mechdesign.channel.channel import Channel
-from mechdesign.core.integers import Integers
 from mechdesign.core.wording import at_least, at_most, quoted
 from mechdesign.formats.cells import Encoded, empty_as_missing
 from mechdesign.formats.folders import is_folder
