@@ -282,7 +282,7 @@ def test_numbers_need_bins_and_the_table():
         ),
         (
             "61",
-            r"the column 'x' has a value outside the channel's bins, 0 to 60; say what to publish for it \(unknown=\)",
+            r"the column 'x' has a value outside the channel's bins, 0 to 60; say what to publish for it \(policy=Policy\(unknown=..\)\)",
         ),
     ],
 )
