@@ -58,6 +58,10 @@ from mechdesign.release.policies import MARGINAL, Policy, recorded_rules
 from mechdesign.release.released_values import LABEL, POSTERIOR_DRAW
 from mechdesign.tables.people import RECORDS, People
 
+LAW_NOT_KEPT = (
+    "the channel does not keep the law of its table, or comes without that table"
+)
+
 Kind = TypeVar("Kind", bound=Channel | BoxChannel)
 
 
@@ -200,7 +204,7 @@ class ChannelRecipe(KeyedRecipe):
             if len(self.channels) == 1:
                 records = fixed_records(self.channels[0])
             if records is None:
-                reason = "the channel does not keep the law of its table, or comes without that table"
+                reason = LAW_NOT_KEPT
             else:
                 whole = self._codes_of_design(header, parts, records)
                 if whole is not None:
