@@ -37,7 +37,7 @@ from mechdesign.analysis.release_facts import facts_of_release
 from mechdesign.analysis.released_table import Advance, Released, released_file
 from mechdesign.analysis.row_checking import check_filled, check_rows, is_wide
 from mechdesign.auditing.stated import refuse_broken
-from mechdesign.channel.box_channel import UNCHECKED_PEOPLE, BoxChannel
+from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.channel.loading import require_channel
 from mechdesign.channel.row_law import RowLaw
@@ -157,9 +157,13 @@ def check(
     refuse_broken(channel)
     filled: tuple[BoxChannel, RowLaw] | None = None
     if isinstance(channel, BoxChannel) and channel.fills:
-        law_of_rows = _law_of_filled(channel, original)
+        if original is not None:
+            raise InputError(
+                "a release of filled boxes is checked by its rows alone: leave --original out"
+            )
+        law_of_rows = channel.row_law
         filled = channel, law_of_rows
-        labels = reader_of(law_of_rows, channel.sensitive)
+        labels = reader_of(channel, law_of_rows)
     else:
         labels = channel.single()
     if policy is None:
@@ -218,17 +222,6 @@ def check(
     if channel.sensitive is None:
         check = replace(check, notices=(_NO_SENSITIVE, *check.notices))
     return check
-
-
-def _law_of_filled(channel: BoxChannel, original: PathLike | None) -> RowLaw:
-    """How rows of filled boxes are drawn; InputError where their files cannot be checked."""
-    if original is not None:
-        raise InputError(
-            "a release of filled boxes is checked by its rows alone: leave --original out"
-        )
-    if channel.people is not None:
-        raise InputError(UNCHECKED_PEOPLE)
-    return channel.row_law
 
 
 def _require_types(channel: object, released: object) -> None:

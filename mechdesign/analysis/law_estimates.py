@@ -111,13 +111,14 @@ def estimate_shares(
                 f"{listed(names)})"
             )
         groups = [tuple(columns)]
-    counts = counts_of_release(channel, released, text, advance)
+    counts = counts_of_release(channel, law, released, text, advance)
     estimates: list[ColumnFrequencies] = []
     for group in groups:
         if people is not None:
             of_population = target == POPULATION
             shares = shares_of_people(
-                channel.single(),
+                law,
+                people,
                 counts,
                 group,
                 confidence,
@@ -147,25 +148,38 @@ def check_interval(level: float, target: str) -> float:
 
 def counts_of_release(
     channel: Channel | BoxChannel,
+    law: RowLaw,
     released: Any,
     text: TextOptions | None = None,
     advance: Advance | None = None,
 ) -> Integers:
-    """How often a file, a frame or a sequence of tuples has each output."""
-    reader = channel.single() if not channel.fills else reader_of(channel.row_law)
+    """How often a file, a frame or a sequence of tuples has each output of the law; what is written
+    where nothing is released is not counted.
+    """
+    reader = channel.single() if not channel.fills else reader_of(channel, law)
     if isinstance(released, str | os.PathLike):
-        return _counts_of_file(reader, released, text, advance)
-    return _counts_of_frame(reader, released)
+        counts = _counts_of_file(reader, released, text, advance)
+    else:
+        counts = _counts_of_frame(reader, released)
+    return counts[: len(law.outputs)]
 
 
-def reader_of(law: RowLaw, sensitive: Variable | None = None) -> Channel:
-    """A channel that releases the rows of a law as they are, to read a file of them."""
-    variable = Variable(law.columns, tuple(law.outputs))
+def reader_of(channel: Channel | BoxChannel, law: RowLaw) -> Channel:
+    """A channel that releases the rows of a law as they are, to read a file of them; those of which
+    nothing is released come last.
+    """
+    rows = (*law.outputs, *law.silent)
+    variable = Variable(law.columns, rows, people=channel.people)
     places = range(len(variable))
     own = IntegerRows.of_pairs([[k, 1] for k in places], len(variable))
     published = own_rows(variable, places)
     return Channel(
-        variable, variable.names, own, 1, sensitive=sensitive, published=published
+        variable,
+        variable.names,
+        own,
+        1,
+        sensitive=channel.sensitive,
+        published=published,
     )
 
 

@@ -307,14 +307,14 @@ class _ReleasedLaw:
     ) -> _ReleasedLaw:
         """Count a release."""
         check_kept(channel)
-        counts = counts_of_release(channel, released, text, advance)
+        law = channel.row_law
+        counts = counts_of_release(channel, law, released, text, advance)
         records = int(counts.sum())
         if records < FEWEST_RECORDS:
             raise InputError(
                 f"estimates need at least two released records, not {records}"
             )
         shares = counts / records
-        law = channel.row_law
         if law.is_kept:
             return cls(law, tuple(law.outputs), shares, counts)
         weights = np.concatenate([shares - law.expected, law.row_masses])

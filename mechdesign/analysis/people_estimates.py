@@ -25,7 +25,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mechdesign.analysis.column_frequencies import Array, ColumnFrequencies, of_shares
-from mechdesign.channel.channel import Channel
+from mechdesign.channel.row_law import RowLaw
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed
@@ -48,7 +48,8 @@ def groups_of_people(
 
 
 def shares_of_people(
-    channel: Channel,
+    law: RowLaw,
+    people: People,
     counts: Integers,
     group: tuple[str, ...],
     level: float,
@@ -60,8 +61,9 @@ def shares_of_people(
 
     Parameters
     ----------
-    channel : Channel
-        For people; with its table unless it keeps the law and the counts were fixed.
+    law : RowLaw
+        How sequences of people are drawn.
+    people : People
     counts : (outputs,) array
         How many people have each released sequence.
     group : tuple of str
@@ -72,22 +74,19 @@ def shares_of_people(
     fixed : bool
         Whether the counts of the draws were fixed.
     """
-    people = channel.useful.people
-    if people is None:
-        raise TypeError("the channel is not for people")
     values: dict[tuple[str, ...], int] = {}
-    released = _numbers_of_values(people, channel.output_cells, group, values)
-    true = _numbers_of_values(people, channel.useful.symbols, group, values)
+    released = _numbers_of_values(people, law.outputs, group, values)
+    true = _numbers_of_values(people, law.rows, group, values)
     size = len(values)
     of_output = _dense(released, size)
     lengths = of_output.sum(axis=1)
     records = round(float(counts @ lengths))
     shares = counts @ of_output / max(records, 1)
-    if not channel.keeps_law:
-        shares = shares - _moved(channel, of_output, _dense(true, size))
+    if not law.is_kept:
+        shares = shares - _moved(law, of_output, _dense(true, size))
     variance = np.zeros(size)
     if not fixed:
-        variance += _drawn(channel, of_output, int(counts.sum())) / max(records, 1) ** 2
+        variance += _drawn(law, of_output, int(counts.sum())) / max(records, 1) ** 2
     if of_population:
         residuals = of_output - np.outer(lengths, np.clip(shares, 0.0, 1.0))
         variance += counts @ residuals**2 / max(records, 1) ** 2
@@ -122,27 +121,19 @@ def _dense(numbers: Sequence[dict[int, int]], size: int) -> Array:
     return table
 
 
-def _moved(channel: Channel, of_output: Array, of_input: Array) -> Array:
+def _moved(law: RowLaw, of_output: Array, of_input: Array) -> Array:
     """The expected share of every value among released records, less that of the table."""
-    joint = channel.joint
-    if joint is None:
-        raise InputError(
-            "the shares that this channel moved need its table, and it carries none (a public one)"
-        )
-    after = joint.p_x @ (channel.probabilities @ of_output)
-    before = joint.p_x @ of_input
+    after = law.expected @ of_output
+    before = law.row_masses @ of_input
     return (after - before) / before.sum()
 
 
-def _drawn(channel: Channel, of_output: Array, people: int) -> Array:
+def _drawn(law: RowLaw, of_output: Array, people: int) -> Array:
     """The sum over so many people of the variance of each number of records, given their own."""
-    joint = channel.joint
-    if joint is None:
-        raise InputError(
-            "the errors of the draws need the table that the channel was designed for, and this "
-            "channel carries none (a public one)"
-        )
-    probabilities = channel.probabilities
-    means = probabilities @ of_output
-    squares = probabilities @ of_output**2
-    return people * (joint.p_x @ np.maximum(squares - means**2, 0.0))
+    from scipy.sparse import csr_array
+
+    shape = (len(law.masses), len(law.outputs))
+    rows = csr_array((law.shares, (law.class_of, law.indices)), shape=shape)
+    means = rows @ of_output
+    squares = rows @ of_output**2
+    return people * (law.masses @ np.maximum(squares - means**2, 0.0))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import mechdesign as md
 from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import MemoryTable
+from mechdesign.app.recipes import text_options
 from mechdesign.app.results import Assessed, ColumnSays, Planned, Say
 from mechdesign.app.searching import TENTHS
 
@@ -54,7 +55,12 @@ def plan_table(table: MemoryTable, choice: Choice, say: Say) -> Assessed:
         bins=dict.fromkeys(plan.bins, BINS),
         factor=f"{plan.factor:g}",
         has_gaps=plan.has_gaps,
-        command=plan_command(plan, table.path, choice.sensitive),
+        command=plan_command(
+            plan,
+            table.path,
+            choice.sensitive,
+            [f"--{name}={value}" for name, value in text_options(table).items()],
+        ),
     )
     return replace(_assessed(assessment), plan=planned)
 

@@ -15,8 +15,6 @@ of their language: `shlex.join`, `_toml`, `repr`. Tests run all three and compar
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import shlex
 from collections.abc import Sequence
@@ -24,6 +22,7 @@ from typing import Any
 
 from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import MemoryTable
+from mechdesign.formats.column_names import names_text
 from mechdesign.formats.text_options import TextOptions
 
 CHANNEL = "channel.json"
@@ -37,9 +36,9 @@ def command_of(choice: Choice, table: MemoryTable) -> str:
     if path.startswith("-"):
         path = f"./{path}"
     words = ["mechdesign", "design", path]
-    for name, value in _text_options(table).items():
+    for name, value in text_options(table).items():
         words += _option(f"--{name}", value)
-    words += _option("--sensitive", _names(choice.sensitive))
+    words += _option("--sensitive", names_text(choice.sensitive))
     # Rows are other options than a column; `Choice.check` has refused commas in their names.
     if choice.is_rows:
         words += _option("--release", ",".join(choice.released))
@@ -47,7 +46,7 @@ def command_of(choice: Choice, table: MemoryTable) -> str:
             words += _option("--given", ",".join(choice.given))
             words += ["--promise", choice.promise]
     else:
-        words += _option("--useful", _names(choice.released))
+        words += _option("--useful", names_text(choice.released))
     words += ["--at-most-times", choice.at_most_times]
     words += ["--at-least-times", choice.at_least_times]
     words += ["--missing", choice.missing]
@@ -89,15 +88,15 @@ def _option_words(choice: Choice) -> list[str]:
 def job_of(choice: Choice, table: MemoryTable) -> str:
     """A file for `mechdesign run`."""
     keys: dict[str, Any] = {"table": table.path}
-    keys |= _text_options(table)
-    keys["sensitive"] = _names(choice.sensitive)
+    keys |= text_options(table)
+    keys["sensitive"] = names_text(choice.sensitive)
     if choice.is_rows:
         keys["release"] = ",".join(choice.released)
         if choice.given:
             keys["given"] = ",".join(choice.given)
             keys["promise"] = choice.promise
     else:
-        keys["useful"] = _names(choice.released)
+        keys["useful"] = names_text(choice.released)
     # Numbers stay texts: the job file takes them as the command line does, with the same digits.
     keys["at-most-times"] = choice.at_most_times
     keys["at-least-times"] = choice.at_least_times
@@ -267,16 +266,7 @@ def _literal(names: Sequence[str]) -> str:
     return repr(list(names))
 
 
-def _names(names: Sequence[str]) -> str:
-    """Names as ``--sensitive`` takes them: like a CSV line where a name has a comma or a quote."""
-    if len(names) == 1 and '"' not in names[0]:
-        return names[0]
-    line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow(names)
-    return line.getvalue()
-
-
-def _text_options(table: MemoryTable) -> dict[str, str]:
+def text_options(table: MemoryTable) -> dict[str, str]:
     """How the text of a CSV is read, by the names of the options; nothing where it is usual."""
     usual = TextOptions()
     text = table.text or usual

@@ -42,6 +42,7 @@ from mechdesign.app.results import (
 )
 from mechdesign.core.errors import InputError
 from mechdesign.core.nameless_file import DESCRIPTORS, NamelessFile
+from mechdesign.formats.column_names import names_text
 from mechdesign.formats.text_options import TextOptions
 
 if TYPE_CHECKING:
@@ -361,7 +362,12 @@ def _judged_page(judgement: Judgement, table: MemoryTable) -> str:
     from mechdesign.report.writing import document_text
 
     words = ["mechdesign", "judge", RELEASED, "--original", table.path]
-    words += ["--sensitive", ",".join(judgement.sensitive), "--channel", "channel.json"]
+    words += [
+        "--sensitive",
+        names_text(judgement.sensitive),
+        "--channel",
+        "channel.json",
+    ]
     again = shlex.join(words)
     page = partial(judgement_page, judgement, RELEASED, table.path, again)
     return document_text({}, page, ".html")

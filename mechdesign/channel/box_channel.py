@@ -33,14 +33,15 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import PUBLIC_PROVENANCE, chosen_entries
 from mechdesign.channel.row_law import Array, RowLaw
 from mechdesign.channel.saving import Saved
+from mechdesign.core.above import above
 from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, Integers
-from mechdesign.core.wording import joined_name, listed, percent_of, quoted
+from mechdesign.core.wording import joined_name, listed, percent_of
 from mechdesign.formats.cells import encode
 from mechdesign.notions import Notion
 from mechdesign.tables.columns import positions_of
-from mechdesign.tables.people import People
+from mechdesign.tables.people import ABSENT, People, at_place
 from mechdesign.tables.row_boxes import BOX, NOTHING, Boxes, box_name
 from mechdesign.tables.variable import Variable, column_names
 
@@ -56,12 +57,6 @@ NOT_PUBLIC = (
 
 ROUNDING = 1e-9
 """Nats below zero that information can have by the rounding of its sum."""
-
-UNCHECKED_PEOPLE = (
-    "a release of people through boxes (--person, --confidence) is neither checked nor estimated: "
-    "tables and means of the released file are those of the table of the design in expectation"
-)
-"""The refusal of `check` and `estimate`, which know boxes of records alone."""
 
 
 @dataclass(frozen=True)
@@ -335,13 +330,14 @@ class BoxChannel(Saved, Described):
         Raises
         ------
         InputError
-            If a stratum releases nothing, or people with several records are released.
+            If every stratum releases nothing.
         """
         # Only draws and estimates need samplers.
         from mechdesign.release.box_drawing import law_of_boxes
 
-        if self.people is not None:
-            raise InputError(UNCHECKED_PEOPLE)
+        if not self.channels:
+            raise InputError("the channel releases nothing: there is nothing to count")
+        silent: list[tuple[str, ...]] = []
         rows: list[tuple[str, ...]] = []
         row_masses: list[float] = []
         masses: list[float] = []
@@ -355,10 +351,8 @@ class BoxChannel(Saved, Described):
                 for text in variable.symbols[code]
             ]
             if part.channel is None:
-                raise InputError(
-                    f"the stratum {quoted(', '.join(given))} of this channel releases nothing, so "
-                    "nothing can be estimated of its rows"
-                )
+                silent.append(self._silent_row(given))
+                continue
             first = len(rows)
             box_of: list[int] = []
             records: list[int] = []
@@ -396,7 +390,25 @@ class BoxChannel(Saved, Described):
             np.concatenate(indices),
             np.concatenate(shares),
             self.keeps_law,
+            silent,
         )
+
+    @property
+    def silent_strata(self) -> Sequence[str]:
+        """The strata of which nothing but the given columns is released, in words."""
+        silent = [part for part in self.parts if part.channel is None]
+        return [self.stratum_text(part).removesuffix(": ") for part in silent]
+
+    def _silent_row(self, given: Sequence[str]) -> tuple[str, ...]:
+        """What is written for the rows of a stratum that releases nothing."""
+        cells = dict.fromkeys(self.released_columns, NOTHING)
+        if self.people is not None:
+            length = int(given[0])
+            for name in self.people.released:
+                for place in range(length, self.people.longest):
+                    cells[at_place(name, place)] = ABSENT
+        cells.update(zip(self.given_columns, given, strict=True))
+        return tuple(cells.values())
 
     @property
     def channels(self) -> tuple[Channel, ...]:
@@ -522,10 +534,8 @@ class BoxChannel(Saved, Described):
         ------
         InputError
             With given columns, which have a channel for each stratum, with filling, which releases
-            no labels, for people, or where a box without records is released as the marginal.
+            no labels, or where a box without records is released as the marginal.
         """
-        if self.people is not None:
-            raise InputError(UNCHECKED_PEOPLE)
         if self.given or self.fills:
             raise InputError(
                 "this takes a channel for boxes without given columns (--given) and without "
@@ -664,6 +674,7 @@ class BoxChannel(Saved, Described):
         identity: Sequence[str] | None = None,
         first_row: int = 0,
         insecure_seed: int | None = None,
+        unit: str | None = None,
     ) -> Any:
         """Draw an output for every record: a frame with the given columns, and the box or the
         filled columns, and nothing else.
@@ -674,7 +685,8 @@ class BoxChannel(Saved, Described):
         Raises
         ------
         InputError
-            On a missing column or cell, or a combination of given symbols that the slice has not.
+            On a missing column or cell, or a combination of given symbols that the slice has not;
+            and on people with several records, as `Channel.apply`.
         """
         # Only a draw needs keys, samplers and data frames.
         from mechdesign.release.box_drawing import BoxRelease
@@ -690,6 +702,7 @@ class BoxChannel(Saved, Described):
                 key=key_of(key, insecure_seed),
                 identity=identity,
             )
+        above("people").refuse_people_of_draw(self, frame, unit)
         release = BoxRelease(self, key_of(key, insecure_seed))
         return apply_to_frame(release, frame, identity=identity, first_row=first_row)
 

@@ -42,6 +42,9 @@ class RowLaw:
         The positive entries W(y | class): class, output, probability.
     is_kept : bool
         Whether every row is released exactly as often as the table has it, in expectation.
+    silent : sequence of tuples of str
+        What is written in place of other rows, of which nothing is released. The law is that of all
+        the rest.
     """
 
     columns: tuple[str, ...]
@@ -53,6 +56,7 @@ class RowLaw:
     indices: Integers
     shares: Array
     is_kept: bool
+    silent: Sequence[tuple[str, ...]] = ()
 
     @cached_property
     def expected(self) -> Array:

@@ -223,14 +223,10 @@ def _law_sentences(result: Applied) -> list[str]:
             "Counts are fixed: every row is released exactly as often as expected."
         )
     elif result.law_kept:
-        text = (
+        sentences.append(
             "For records of the channel's own table, tables and means of the released columns are "
-            "the table's in expectation"
+            "the table's in expectation; `mechdesign estimate` gives their errors."
         )
-        # Boxes, whose draws have no other form; people in boxes are not estimated.
-        if result.people is None or result.draws is not None:
-            text += "; `mechdesign estimate` gives their errors"
-        sentences.append(f"{text}.")
     if result.law_kept is False:
         sentences.append(
             "Frequencies are not those of the channel's table: `mechdesign audit` says how far "

@@ -14,13 +14,14 @@ likely.
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+import shlex
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import options, parsing, table_options
-from mechdesign.cli.console import Reporter
-from mechdesign.cli.line import argument, command_line, flag, option
+from mechdesign.cli.console import PROGRAM, Reporter
+from mechdesign.cli.line import argument, command_line, flag, option, option_words
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -90,7 +91,6 @@ def assess(
     missing values, empty cells. For all columns together: a cross-validated guess of the
     sensitive column.
     """
-    from mechdesign.formats.cell_forms import CellForm
     from mechdesign.leaks.assessment import assess as measure
     from mechdesign.report.writing import check_report
     from mechdesign.tables.reading import with_columns
@@ -99,6 +99,15 @@ def assess(
     if sensitive is None:
         question = "--sensitive COL is missing: which column is to be protected?"
         raise InputError(with_columns(question, asked.table, text.text()))
+    if asked.plan and asked.person is not None:
+        raise InputError(
+            "--plan tries releases of single records, and --person assesses people: leave one of "
+            "both out (design --release all --person releases people)"
+        )
+    # What says how cells are read has the names that `design` has for it.
+    reading = table_options.TableOptions(
+        normalise=asked.normalise, trim=asked.trim, missing_codes=asked.missing_codes
+    )
     # Before the work, which takes a while on a large table. The page has no pictures, so matplotlib
     # is not asked for.
     if asked.report is not None:
@@ -112,11 +121,7 @@ def assess(
             missing=asked.missing,
             person=parsing.columns("--person", asked.person),
             wave=asked.wave,
-            form=CellForm(
-                normalise=asked.normalise or "none",
-                trim=asked.trim,
-                missing_codes=parsing.codes(asked.missing_codes),
-            ),
+            form=reading.cell_form(),
         )
         plan: Plan | None = None
         command = ""
@@ -124,22 +129,45 @@ def assess(
             from mechdesign.comparison.planning import plan_release
             from mechdesign.report.plan import plan_command
 
-            plan = plan_release(asked.table, assessment, text=text.text())
-            command = plan_command(plan, asked.table, assessment.sensitive)
-    again = command_line("assess", asked, text)
+            plan = plan_release(
+                asked.table,
+                assessment,
+                text=text.text(),
+                missing=asked.missing,
+                form=reading.cell_form(),
+            )
+            words = option_words(text, reading)
+            command = plan_command(plan, asked.table, assessment.sensitive, words)
     if asked.report is not None:
+        again = command_line("assess", asked, text)
         _save(assessment, plan, command, asked, again, force=force)
     reporter.done("assessed", f"{asked.table} is assessed", records=assessment.records)
     common.answer(
         lambda: _record(assessment, plan, command),
-        lambda: _text(assessment, plan, command or again),
+        lambda: _text(assessment, plan, command or _next(asked, text, reading)),
     )
+
+
+def _next(
+    asked: AssessOptions,
+    text: table_options.TextFormat,
+    reading: table_options.TableOptions,
+) -> str:
+    """The command that follows an assessment without a plan."""
+    if asked.person is None:
+        return command_line("assess", replace(asked, plan=True), text, folders=True)
+    words = [asked.table, *option_words(text, reading), "--release", "all"]
+    words += ["--sensitive", str(asked.sensitive), "--person", asked.person]
+    if asked.wave is not None:
+        words += ["--wave", asked.wave]
+    words += ["--at-most-times", "2", "--at-least-times", "0.5"]
+    return shlex.join([PROGRAM, "design", *words])
 
 
 def _text(assessment: Assessment, plan: Plan | None, command: str) -> str:
     """The assessment and the plan as they are printed, with the command that comes next."""
     if plan is None:
-        return f"{assessment.summary()}\n\nNext:  {command} --plan"
+        return f"{assessment.summary()}\n\nNext:  {command}"
     from mechdesign.report.plan import plan_text
 
     return f"{assessment.summary()}\n\n{plan_text(plan, command)}"

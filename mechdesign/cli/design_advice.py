@@ -79,7 +79,8 @@ def advise(
     written = OutputOptions(output=options.PUBLIC_CHANNEL)
     # Words say both sides of a budget, so there is no share of --lam between them.
     for words in (replace(budget, lam=None, **TWICE), replace(budget, **MOST)):
-        line = command_line("design", table, words, confidence, objective, written)
+        groups = (table, words, confidence, objective, written)
+        line = command_line("design", *groups, folders=True)
         lines.append(f"  {line}")
     lines.append("All mechanisms over a grid of budgets:  mechdesign compare")
     typer.echo("\n".join(lines))

@@ -316,7 +316,7 @@ def _estimate_shares(
     from mechdesign.analysis.law_estimates import estimate_shares
     from mechdesign.analysis.release_facts import has_fixed_counts
     from mechdesign.release.policies import NEAREST
-    from mechdesign.report.column_estimates import law_estimate_note
+    from mechdesign.report.column_estimates import law_estimate_note, silent_note
     from mechdesign.report.layout import paragraph
 
     _refuse_renaming(file)
@@ -337,6 +337,8 @@ def _estimate_shares(
     reporter.done("estimated", f"{file.path} is counted", records=records)
     facts = {"records": records, "level": level, "fixed_counts": fixed}
     notes = [law_estimate_note(fixed=fixed, kept=channel.keeps_law)]
+    if channel.silent_strata:
+        notes.append(silent_note(channel.silent_strata))
     if not without.are_known:
         reporter.notice(NO_MANIFEST)
     if without.policy.unknown == NEAREST:

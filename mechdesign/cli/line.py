@@ -259,8 +259,23 @@ def _panel(group: type[Any], name: str) -> str | None:
     raise LookupError(f"{group.__name__} has no field {name}")
 
 
-def command_line(name: str, *groups: object, public: bool = False) -> str:
-    """The shell line that repeats a command: every option that differs from its default."""
+def command_line(
+    name: str, *groups: object, public: bool = False, folders: bool = False
+) -> str:
+    """The shell line that repeats a command: every option that differs from its default.
+
+    With `folders` files keep theirs, for a line that is pasted into the shell. In reports people
+    read it, and a file has its name alone.
+    """
+    return shlex.join(
+        [PROGRAM, name, *option_words(*groups, public=public, folders=folders)]
+    )
+
+
+def option_words(
+    *groups: object, public: bool = False, folders: bool = False
+) -> list[str]:
+    """The arguments and options of `command_line`."""
     arguments: list[str] = []
     options: list[str] = []
     for group in groups:
@@ -273,7 +288,7 @@ def command_line(name: str, *groups: object, public: bool = False) -> str:
                 # Names of files say more of their owner than a line for others needs.
                 if public:
                     value = declaration.public
-                else:
+                elif not folders:
                     value = _relative(value)
             if not names:
                 arguments.append(value)
@@ -283,7 +298,7 @@ def command_line(name: str, *groups: object, public: bool = False) -> str:
                 # An empty public value means that a line for everybody has no such option.
                 for single in _repeated(value):
                     options += [names[0], str(single)]
-    return shlex.join([PROGRAM, name, *arguments, *options])
+    return [*arguments, *options]
 
 
 def _repeated(value: Any) -> list[Any]:

@@ -22,16 +22,23 @@ import numpy as np
 
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.core.errors import MechdesignError
+from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.leaks.assessment import (
     Assessment,
     crossed_secret,
     every_symbol_sampled,
 )
-from mechdesign.leaks.coded_table import CodedTable, coded_table
+from mechdesign.leaks.coded_table import (
+    CodedTable,
+    coded_table,
+    in_form,
+    without_gaps,
+)
 from mechdesign.mechanisms import design
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import ALIP
+from mechdesign.tables.cell_rules import counted_as
 from mechdesign.tables.joint import Joint
 
 SAMPLED = 2_000
@@ -140,8 +147,12 @@ class Plan:
         The advised budget.
     is_enough : bool
         Whether at least `ENOUGH` of the cells stay in the advised trial.
+    not_assessed : tuple of str
+        Columns that the assessment was told not to look at.
     has_gaps : bool
         Whether cells are empty, so that the design must be told what they are.
+    missing : str
+        What they are, as for the assessment.
     trials : tuple of Trial
     """
 
@@ -154,7 +165,9 @@ class Plan:
     given: tuple[str, ...]
     factor: float
     is_enough: bool
+    not_assessed: tuple[str, ...]
     has_gaps: bool
+    missing: str
     trials: tuple[Trial, ...]
 
 
@@ -163,6 +176,8 @@ def plan_release(
     assessment: Assessment,
     *,
     text: TextOptions | None = None,
+    missing: str = "symbol",
+    form: CellForm | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Plan:
     """Try releases of a sample.
@@ -174,10 +189,13 @@ def plan_release(
     assessment : Assessment
     text : TextOptions, optional
         How a CSV file is written.
+    missing : str
+    form : CellForm, optional
+        As they were for the assessment.
     progress : callable, optional
         Called with the name of each trial before it starts.
     """
-    coded = coded_table(table, text)
+    coded = in_form(coded_table(table, text), form or CellForm())
     identifiers = [c.name for c in assessment.columns if c.identifier]
     # The assessment has the worst first; a release has the order of the table.
     telling = [c.name for c in assessment.columns if not c.identifier]
@@ -185,7 +203,9 @@ def plan_release(
     sample = _Sample(
         _sampled(coded, assessment.sensitive, released), assessment.sensitive, released
     )
-    has_gaps = any("" in coded.columns[name].values for name in released)
+    looked_at = (*assessment.sensitive, *[c.name for c in assessment.columns])
+    has_gaps = any("" in coded.columns[name].values for name in looked_at)
+    coded = without_gaps(coded, counted_as(missing), looked_at)
     trials: list[Trial] = []
     for factor in FACTORS:
         _say(progress, f"a factor of {factor:g}")
@@ -242,7 +262,9 @@ def plan_release(
         given=best.given,
         factor=factor,
         is_enough=(best.cells or 0.0) >= ENOUGH,
+        not_assessed=tuple(name for name in coded.columns if name not in looked_at),
         has_gaps=has_gaps,
+        missing=missing,
         trials=tuple(trials),
     )
 

@@ -10,8 +10,10 @@ it, the file was read with the wrong one, and `misread` says so:
 
 from __future__ import annotations
 
+import csv
 import difflib
-from collections.abc import Collection, Iterable
+import io
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from mechdesign.core.errors import InputError
@@ -35,6 +37,15 @@ class Header(list[str]):
     def __init__(self, names: Iterable[str], lines_above: int) -> None:
         super().__init__(names)
         self.lines_above = lines_above
+
+
+def names_text(names: Sequence[str]) -> str:
+    """Names as ``--sensitive`` takes them: like a CSV line where a name has a comma or a quote."""
+    if len(names) == 1 and '"' not in names[0]:
+        return names[0]
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(names)
+    return line.getvalue()
 
 
 def misread(header: Collection[Any]) -> str:

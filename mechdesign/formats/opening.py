@@ -179,7 +179,8 @@ def _refuse_other_suffix(
     if suffix not in OTHER_SUFFIXES and suffix not in SUFFIXES[other]:
         return
     if target_kind == source.kind:
-        fact = f"the input is a {source.kind} file and so is the output"
+        # Files of SPSS, Stata and SAS are read as Parquet, and not written.
+        fact = f"the output is a {source.kind} file, as the input is read"
     else:
         fact = f"the output is a {kind} file"
     hint = ""

@@ -1,9 +1,10 @@
 """Files of SPSS, Stata and SAS with the labels of their values, by pyreadstat (extra `stats`).
 
 Such a file has a code in every cell, and often a dictionary of labels: 1 is "employed". The labels
-are what people mean, so a cell becomes its label. A code without a label is written as a number, as
-a whole one where it is whole. Missing values, those that SPSS files declare too, are missing. The
-table is held in memory and read like a Parquet file.
+are what people mean, so a cell becomes its label. A code without a label, or with an empty one, is
+written as a number, as a whole one where it is whole; a label that reads like such a number, or
+that several codes share, has its code behind it. Missing values, those that SPSS files declare too,
+are missing. The table is held in memory and read like a Parquet file.
 """
 
 # pyreadstat has no types.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from importlib.util import find_spec
 from typing import Any
@@ -84,7 +85,7 @@ def _column(series: Any, labels: Mapping[Any, str]) -> Any:
 
     values = [None if value != value else value for value in series.tolist()]
     if labels:
-        texts = _texts_of_codes(labels)
+        texts = _texts_of_codes(labels, values)
         labelled: list[str | None] = []
         for value in values:
             if value is None:
@@ -101,9 +102,12 @@ def _column(series: Any, labels: Mapping[Any, str]) -> Any:
     return pa.Array.from_pandas(series)
 
 
-def _texts_of_codes(labels: Mapping[Any, str]) -> dict[Any, str]:
-    """The text of each code; codes that share a label keep their code behind it."""
+def _texts_of_codes(labels: Mapping[Any, str], values: Sequence[Any]) -> dict[Any, str]:
+    """The text of each code; a label has its code behind it where two codes would be one text."""
+    labels = {code: label for code, label in labels.items() if label.strip()}
     times = Counter(labels.values())
+    # What codes without a label are written as.
+    times.update({as_whole(str(value)) for value in values if value not in labels})
     texts: dict[Any, str] = {}
     for code, label in labels.items():
         texts[code] = label

@@ -43,6 +43,8 @@ class Groups:
     own, own_alone : float or None
         The share of the rows that have the true cells of their person, of all and of those in
         groups of one; None where it is not known whose they are, or there are no such groups.
+    suppressed : int
+        Rows of no group: each of their cells may stand for every value.
     """
 
     k: int
@@ -53,29 +55,43 @@ class Groups:
     small: float
     own: float | None
     own_alone: float | None
+    suppressed: int
 
 
 def groups_of(files: Files, places: Sequence[int]) -> Groups:
     """The groups of the rows that are equal in these columns."""
     columns = [files.columns[place] for place in places]
-    group = combined([column.released.codes for column in columns])
+    codes = [column.released.codes for column in columns]
+    # A row that was suppressed fits everybody. Such rows, few or many, single nobody out.
+    suppressed = np.ones(len(codes[0]), bool)
+    for column in columns:
+        fits_all = [
+            len(found) == len(column.original.values) for found in column.covers
+        ]
+        suppressed &= np.array(fits_all)[column.released.codes]
+    if suppressed.all():
+        suppressed[:] = False
+    kept = ~suppressed
+    group = combined([column[kept] for column in codes])
     sizes = np.bincount(group)
     secret = files.secret_beside
     diversity = closeness = likeness = None
     if secret is not None:
-        _, codes = np.unique(secret, return_inverse=True)
-        symbols = int(codes.max()) + 1
-        table = np.bincount(group * symbols + codes, minlength=len(sizes) * symbols)
+        _, secrets = np.unique(secret, return_inverse=True)
+        symbols = int(secrets.max()) + 1
+        cells = group * symbols + secrets[kept]
+        table = np.bincount(cells, minlength=len(sizes) * symbols)
         table = table.reshape(len(sizes), symbols)
-        overall = np.bincount(codes) / len(codes)
+        overall = np.bincount(secrets) / len(secrets)
         shares = table / sizes[:, None]
         diversity = int(np.count_nonzero(table, axis=1).min())
         closeness = float(np.abs(shares - overall).sum(axis=1).max() / 2)
         likeness = float((shares / overall).max() - 1)
-    alone = sizes[group] == 1
+    alone = np.zeros(len(kept), bool)
+    alone[kept] = sizes[group] == 1
     own = own_alone = None
     if files.is_linked:
-        fits = np.ones(len(group), bool)
+        fits = np.ones(len(kept), bool)
         for column in columns:
             truth = column.original.codes[files.owner]
             chances = column.spread[column.released.codes, truth]
@@ -89,9 +105,10 @@ def groups_of(files: Files, places: Sequence[int]) -> Groups:
         closeness=closeness,
         likeness=likeness,
         alone=float(alone.mean()),
-        small=float((sizes[group] < SMALL).mean()),
+        small=float((sizes[group] < SMALL).sum() / len(kept)),
         own=own,
         own_alone=own_alone,
+        suppressed=int(suppressed.sum()),
     )
 
 
@@ -127,6 +144,11 @@ def groups_part(files: Files, untouched: Files, places: Sequence[int]) -> Part:
     ]
     figures += groups_by_pycanon(files, untouched, places)
     notes = [f"Groups are equal in {listed([files.columns[p].name for p in places])}."]
+    if here.suppressed:
+        notes.append(
+            "Rows suppressed in all of these columns, which belong to no group: "
+            f"{here.suppressed:,}."
+        )
     if here.own is not None:
         figures.append(
             Figure(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mechdesign.core.integers import Integers
 from mechdesign.leaks.learners import numbers_in
 
-SUPPRESSED = ("*", "**", "***", "?*", "NA*")
+SUPPRESSED = ("*", "**", "***", "?*", "NA*", "NA")
 """Texts that stand for any value, unless the original has them as values."""
 
 NUMBER = r"\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*"

@@ -28,15 +28,17 @@ from mechdesign.leaks.coded_table import (
     combined_codes,
 )
 from mechdesign.leaks.crossing import TextNumbers
-from mechdesign.leaks.person_columns import PersonColumn, find_person_columns
+from mechdesign.leaks.learners import numbers_in
+from mechdesign.leaks.person_columns import (
+    PersonColumn,
+    find_person_columns,
+    is_measurement,
+)
 from mechdesign.leaks.person_reach import SURE, PersonReach, reach_of_people
 from mechdesign.leaks.repeating_columns import files_and_columns, possible_columns
 from mechdesign.release.policies import normalised, normalised_cells
 from mechdesign.tables.columns import positions_of
 from mechdesign.tables.people_tables import read_records
-
-RECORD = "record"
-"""The unit of a promise that is knowingly about each record alone."""
 
 FEW = 10
 """Most records that the values of a column have in the mean, which names people although their
@@ -109,7 +111,7 @@ def people_of(
     """As `people_in`, of a table that was read.
 
     A secret may change between the records of a person: then it need only be alike far more often
-    than by chance, in a column whose values have `FEW` records each.
+    than by chance, in a column whose values have `FEW` records each and are no measurements.
     """
     if not table.records or any(name not in table.columns for name in sensitive):
         return None
@@ -121,8 +123,23 @@ def people_of(
     found = find_person_columns(candidates, secret)
     if not found:
         changing = find_person_columns(candidates, secret, may_change=True)
-        found = [column for column in changing if column.records <= FEW * column.people]
+        found = [
+            column
+            for column in changing
+            if column.records <= FEW * column.people
+            and not _is_measurement(table.columns[column.name], secret)
+        ]
     return PeopleFound(found[0], table) if found else None
+
+
+def _is_measurement(column: CodedColumn, secret: Codes) -> bool:
+    """Whether a column of numbers tells of the secret as measurements do, and not as people."""
+    numbers = numbers_in(column.values)
+    if numbers is None:
+        return False
+    return is_measurement(
+        column.codes.astype(np.int64), secret.astype(np.int64), numbers
+    )
 
 
 def people_named(

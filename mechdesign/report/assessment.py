@@ -25,6 +25,9 @@ _Shown: TypeAlias = Callable[[str], str]
 SHOWN_SYMPTOMS = 3
 """Symptoms of one kind that are shown."""
 
+SHOWN_SHARES = 8
+"""Sensitive symbols whose shares are shown."""
+
 HEADER = (
     "column",
     "values",
@@ -127,10 +130,14 @@ def joint_figure(assessment: Assessment) -> str:
     """One sentence: how well the whole row guesses S, against guessing without it."""
     guess = assessment.guess
     sensitive = ", ".join(label(name) for name in assessment.sensitive)
+    number = len(assessment.row.columns)
+    subject, without = f"All {number:,} columns together guess", "them"
+    if number == 1:
+        subject = f"The column {label(assessment.row.columns[0])} alone guesses"
+        without = "it"
     sentence = (
-        f"All {count(len(assessment.row.columns), 'column')} together guess {sensitive} right "
-        f"for {percent(guess.right)} of the {assessment.units}, against "
-        f"{percent(guess.right_without)} without them"
+        f"{subject} {sensitive} right for {percent(guess.right)} of the {assessment.units}, "
+        f"against {percent(guess.right_without)} without {without}"
     )
     if guess.auc is not None:
         sentence += f" (AUC {guess.auc:.3f})"
@@ -176,13 +183,17 @@ def _cards(assessment: Assessment) -> tuple[tuple[str, str], ...]:
 
 def _opening_texts(assessment: Assessment) -> list[str]:
     """Sentences on the records, the shares of the sensitive symbols, and the whole row."""
+    # A symbol may be long, and its share must be seen.
     shares: list[str] = []
     for name, share in assessment.shares.items():
-        shares.append(f"{label(name)} {percent(share)}")
+        shares.append(f"{blocks.short(name)} {percent(share)}")
+    first = ", ".join(shares[:SHOWN_SHARES])
+    if len(shares) > SHOWN_SHARES:
+        first += f" and {len(shares) - SHOWN_SHARES:,} more"
     sensitive = ", ".join(label(name) for name in assessment.sensitive)
     size = count(assessment.records, assessment.unit, assessment.units)
     lines = [
-        f"{size}. Sensitive: {sensitive} ({listed(shares)}).",
+        f"{size}. Sensitive: {sensitive} ({first}).",
         joint_figure(assessment),
     ]
     if assessment.guess.model != "none":

@@ -13,7 +13,7 @@ from typing import Any
 
 from mechdesign.analysis.column_frequencies import ColumnFrequencies
 from mechdesign.analysis.law_statistics import INTERCEPT, Statistics
-from mechdesign.core.wording import about, percent_of
+from mechdesign.core.wording import about, listed, percent_of
 from mechdesign.report import layout, wording
 
 OWN_POPULATION = (
@@ -114,6 +114,15 @@ def law_estimate_note(*, fixed: bool, kept: bool) -> str:
             "table alone."
         )
     text = f"{text} {counts}"
+    return layout.paragraph(text, "")
+
+
+def silent_note(strata: Sequence[str]) -> str:
+    """What the shares of released rows leave out."""
+    text = (
+        f"Of rows with {listed(strata)} nothing is released: these are the shares "
+        "among all others."
+    )
     return layout.paragraph(text, "")
 
 

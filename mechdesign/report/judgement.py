@@ -109,7 +109,7 @@ def opening_texts(judgement: Judgement) -> list[str]:
     texts = [
         f"{count(judgement.released_records, 'released row')} of "
         f"{count(judgement.records, 'record')}; {secrets} is to be protected, and "
-        f"{listed([label(name) for name in judgement.columns])} "
+        f"{listed(judgement.columns)} "
         f"{'is' if len(judgement.columns) == 1 else 'are'} released.",
         LINKS[judgement.linked],
     ]
@@ -122,7 +122,7 @@ def opening_texts(judgement: Judgement) -> list[str]:
     if judgement.unjudged:
         texts.append(
             "Not looked at, since the original lacks them or they name records: "
-            f"{listed([label(name) for name in judgement.unjudged])}."
+            f"{listed(judgement.unjudged)}."
         )
     texts.append(f"Attackers and analysts learn by {judgement.learner}.")
     texts.append(judgement.instruments)

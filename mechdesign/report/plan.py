@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 from mechdesign.comparison.planning import BINS, Plan, Trial, least_factor
 from mechdesign.core.wording import listed
+from mechdesign.formats.column_names import names_text
 from mechdesign.report import blocks
 from mechdesign.report.layout import aligned, paragraph
 from mechdesign.report.wording import TENTH, label, people_in, percent
@@ -94,19 +96,23 @@ def _chosen(plan: Plan) -> Trial | None:
     return None
 
 
-def plan_command(plan: Plan, table: str, sensitive: tuple[str, ...]) -> str:
-    """The design that is advised, as a line for the shell."""
-    words = ["mechdesign", "design", table, "--sensitive", ",".join(sensitive)]
-    words += ["--release", "all"]
-    left_out = (*plan.identifiers, *plan.left_out)
+def plan_command(
+    plan: Plan, table: str, sensitive: tuple[str, ...], reading: Sequence[str] = ()
+) -> str:
+    """The design that is advised, as a line for the shell; `reading` are the options by which the
+    table was read.
+    """
+    words = ["mechdesign", "design", table, *reading]
+    words += ["--sensitive", names_text(sensitive), "--release", "all"]
+    left_out = (*plan.identifiers, *plan.left_out, *plan.not_assessed)
     if left_out:
-        words += ["--leave-out", ",".join(left_out)]
+        words += ["--leave-out", names_text(left_out)]
     if plan.given:
-        words += ["--given", ",".join(plan.given)]
+        words += ["--given", names_text(plan.given)]
     for name in plan.bins:
         words += ["--bin", f"{name}={BINS}"]
     if plan.has_gaps:
-        words += ["--missing", "symbol"]
+        words += ["--missing", plan.missing]
     least = least_factor(plan.factor)
     words += ["--at-most-times", f"{plan.factor:g}", "--at-least-times", f"{least:g}"]
     return shlex.join([*words, "--output", "channel.json"])

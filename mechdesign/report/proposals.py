@@ -43,9 +43,7 @@ def proposal_lines(proposals: MergeProposals, nmi: float, level: float) -> list[
         if proposal.merged:
             text += f", with {_sets(proposal)} merged"
         if proposal.together:
-            names = listed(
-                [wording.label(name) for name in proposal.together], MOST_NAMES
-            )
+            names = listed(proposal.together, MOST_NAMES)
             text += f", and {names} promised together, as one value"
         lines += layout.item_lines([f"{text}."])
     count = proposals.promises

@@ -399,7 +399,8 @@ class Tally:
                 continue
             whole = tuple(map(as_whole, parts[i]))
             # A text that stays was a fraction, and then the column was not one of integers.
-            is_whole = True
+            # Neither is one of empty cells alone.
+            is_whole = any(parts[i])
             for text, integer in zip(parts[i], whole, strict=True):
                 if text and text == integer:
                     is_whole = False

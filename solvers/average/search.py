@@ -34,6 +34,7 @@ from solvers.average.result import AverageOptimum
 from solvers.errors import BackendFailure, EmptyPolytope, InvalidOption
 from solvers.points import Points
 from solvers.results import EnvelopeStatus, Progress, envelope_bound
+from solvers.rounds import run_rounds
 
 ENOUGH = 8
 """New columns with which a round of local searches is content."""
@@ -72,15 +73,15 @@ def search_average(
     end = started + time_limit
     first = first_columns(problem, start, end)
     search = AverageSearch(problem, goal, first, tolerance, end, progress)
-    status = search.run()
+    status = run_rounds(search, gap=tolerance, end=end, most_idle=MOST_IDLE)
     return search.result(status, started)
 
 
 class AverageSearch:
     """The rounds of one search: its columns, its pricing, and the best bound.
 
-    Used once: `run`, and then `result`. `_bound` is in the unit of the goal, and `_support` are the
-    prices and multipliers that prove it.
+    Used once: `run_rounds`, and then `result`. `bound` is in the unit of the goal, and `_support`
+    are the prices and multipliers that prove it.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class AverageSearch:
         self._progress = progress
         self._columns = AverageColumns(problem, goal, first)
         self._pricing = AveragePricing(problem)
-        self._bound = goal.first_bound
+        self.bound = goal.first_bound
         self._support = Charge(
             prices=np.zeros(len(problem.point)),
             multipliers=np.zeros(len(problem.leakages)),
@@ -107,49 +108,42 @@ class AverageSearch:
         )
         self._rounds = 0
         self._nodes = 0
-        # Rounds in a row that changed nothing: see `MOST_IDLE`.
-        self._idle = 0
+        # What the master said last.
+        self._charge = self._support
 
     # ------------------------------------------------------------------ rounds
 
-    def run(self) -> EnvelopeStatus:
-        """Rounds of the master and of pricing until the gap is closed or the time is over."""
-        try:
-            while True:
-                solution = self._columns.solve(max(self._left(), LEAST_SECONDS))
-                if solution is None:
-                    # A master program that met the limit has not failed.
-                    if self._left() > 0.0:
-                        return EnvelopeStatus.BACKEND_FAILED
-                    return EnvelopeStatus.TIME_LIMIT
-                self._report()
-                if abs(self._columns.best.value - self._bound) <= self._tolerance:
-                    return EnvelopeStatus.OPTIMAL
-                if self._left() <= 0.0:
-                    return EnvelopeStatus.TIME_LIMIT
-                if self._idle > MOST_IDLE:
-                    return EnvelopeStatus.STALLED
-                self._price(self._goal.charge(solution, self._tolerance))
-        except KeyboardInterrupt:
-            return EnvelopeStatus.INTERRUPTED
+    @property
+    def value(self) -> float:
+        """Of the best channel so far, in the unit of the goal."""
+        return self._columns.best.value
 
-    def _price(self, charge: Charge) -> None:
+    def solve(self) -> EnvelopeStatus | None:
+        """The best channel of the columns so far, and what it charges for columns."""
+        solution = self._columns.solve(max(self._left(), LEAST_SECONDS))
+        if solution is None:
+            # A master program that met the limit has not failed.
+            if self._left() > 0.0:
+                return EnvelopeStatus.BACKEND_FAILED
+            return EnvelopeStatus.TIME_LIMIT
+        self._charge = self._goal.charge(solution, self._tolerance)
+        return None
+
+    def price(self) -> bool:
         """Local searches at the master's prices, and trees once these find little."""
         self._rounds += 1
-        bound = self._bound
+        charge = self._charge
+        bound = self.bound
         touched = self._pricing.touched
         added = 0
         # Descents are cheap and prove nothing: while they find enough, no tree is grown.
         if self._pricing.has_descents:
             added = self._search_locally(charge)
         if added >= ENOUGH or self._left() <= 0.0:
-            return
+            return True
         added += self._search_trees(charge)
         # New tangents are a gain, too: the next search sees more of the leakages.
-        if added or self._bound != bound or self._pricing.touched > touched:
-            self._idle = 0
-        else:
-            self._idle += 1
+        return added > 0 or self.bound != bound or self._pricing.touched > touched
 
     def _search_locally(self, charge: Charge) -> int:
         """Descents from one kind of mixture after the other, until enough columns are found.
@@ -215,8 +209,8 @@ class AverageSearch:
         if not math.isfinite(support):
             return
         bound = self._goal.bound(support, charge.multipliers)
-        if self._goal.is_sharper(bound, self._bound):
-            self._bound = bound
+        if self._goal.is_sharper(bound, self.bound):
+            self.bound = bound
             self._support = charge
 
     def _left(self) -> float:
@@ -225,13 +219,14 @@ class AverageSearch:
 
     # ----------------------------------------------------------------- answers
 
-    def _report(self) -> None:
+    def report(self) -> None:
         """Report the state of the run, if the caller wants to know."""
         if self._progress is None:
             return
-        value = self._columns.best.value
         count = len(self._columns)
-        self._progress(Progress(value, self._bound, self._rounds, count, self._nodes))
+        self._progress(
+            Progress(self.value, self.bound, self._rounds, count, self._nodes)
+        )
 
     def result(self, status: EnvelopeStatus, started: float) -> AverageOptimum:
         """The best channel; EmptyPolytope or BackendFailure where there is none."""
@@ -252,7 +247,7 @@ class AverageSearch:
             information=self._problem.entropy - entropy,
             leakages=columns.leaks[:, used] @ weights,
             value=columns.best.value,
-            bound=self._bound,
+            bound=self.bound,
             multipliers=self._support.multipliers,
             prices=self._support.prices,
             rounds=self._rounds,

@@ -43,6 +43,7 @@ from solvers.errors import OutsidePolytope
 from solvers.points import Array, Points
 from solvers.pricing.concave import SearchStatus
 from solvers.results import Envelope, EnvelopeStatus, Progress
+from solvers.rounds import run_rounds
 from solvers.sets.convex_set import ConvexSet
 
 METHOD = "cuts"
@@ -120,9 +121,9 @@ def convex_envelope(
         search.add_members(points)
     try:
         search.prepare(dual)
-        status = search.run()
     except KeyboardInterrupt:
-        status = EnvelopeStatus.INTERRUPTED
+        return search.result(EnvelopeStatus.INTERRUPTED, started)
+    status = run_rounds(search, gap=gap, end=limits.end, most_idle=IDLE_ROUNDS)
     return search.result(status, started)
 
 
@@ -130,7 +131,7 @@ class EnvelopeSearch:
     """The rounds of one run: its master, its pricing, and the set around the members.
 
     `convex_envelope` calls `add_members` for what the caller knows, `prepare` for the first members
-    and cuts, `run` for the rounds, and `result` at the end, also after Ctrl-C.
+    and cuts, `run_rounds` with its rounds, and `result` at the end, also after Ctrl-C.
 
     Raises
     ------
@@ -164,9 +165,12 @@ class EnvelopeSearch:
         self._master.add(itself)
         report = None
         if progress is not None:
-            report = self._report
+            report = self.report
         self._pricing = ConvexPricing(outer, point, limits, report)
         self._rounds = 0
+        # Local searches come first, until they find nothing that gains much.
+        self._locally = True
+        self._is_out_of_memory = False
 
     # ------------------------------------------------------------- first members and cuts
 
@@ -233,44 +237,44 @@ class EnvelopeSearch:
 
     # ------------------------------------------------------------------------ the rounds
 
-    def run(self) -> EnvelopeStatus:
-        """Rounds of searching and cutting until the gap is closed, or the time is over."""
-        master = self._master
-        pricing = self._pricing
-        limits = self._limits
-        # Local searches come first, until they find nothing that gains much.
-        locally = True
-        idle = 0
-        while master.value - pricing.bound > limits.gap:
-            if limits.seconds <= 0.0:
-                return EnvelopeStatus.TIME_LIMIT
-            self._rounds += 1
-            bound = pricing.bound
-            if locally:
-                result = pricing.descend(master.prices)
-                best = master.reduced_costs(result.points).min(initial=0.0)
-                locally = -best > SEARCHED_SHARE * limits.gap
-            else:
-                result = pricing.raise_bound(master.prices)
-            added = self._take_columns(result.points)
-            solved = master.solve(limits.end)
+    @property
+    def value(self) -> float:
+        """The cost of the best decomposition, in nats."""
+        return self._master.value
 
-            if self._progress is not None:
-                self._report()
-            if not solved:
-                # A master program that met the limit has not failed.
-                if limits.seconds <= 0.0:
-                    return EnvelopeStatus.TIME_LIMIT
-                return EnvelopeStatus.BACKEND_FAILED
-            if result.status is SearchStatus.MEMORY_LIMIT and not added:
-                return EnvelopeStatus.MEMORY_LIMIT
-            if added or locally or pricing.bound > bound:
-                idle = 0
-            else:
-                idle += 1
-            if idle > IDLE_ROUNDS:
-                return EnvelopeStatus.STALLED
-        return EnvelopeStatus.OPTIMAL
+    @property
+    def bound(self) -> float:
+        """The proven bound of the cost, in nats."""
+        return self._pricing.bound
+
+    def solve(self) -> EnvelopeStatus | None:
+        """The best decomposition into the members so far."""
+        if not self._master.is_solved and not self._master.solve(self._limits.end):
+            # A master program that met the limit has not failed.
+            if self._limits.seconds <= 0.0:
+                return EnvelopeStatus.TIME_LIMIT
+            return EnvelopeStatus.BACKEND_FAILED
+        if self._is_out_of_memory:
+            return EnvelopeStatus.MEMORY_LIMIT
+        return None
+
+    def price(self) -> bool:
+        """Columns by local searches, and once these find little by branch and bound."""
+        prices = self._master.prices
+        bound = self.bound
+        searched_locally = self._locally
+        self._rounds += 1
+        if searched_locally:
+            result = self._pricing.descend(prices)
+            best = self._master.reduced_costs(result.points).min(initial=0.0)
+            self._locally = -best > SEARCHED_SHARE * self._limits.gap
+        else:
+            result = self._pricing.raise_bound(prices)
+        added = self._take_columns(result.points)
+        self._is_out_of_memory = (
+            result.status is SearchStatus.MEMORY_LIMIT and not added
+        )
+        return added or self._locally or self.bound > bound
 
     def _take_columns(self, points: Points) -> bool:
         """Members next to the cheapest columns, and cuts where these lie outside.
@@ -313,13 +317,14 @@ class EnvelopeSearch:
             seconds_pricing=self._pricing.seconds,
         )
 
-    def _report(self) -> None:
-        """Tell the caller how the search stands."""
-        assert self._progress is not None
+    def report(self) -> None:
+        """Tell the caller how the search stands, if he wants to know."""
+        if self._progress is None:
+            return
         self._progress(
             Progress(
-                value=self._master.value,
-                bound=self._pricing.bound,
+                value=self.value,
+                bound=self.bound,
                 rounds=self._rounds,
                 columns=len(self._master),
                 nodes=self._pricing.counts.nodes,

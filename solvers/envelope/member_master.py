@@ -65,6 +65,11 @@ class MemberMaster:
     def __len__(self) -> int:
         return len(self.members)
 
+    @property
+    def is_solved(self) -> bool:
+        """Whether the program has all members, so that solving it again would change nothing."""
+        return self._listed == len(self.members)
+
     # ---------------------------------------------------------------------------- members
 
     def add(self, points: Points) -> None:

@@ -34,6 +34,7 @@ from solvers.points import Array, Points
 from solvers.programs.master import HighsMaster, MasterSolution
 from solvers.purposes.task_pricing import Branching, Listing, task_entropies
 from solvers.results import EnvelopeStatus, Progress, envelope_bound
+from solvers.rounds import run_rounds
 from solvers.sets.polytope import Polytope
 
 PRICING_SHARE = 0.25
@@ -48,8 +49,8 @@ SAME_COLUMN = 1e-10
 MOST_ROUNDS = 400
 """Rounds of pricing; real tables need 5 to 40."""
 
-STALLED_ROUNDS = 3
-"""Rounds without a new column after which doubles prove nothing more."""
+MOST_IDLE = 2
+"""Rounds in a row without a new column, after which doubles prove nothing more."""
 
 MOST_VERTICES = 30_000
 """Vertices up to which all are columns of one master program; with more, branching was faster."""
@@ -137,13 +138,14 @@ def task_envelope(
         pricing = Branching(inner, outer, task)
     else:
         pricing = Listing(outer, task, listed, members)
-    search = _Search(point, task, pricing)
+    search = _Search(point, task, pricing, gap, end, progress)
     # P_X itself and one member towards each symbol decompose P_X, so the first master has a value.
     search.add(point[None, :])
     search.add(_stars(inner, point))
     if start is not None and len(start):
         search.add(start)
-    return search.run(gap, end, progress)
+    status = run_rounds(search, gap=gap, end=end, most_idle=MOST_IDLE)
+    return search.result(status)
 
 
 def best_members(point: Array, task: Array, members: Array) -> TaskEnvelope:
@@ -203,9 +205,15 @@ def _stars(inner: Polytope, point: Array) -> Array:
 
 
 class _Search:
-    """Column generation: a master program over the columns, and a pricing for further ones.
+    """The columns of one run, their master program, and the pricing for further ones.
 
-    Made with the first columns by `add`, it works in one call of `run`.
+    Made with the first columns by `add`; then `run_rounds` works with it, and `result` is what it
+    found.
+
+    Attributes
+    ----------
+    value, bound : float
+        The least cost of the columns so far, and its best proven bound; nats.
     """
 
     def __init__(
@@ -213,15 +221,26 @@ class _Search:
         point: Array,
         task: Array,
         pricing: Listing | Branching,
+        gap: float,
+        end: float,
+        progress: Callable[[Progress], None] | None,
     ) -> None:
+        self.value = math.inf
+        # An entropy is never negative, so zero prices prove the bound zero.
+        self.bound = 0.0
+        self._prices = np.zeros(len(point))
         self._point = point
         self._task = task
         self._master = HighsMaster(point)
         self._columns = np.zeros((0, len(point)))
         self._pricing = pricing
-        # The best proven bound so far.
-        self._bound = -math.inf
-        self._prices: Array | None = None
+        self._gap = gap
+        self._end = end
+        self._progress = progress
+        self._solution: MasterSolution | None = None
+        # Columns that the last solution knows.
+        self._solved = 0
+        self._rounds = 0
 
     def add(self, columns: Array) -> int:
         """Add the columns (k, n) that are new; returns how many."""
@@ -237,68 +256,68 @@ class _Search:
             self._master.add(Points.from_dense(new), costs)
         return len(new)
 
-    def run(
-        self, gap: float, end: float, progress: Callable[[Progress], None] | None
-    ) -> TaskEnvelope:
-        """Price and solve until the gap is closed, the time is over or nothing is gained."""
-        status = EnvelopeStatus.STALLED
-        stalled = 0
-        solution = self._solve()
-        rounds = 0
-        for rounds in range(1, MOST_ROUNDS + 1):
-            # A sharp bound for these prices is of use only once the gap is nearly closed.
-            open_gap = solution.value - self._bound
-            tolerance = gap
-            if math.isfinite(open_gap):
-                tolerance = max(0.5 * gap, min(gap, PRICING_SHARE * open_gap))
-            minimum, candidates = self._pricing.least(
-                solution.dual, tolerance, end, COLUMNS_A_ROUND
+    def solve(self) -> EnvelopeStatus | None:
+        """The best decomposition into the columns so far, with its prices."""
+        if self._solved < len(self._columns):
+            solution = self._master.solve(math.inf)
+            if not solution.is_optimal:
+                raise BackendFailure("HiGHS failed on the master program of the task")
+            self._solution = solution
+            self._solved = len(self._columns)
+            self.value = solution.value
+        if self._rounds >= MOST_ROUNDS:
+            return EnvelopeStatus.STALLED
+        return None
+
+    def price(self) -> bool:
+        """Columns that gain, and a bound, at the prices of the master."""
+        assert self._solution is not None, "priced before the master was solved"
+        self._rounds += 1
+        prices = self._solution.dual
+        # A sharp bound for these prices is of use only once the gap is nearly closed.
+        open_gap = self.value - self.bound
+        tolerance = self._gap
+        if math.isfinite(open_gap):
+            tolerance = max(0.5 * self._gap, min(self._gap, PRICING_SHARE * open_gap))
+        minimum, candidates = self._pricing.least(
+            prices, tolerance, self._end, COLUMNS_A_ROUND
+        )
+        bound = envelope_bound(prices, self._point, minimum)
+        if bound > self.bound:
+            self.bound = bound
+            self._prices = prices
+        return self.add(candidates) > 0
+
+    def report(self) -> None:
+        """Report the state of the run, if the caller wants to know."""
+        if self._progress is None:
+            return
+        self._progress(
+            Progress(
+                value=self.value,
+                bound=self.bound,
+                rounds=self._rounds,
+                columns=len(self._columns),
+                nodes=self._pricing.nodes,
             )
-            bound = envelope_bound(solution.dual, self._point, minimum)
-            if bound > self._bound:
-                self._bound = bound
-                self._prices = solution.dual
-            if progress is not None:
-                progress(self._moment(solution.value, rounds))
-            if solution.value - self._bound <= gap:
-                status = EnvelopeStatus.OPTIMAL
-                break
-            if time.process_time() >= end:
-                status = EnvelopeStatus.TIME_LIMIT
-                break
-            if self.add(candidates):
-                stalled = 0
-            else:
-                stalled += 1
-            if stalled >= STALLED_ROUNDS:
-                break
-            solution = self._solve()
-        used = solution.weights > 0.0
+        )
+
+    def result(self, status: EnvelopeStatus) -> TaskEnvelope:
+        """The best decomposition, and what is proven of it."""
+        if self._solution is None:
+            # Ctrl-C came before there was any decomposition.
+            raise KeyboardInterrupt
+        used = self._solution.weights > 0.0
+        # The solution has no weights for columns that came after it.
+        columns = self._columns[: self._solved]
         return TaskEnvelope(
             status=status,
-            weights=solution.weights[used],
-            points=Points.from_dense(self._columns[used]),
-            value=solution.value,
-            bound=self._bound,
-            rounds=rounds,
+            weights=self._solution.weights[used],
+            points=Points.from_dense(columns[used]),
+            value=self.value,
+            bound=self.bound,
+            rounds=self._rounds,
             columns=len(self._columns),
             nodes=self._pricing.nodes,
             prices=self._prices,
-        )
-
-    def _solve(self) -> MasterSolution:
-        """The best decomposition into the columns so far, with its prices."""
-        solution = self._master.solve(math.inf)
-        if not solution.is_optimal:
-            raise BackendFailure("HiGHS failed on the master program of the task")
-        return solution
-
-    def _moment(self, value: float, rounds: int) -> Progress:
-        """The search as it stands."""
-        return Progress(
-            value=value,
-            bound=self._bound,
-            rounds=rounds,
-            columns=len(self._columns),
-            nodes=self._pricing.nodes,
         )

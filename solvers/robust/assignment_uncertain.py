@@ -17,7 +17,8 @@ A round of cuts has three steps:
 1. The program over the rows so far (`_CutProgram`) is a relaxation; it gives shares and multipliers
    nu.
 2. Any nu >= 0 prove a bound as in `solvers.assignment.assignment`, with the costs c(x, y) - sum_i
-   nu_i a_i(x) / p_x over the rows i of column y (`priced`). The rows count as they are without a margin.
+   nu_i a_i(x) / p_x over the rows i of column y (`priced`). The rows count as they are without a
+   margin.
 3. Sorting finds the rows that each column breaks most (`separated`;
    docs/explanation/optimum-theory.md, 'Uncertain sets, with rows found by sorting'); they join the
    program. Where all columns are members, the solution is optimal.

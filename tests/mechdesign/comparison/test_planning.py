@@ -193,3 +193,46 @@ def test_the_command_of_the_plan_designs_the_release(tmp_path, monkeypatch, caps
     record = json.loads(capsys.readouterr().out)
     assert record["plan"]["command"].startswith("mechdesign design people.csv")
     assert record["plan"]["identifiers"] == ["id"]
+
+
+def test_the_plan_and_its_command_read_the_table_as_the_assessment(
+    tmp_path, monkeypatch, capsys
+):
+    """Lines above the header, the delimiter, blanks, codes of missing values, columns unseen."""
+    monkeypatch.chdir(tmp_path)
+    table = people(2_000)
+    table["job, paid"] = table.pop("job")
+    table.loc[::5, "town"] = "n "
+    table.loc[::50, "town"] = "?"
+    folder = tmp_path / "here"
+    folder.mkdir()
+    path = folder / "people.csv"
+    path.write_text("Survey\n" + table.to_csv(index=False, sep=";"))
+    line = ["assess", str(path), "--sensitive", "ill", "--skip-lines", "1", "--trim"]
+    line += ["--missing-codes", "?", "--missing", "drop", "--delimiter", ";"]
+    line += ["--columns", '"job, paid",town']
+    assert main(line) == 0
+    following = capsys.readouterr().out.rpartition("Next:  mechdesign ")[2].strip()
+    assert main(shlex.split(following)) == 0
+    text = capsys.readouterr().out
+    assert "of 1,960 records. It is no promise" in text
+    command = text.rpartition("Next:  mechdesign ")[2].strip()
+    assert "--missing drop" in command
+    assert "--leave-out id,sex" in command
+    assert main([*shlex.split(command), "--time-limit", "2"]) == 0
+    record = json.loads((tmp_path / "channel.json").read_text())
+    assert record["useful"]["columns"] == ["town", "job, paid"]
+
+
+def test_a_plan_is_of_records_and_people_get_a_design(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    table = people(300)
+    table["id"] = [f"p{k // 3}" for k in range(300)]
+    table["ill"] = table["ill"].iloc[:100].repeat(3).to_list()
+    table.to_csv("people.csv", index=False)
+    line = ["assess", "people.csv", "--sensitive", "ill", "--person", "id"]
+    assert main([*line, "--plan"]) == 2
+    assert "--plan tries releases of single records" in capsys.readouterr().err
+    assert main(line) == 0
+    command = capsys.readouterr().out.rpartition("Next:  mechdesign ")[2].strip()
+    assert main([*shlex.split(command), "--time-limit", "2", "--output", "c.json"]) == 0

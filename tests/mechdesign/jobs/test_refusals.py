@@ -123,7 +123,7 @@ def test_targets_that_cannot_be_written(channel, source):
         source / "out.csv",
     )
     assert_refused(
-        r"out\.parquet: the input is a CSV file and so is the output",
+        r"out\.parquet: the output is a CSV file, as the input is read",
         channel,
         source,
         source.with_name("out.parquet"),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import mechdesign as md
 from mechdesign.core.errors import InputError
 from mechdesign.judging.analysts import column_variation, impossible_share, regression
-from mechdesign.judging.groups import groups_of
+from mechdesign.judging.groups import groups_of, groups_part
 from mechdesign.judging.judge import untouched_files
 from mechdesign.judging.known_cells import guess_scores, inferences
 from mechdesign.judging.nearest import DistinctRows, distances, nearest, votes
@@ -197,6 +197,29 @@ def test_groups_are_those_of_plain_counting(rows):
     assert (found.k, found.diversity) == (k, diversity)
     assert found.closeness == pytest.approx(closeness)
     assert found.likeness == pytest.approx(likeness)
+
+
+@pytest.mark.parametrize("mark", ["*", "NA", ""])
+def test_rows_that_are_suppressed_are_no_group(mark):
+    """Their cells fit everybody; a row with one true cell is singled out all the same."""
+    table = pd.DataFrame(
+        {"a": list("xxyyzz"), "b": list("uuvvuv"), "ill": list("ststss")}
+    )
+    released = table.copy()
+    released.loc[4, ["a", "b"]] = mark
+    released.loc[5, "b"] = mark
+    found = groups_of(files_of(released, table), [0, 1])
+    assert (found.suppressed, found.k, found.diversity) == (1, 1, 1)
+    assert found.alone == pytest.approx(1 / 6)
+    released.loc[5, "a"] = mark
+    part = groups_part(*[files_of(released, table)] * 2, [0, 1])
+    assert {each.key: each.released for each in part.figures}["k"] == 2
+    assert (
+        "suppressed in all of these columns, which belong to no group: 2."
+        in part.notes[1]
+    )
+    released[["a", "b"]] = mark
+    assert groups_of(files_of(released, table), [0, 1]).k == 6
 
 
 def test_a_group_of_one_may_be_somebody_else():

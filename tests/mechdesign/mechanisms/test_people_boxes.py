@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
+from mechdesign.cli import main
 from mechdesign.tables.people import RECORDS
 from tests.mechdesign.cli.test_people import panel, sequences
 
@@ -125,15 +126,85 @@ def test_what_boxes_of_people_do_not_have_is_refused(frame, design):
         replace(design.channel, people=others)
     with pytest.raises(md.InputError, match="cannot be public"):
         design.channel.save("nowhere.json", public=True)
-    with pytest.raises(md.InputError, match="is neither checked nor estimated"):
-        md.check(design.channel, "nowhere.csv")
+    with pytest.raises(md.InputError, match="checked by its rows alone"):
+        md.check(design.channel, "nowhere.csv", original="original.csv")
+
+
+def with_a_silent_number(frame):
+    """The records, and one person more who has four."""
+    few = panel(people=1, longest=1, seed=5)
+    waves = [few.assign(id="x", year=2020 + wave, health="h1") for wave in range(4)]
+    return pd.concat([frame, *waves], ignore_index=True)
+
+
+def test_a_release_is_checked_by_its_sequences(frame, design, tmp_path):
+    path = tmp_path / "released.csv"
+    released = design.channel.apply(frame, insecure_seed=1)
+    released.to_csv(path, index=False)
+    for any_data in (False, True):
+        found = md.check(design.channel, path, any_data=any_data)
+        assert found.plausible
+        assert (found.unit, found.records) == ("person", 900)
+    # All people of one number of records get the sequence of one of them.
+    sized = released.assign(size=released.groupby("id")["id"].transform("size"))
+    one = sized[sized["id"].isin(sized.groupby("size")["id"].first())]
+    constant = sized[["id", "year", "size"]].merge(
+        one.drop(columns="id"), on=["size", "year"]
+    )
+    constant.drop(columns="size").to_csv(path, index=False)
+    found = md.check(design.channel, path)
+    assert not found.findings
+    assert not found.plausible
+    # Jobs of others beside these make sequences that nobody has.
+    mixed = released.assign(job=released["job"].to_numpy()[::-1])
+    mixed.to_csv(path, index=False)
+    assert md.check(design.channel, path).findings
+
+
+def test_shares_of_records_are_those_of_the_table_within_their_errors(frame, design):
+    """Each estimate is an average over draws of the channel; its error that of one draw."""
+    table = frame["health"].value_counts(normalize=True)
+    estimates: dict[str, list[float]] = {value: [] for value in table.index}
+    errors: dict[str, list[float]] = {value: [] for value in table.index}
+    for seed in range(60):
+        released = design.channel.apply(frame, insecure_seed=seed)
+        (found,) = md.estimate(design.channel, released, "health", target="records")
+        for row in found.rows():
+            estimates[row["health"]].append(row["estimate"])
+            errors[row["health"]].append(row["standard_error"])
+    for value, share in table.items():
+        error = np.mean(errors[value])
+        assert np.mean(estimates[value]) == pytest.approx(share, abs=error / 2)
+        # The slice has sequences that the counts of the proof do not have.
+        assert np.std(estimates[value]) == pytest.approx(error, rel=0.35)
+    with pytest.raises(md.InputError, match="a mean or a regression"):
+        md.estimate(design.channel, frame, mean="health")
+
+
+def test_where_nothing_is_released_the_others_are_checked_and_estimated(
+    frame, tmp_path, capfd
+):
+    table = with_a_silent_number(frame)
+    channel = md.design(table, md.LIP(EPSILON), **ASKED).channel
+    assert channel.silent_strata == ["number of records 4"]
+    released = channel.apply(table, insecure_seed=1)
+    path = tmp_path / "released.csv"
+    released.to_csv(path, index=False)
+    assert md.check(channel, path).plausible
+    (found,) = md.estimate(channel, released, "health")
+    assert found.records == len(frame)
+    assert {row["health"] for row in found.rows()} == set(frame["health"])
+    channel.save(tmp_path / "channel.json")
+    assert (
+        main(["estimate", str(path), "--channel", str(tmp_path / "channel.json")]) == 0
+    )
+    out, _ = capfd.readouterr()
+    assert "Of rows with 'number of records 4' nothing is released" in out
 
 
 def test_numbers_of_records_with_too_few_people_release_nothing_and_say_so(frame):
     """Their sequences have no cells, so the law of the table is not said to be kept there."""
-    few = panel(people=1, longest=1, seed=5)
-    waves = [few.assign(id="x", year=2020 + wave, health="h1") for wave in range(4)]
-    table = pd.concat([frame, *waves], ignore_index=True)
+    table = with_a_silent_number(frame)
     result = md.design(table, md.LIP(EPSILON), **ASKED)
     assert any(part.channel is None for part in result.channel.parts)
     said = " ".join(result.summary().split())

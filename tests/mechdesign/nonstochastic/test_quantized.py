@@ -126,7 +126,7 @@ def test_any_text_file_and_parquet_in_and_out(folder):
     apply_mechanism("m.json", "in.parquet", "g.parquet")
     assert pq.read_table("g.parquet").column_names == ["day", "records", "mean_kwh"]
     with pytest.raises(
-        InputError, match="input is a Parquet file and so is the output"
+        InputError, match="output is a Parquet file, as the input is read"
     ):
         apply_mechanism("m.json", "in.parquet", "g.csv")
 

@@ -123,7 +123,12 @@ def test_integers_with_gaps_stay_integers_in_pandas():
     joint = Joint.from_table(frame, sensitive="s", useful="x", missing="symbol")
     assert joint.useful.names == ("", "1", "2")
     assert "the column 'x' holds integers and gaps; 1.0 is read as 1" in joint.notices
-    whole = Joint.from_table(frame.dropna(), sensitive="s", useful="x")
+    frame["gone"] = np.nan
+    joint = Joint.from_table(
+        frame, sensitive="s", useful=["x", "gone"], missing="symbol"
+    )
+    assert "'gone'" not in "".join(joint.notices)
+    whole = Joint.from_table(frame.dropna(subset="x"), sensitive="s", useful="x")
     assert whole.useful.names == ("1.0", "2.0")
     mixed = pd.DataFrame({"s": ["a", "b", "a"], "x": [1, None, 2.5]})
     assert Joint.from_table(
