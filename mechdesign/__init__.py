@@ -30,6 +30,7 @@ MODULES.update(
     display="mechdesign.report.display",
     files="mechdesign.channel.loading",
     numbers="mechdesign.nonstochastic.numbers_recipe",
+    people="mechdesign.frames.people_guard",
     application="mechdesign.cli.application",
 )
 

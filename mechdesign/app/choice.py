@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Literal
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
+from mechdesign.tables.people import RECORD
 
 if TYPE_CHECKING:
     from mechdesign.notions import Notion
@@ -84,7 +85,6 @@ MERGES = {
 }
 """What becomes of the rare values of the released column; a form may send any whole number."""
 
-RECORD = "record"
 UNITS = {
     "": "one record each",
     RECORD: "several; each record has a promise of its own",

@@ -15,11 +15,12 @@ Before, the whole table is looked at for a column that names people with several
 from __future__ import annotations
 
 from mechdesign.app.box_search import designed_boxes
-from mechdesign.app.choice import RECORD, Choice
+from mechdesign.app.choice import Choice
 from mechdesign.app.column_search import designed_column
 from mechdesign.app.memory_table import MemoryTable
 from mechdesign.app.results import Designed, Say
 from mechdesign.core.errors import InputError
+from mechdesign.tables.people import RECORD
 
 
 def design_channel(table: MemoryTable, choice: Choice, say: Say) -> Designed:

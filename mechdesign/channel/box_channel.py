@@ -33,6 +33,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import PUBLIC_PROVENANCE, chosen_entries
 from mechdesign.channel.row_law import Array, RowLaw
 from mechdesign.channel.saving import Saved
+from mechdesign.core.above import above
 from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, Integers
@@ -332,7 +333,7 @@ class BoxChannel(Saved, Described):
             If every stratum releases nothing.
         """
         # Only draws and estimates need samplers.
-        from mechdesign.release.box_drawing import law_of_boxes
+        from mechdesign.release.box_samplers import law_of_boxes
 
         if not self.channels:
             raise InputError("the channel releases nothing: there is nothing to count")
@@ -393,7 +394,7 @@ class BoxChannel(Saved, Described):
         )
 
     @property
-    def silent_strata(self) -> list[str]:
+    def silent_strata(self) -> Sequence[str]:
         """The strata of which nothing but the given columns is released, in words."""
         silent = [part for part in self.parts if part.channel is None]
         return [self.stratum_text(part).removesuffix(": ") for part in silent]
@@ -425,7 +426,7 @@ class BoxChannel(Saved, Described):
     def digest(self) -> str:
         """SHA-256 of what the channel does, by which ledgers and manifests know it."""
         # Only ledgers and draws need keys and samplers.
-        from mechdesign.release.box_drawing import box_channel_digest
+        from mechdesign.release.box_samplers import box_channel_digest
 
         return box_channel_digest(self)
 
@@ -454,7 +455,7 @@ class BoxChannel(Saved, Described):
 
     @property
     def levels(self) -> tuple[Variable, ...]:
-        """The columns that the boxes are made of, as `RowsWithStrata` calls them."""
+        """The columns that the boxes are made of, as `ReleasableBoxes` calls them."""
         return self.columns
 
     @property
@@ -673,6 +674,7 @@ class BoxChannel(Saved, Described):
         identity: Sequence[str] | None = None,
         first_row: int = 0,
         insecure_seed: int | None = None,
+        unit: str | None = None,
     ) -> Any:
         """Draw an output for every record: a frame with the given columns, and the box or the
         filled columns, and nothing else.
@@ -683,13 +685,14 @@ class BoxChannel(Saved, Described):
         Raises
         ------
         InputError
-            On a missing column or cell, or a combination of given symbols that the slice has not.
+            On a missing column or cell, or a combination of given symbols that the slice has not;
+            and on people with several records, as `Channel.apply`.
         """
         # Only a draw needs keys, samplers and data frames.
         from mechdesign.release.box_drawing import BoxRelease
         from mechdesign.release.drawing import key_of
         from mechdesign.release.people_frames import apply_boxes_to_people
-        from mechdesign.release.row_frames import apply_to_frame
+        from mechdesign.release.released_frames import apply_to_frame
 
         if self.people is not None:
             return apply_boxes_to_people(
@@ -699,6 +702,7 @@ class BoxChannel(Saved, Described):
                 key=key_of(key, insecure_seed),
                 identity=identity,
             )
+        above("people").refuse_people_of_draw(self, frame, unit)
         release = BoxRelease(self, key_of(key, insecure_seed))
         return apply_to_frame(release, frame, identity=identity, first_row=first_row)
 

@@ -27,6 +27,7 @@ from mechdesign.channel.record import ChannelRecord, check_symbol_budgets
 from mechdesign.channel.row_law import NOT_KEPT, RowLaw
 from mechdesign.channel.saving import Saved
 from mechdesign.channel.true_records import symbol_of, symbol_of_person
+from mechdesign.core.above import above
 from mechdesign.core.arguments import repeated, valid_text
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
@@ -43,7 +44,7 @@ from mechdesign.release.drawing import (
 from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
 from mechdesign.release.people_frames import apply_to_people
 from mechdesign.release.policies import Policy
-from mechdesign.release.row_frames import frame_of_columns
+from mechdesign.release.released_frames import frame_of_columns
 from mechdesign.release.whole_tables import fix_where_whole
 from mechdesign.tables.columns import is_frame, values_of
 from mechdesign.tables.joint import Array, Joint
@@ -435,6 +436,11 @@ class Channel(Saved, Displayed):
             self.keeps_law,
         )
 
+    @property
+    def silent_strata(self) -> Sequence[str]:
+        """Strata of which nothing but the given columns is released: none."""
+        return ()
+
     @cached_property
     def keeps_law(self) -> bool:
         """True if every row of the table is released exactly as often as the table has it.
@@ -561,6 +567,7 @@ class Channel(Saved, Displayed):
         policy: Policy | None = None,
         draws: str | None = None,
         insecure_seed: int | None = None,
+        unit: str | None = None,
     ) -> Any:
         """Draw an output for every entry of a column; the same kind of column back. Of a frame a
         frame with the released columns.
@@ -589,12 +596,15 @@ class Channel(Saved, Displayed):
             own for each entry.
         insecure_seed : int, optional
             Reproducible draws, for tests only: with the seed the channel can be undone.
+        unit : {"record"}, optional
+            Says that the promise is knowingly about each record alone, where people have several.
 
         Raises
         ------
         InputError
             On a symbol that the channel does not know or a null, unless the policy has a rule for
-            it.
+            it. If people have several records, and the order of a frame or the index of a column
+            tells which are of one person; not with ``unit="record"``.
         """
         if self.useful.people is not None:
             if first_row:
@@ -627,6 +637,7 @@ class Channel(Saved, Displayed):
             policy = Policy.recorded(self.record.rules)
         if draws not in (None, *DRAWS):
             raise InputError(f"draws ({quoted(draws)}) must be one of {listed(DRAWS)}")
+        above("people").refuse_people_of_draw(self, column, unit)
         release = Release(self, key_of(key, insecure_seed), policy=policy)
         if draws != INDEPENDENT:
             fix_where_whole(release, cells, records, is_asked=draws is not None)

@@ -2,10 +2,11 @@
 it guarantees.
 
 `design` checks the options before the table is read, and hands over: without a budget to
-`design_advice.advise`, for whole rows or merged symbols to `row_designs`, and else to
-`_design_column`. This reads the table, lets each group of options add its part to a request of
-`mechanisms`, searches within --time-limit, writes the channel and its reports, and prints the
-promise. The channel file records the command line that repeats it (`line.command_line`).
+`design_advice.advise`, for boxes (rows with --confidence, or --merge-rare) to `box_designs`, and
+else, for a column or for rows, to `_design_table`. This reads the table, lets each group of options
+add its part to a request of `mechanisms`, searches within --time-limit (`DesignBudget.designed`
+calls `mechanisms.design_requested`), writes the channel and its reports, and prints the promise.
+The channel file records the command line that repeats it (`line.command_line`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import mechdesign as md
 from mechdesign.cli import options, parsing, table_options
+from mechdesign.cli.box_designs import design_boxed, design_merged
 from mechdesign.cli.console import Interrupted, Reporter
 from mechdesign.cli.design_advice import advise
 from mechdesign.cli.design_arguments import DesignArguments
@@ -28,7 +30,6 @@ from mechdesign.cli.design_options import (
 from mechdesign.cli.line import COMMAND, command_line
 from mechdesign.cli.people_guard import PeopleGuard
 from mechdesign.cli.report import ReportOptions
-from mechdesign.cli.row_designs import design_boxed, design_merged
 from mechdesign.cli.row_options import RowOptions
 from mechdesign.core.errors import InputError
 
@@ -401,10 +402,11 @@ def _text(
         lines = proposal_lines(proposals, result.nmi, result.confidence.level)
         last = [*lines, "", *last]
     if output.full or output.all_measures:
+        from mechdesign.report.first_lines import little_use_lines
         from mechdesign.report.terminal import design_text
 
         text = design_text(result, joint, all_measures=output.all_measures)
-        return "\n".join([text, "", *last])
+        return "\n".join([*little_use_lines(result), text, "", *last])
     from mechdesign.report.first_screen import first_screen
 
     return first_screen(result, joint, last=last)

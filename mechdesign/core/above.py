@@ -1,9 +1,9 @@
 """Modules that classes need of the layers above them, which the package names (`mechdesign`).
 
 A result shows itself by the module of displays, a channel saves itself by the module of channel
-files, and a mechanism for numbers has a recipe of releases. These modules know every kind of result
-or channel, so they lie above these classes, and are imported when they are first needed: displays
-are heavy.
+files, a mechanism for numbers has a recipe of releases, and `design` and `apply` look for people
+with several records in frames. These modules know every kind of result, channel or frame, so they
+lie above these classes, and are imported when they are first needed: displays are heavy.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 
 MODULES: dict[str, str] = {}
 """The module for each purpose: "display" (`report.display`), "files" (`channel.loading`), "numbers"
-(`nonstochastic.numbers_recipe`), and "application" (`cli.application`).
+(`nonstochastic.numbers_recipe`), "people" (`frames.people_guard`), and "application"
+(`cli.application`).
 """
 
 

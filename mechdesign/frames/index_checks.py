@@ -78,7 +78,7 @@ class IndexChecks:
         self._protected = _protected_columns(drawer)
         self._levels: list[str] = []
         if keeps_index(adapter, drawer.recipe.options):
-            self._levels = _level_titles(adapter)
+            self._levels = level_titles(adapter)
         # None where no index stays, so that nothing is compared.
         self._checks = None
         if self._levels:
@@ -109,7 +109,7 @@ class IndexChecks:
             self._checks.refuse_copies(f"{where}take the index off (reset_index): ")
 
 
-def _level_titles(adapter: FrameAdapter) -> list[str]:
+def level_titles(adapter: FrameAdapter) -> list[str]:
     """What messages call the levels of an index, told apart by their numbers."""
     titles: list[str] = []
     for level, name in enumerate(adapter.index_names()):

@@ -12,14 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.column_names import require_column
 from mechdesign.frames.eager import FrameChecks, sanitised
 from mechdesign.frames.libraries import adapter_of
-from mechdesign.jobs.recipe import Drawer, DrawnColumn
+from mechdesign.frames.people_guard import FIRST_RECORDS, refuse_people_of_frame
+from mechdesign.jobs.people_guard import refuse_people
+from mechdesign.jobs.recipe import Drawer, DrawnColumn, Recipe
 from mechdesign.release.released_values import LABEL
 
 
@@ -55,6 +59,19 @@ class LearningTable:
             return LearningTable(tuple(kept), adapter_of(self.data).selected(kept))
         places = list(map(self.names.index, kept))
         return LearningTable(tuple(kept), self.data[:, places])
+
+    def refuse_people(self, recipe: Recipe) -> None:
+        """Raise InputError where the table tells which records are of one person."""
+        if not self.is_array:
+            refuse_people_of_frame(self.data, recipe)
+            return
+
+        def read(
+            names: Sequence[str], records: int | None = None
+        ) -> dict[str, Encoded]:
+            return {name: encode(self.column(name)[:records], name) for name in names}
+
+        refuse_people(recipe, self.names, read, partial(read, records=FIRST_RECORDS))
 
     def released(self, drawer: Drawer) -> tuple[Any, FrameChecks]:
         """The released frame or array, and the checks of its columns."""

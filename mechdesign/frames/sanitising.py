@@ -11,47 +11,30 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Unpack
-
-import narwhals as nw
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.formats.cells import Encoded, encode_anything
 from mechdesign.frames.eager import arrow_columns, header_of
 from mechdesign.frames.engine_errors import engine_errors
 from mechdesign.frames.frame_jobs import release_checked, released_table
-from mechdesign.frames.lazy_tables import LazyTable, find_lazy_table, release_lazy_table
+from mechdesign.frames.lazy_tables import find_lazy_table, release_lazy_table
 from mechdesign.frames.libraries import adapter_of
 from mechdesign.frames.people_frames import sanitise_people
+from mechdesign.frames.people_guard import (
+    refuse_people_of_frame,
+    refuse_people_of_lazy_table,
+)
 from mechdesign.frames.second_draws import warnings_of_draws
-from mechdesign.frames.spark_frames import SparkFrame
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
 from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.options import ReleaseKeywords, options_of
-from mechdesign.jobs.people_guard import refuse_people
 from mechdesign.jobs.recipe import Drawer, Recipe
-from mechdesign.leaks.people_notice import RECORD
-from mechdesign.leaks.person_columns import may_name_people_by
 
 __all__ = [
     "engine_errors",
     "sanitise",
 ]
-
-RECORDS_OF_VALUE = "mechdesign: records"
-"""A column of counts in the plan of an engine; no table has one of this name."""
-
-NOT_LOOKED_AT = (
-    "nobody looked whether people have several records in this stream, whose records cannot be "
-    "counted: where they have, all of them together tell more than the promise about one record "
-    "(unit='record' says that such a promise is meant)"
-)
-"""What is said of a stream of Spark."""
-
-FIRST_RECORDS = 10_000
-"""So many records show whether people stand in an order: dozens of them, with all their records."""
 
 
 def sanitise(
@@ -124,11 +107,7 @@ Spark or Dask
                 "the records of people are folded in memory: give a pandas, polars or pyarrow "
                 "table (collect the lazy one)"
             )
-        if isinstance(lazy, SparkFrame) and frame.isStreaming:
-            if recipe.draws and asked.unit != RECORD:
-                warnings.warn(NOT_LOOKED_AT, stacklevel=2)
-        else:
-            _refuse_people_of(frame, lazy, recipe)
+        refuse_people_of_lazy_table(frame, lazy, recipe)
         return release_lazy_table(lazy, recipe, first_row)
     if recipe.people is not None:
         if not isinstance(recipe, KeyedRecipe):
@@ -140,39 +119,6 @@ Spark or Dask
     for notice in notices:
         warnings.warn(notice, stacklevel=2)
     return released
-
-
-def _refuse_people_of(frame: Any, lazy: LazyTable, recipe: Recipe) -> None:
-    """Raise InputError where a named column of a lazy table names people (`refuse_people`).
-
-    The engine counts the values of each, and only columns that can name people are read.
-    """
-    with warnings.catch_warnings():
-        # narwhals announces that its part for Dask moves to another package.
-        warnings.simplefilter("ignore", FutureWarning)
-        table = nw.from_native(frame)
-
-    def comes_again(name: str) -> bool:
-        sizes = table.group_by(name).agg(nw.len().alias(RECORDS_OF_VALUE))
-        size = nw.col(RECORDS_OF_VALUE)
-        repeated = sizes.filter(size > 1).select(
-            size.max().alias("most"), size.sum().alias("all"), nw.len().alias("values")
-        )
-        all_records = table.select(nw.len().alias("all"))
-        (of_repeated,) = repeated.collect("pyarrow").to_native().to_pylist()
-        (of_all,) = all_records.collect("pyarrow").to_native().to_pylist()
-        return may_name_people_by(
-            int(of_repeated["values"]),
-            int(of_repeated["most"] or 0),
-            int(of_repeated["all"] or 0),
-            int(of_all["all"]),
-        )
-
-    def read(names: Sequence[str]) -> dict[str, Encoded]:
-        columns = table.select(*names).collect("pyarrow").to_native()
-        return {name: encode_anything(columns.column(name), name) for name in names}
-
-    refuse_people(recipe, lazy.names, read, comes_again=comes_again)
 
 
 @dataclass(frozen=True)
@@ -206,13 +152,7 @@ def release_frame(frame: Any, recipe: Recipe, first_row: int = 0) -> FrameReleas
     # releases a table in parts (`first_row`), and draws for tests need no warning.
     is_unrecorded = options.ledger is None and options.insecure_seed is None
     is_remembered = recipe.draws and is_unrecorded and not first_row and len(frame) > 0
-
-    cells = dict(zip(header, columns, strict=True))
-
-    def read(names: Sequence[str], records: int | None = None) -> dict[str, Encoded]:
-        return {name: encode_anything(cells[name][:records], name) for name in names}
-
-    refuse_people(recipe, header, read, partial(read, records=FIRST_RECORDS))
+    refuse_people_of_frame(frame, recipe)
     whole = [(adapter_of(frame).cells, len(frame))]
     recipe = recipe.settled(header, whole, is_whole=not first_row)
 

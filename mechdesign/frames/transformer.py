@@ -28,7 +28,6 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, cast
@@ -53,14 +52,13 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.loading import load_without_boxes
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.files import PathLike
-from mechdesign.formats.cells import Encoded, encode
+from mechdesign.formats.cells import encode
 from mechdesign.frames.eager import require_different_names
 from mechdesign.frames.frame_jobs import disclosure_warnings, released_table
 from mechdesign.frames.learning_table import LearningTable
 from mechdesign.frames.libraries import find_adapter
 from mechdesign.jobs.channel_recipe import ChannelRecipe
 from mechdesign.jobs.options import ColumnNames, ReleaseOptions
-from mechdesign.jobs.people_guard import refuse_people
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.optimal import OPTIMAL
@@ -237,11 +235,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             warnings.warn(OTHER_DATA, stacklevel=2)
             recipe = replace(recipe, keys=(Key.fresh(),))
 
-        def read(names: Sequence[str]) -> dict[str, Encoded]:
-            cells = dict(zip(table.names, table.columns(), strict=True))
-            return {name: encode(cells[name], name) for name in names}
-
-        refuse_people(recipe, table.names, read)
+        table.refuse_people(recipe)
 
         def release(drawer: Drawer) -> tuple[Any, list[str]]:
             released, checks = table.released(drawer)

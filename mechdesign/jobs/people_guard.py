@@ -22,13 +22,12 @@ from mechdesign.formats.cells import Encoded
 from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.recipe import Recipe
 from mechdesign.leaks.people_notice import (
-    RECORD,
     PeopleFound,
     people_named,
     people_notice,
     reach_in,
 )
-from mechdesign.tables.people import MOST_RECORDS
+from mechdesign.tables.people import MOST_RECORDS, RECORD
 
 REGULAR = 0.5
 """Share of the values that come again after as many records as most others, from which on the
@@ -44,6 +43,7 @@ def refuse_people(
     read: Read,
     read_first: Read | None = None,
     comes_again: Callable[[str], bool] | None = None,
+    stays: Sequence[str] = (),
 ) -> None:
     """Raise InputError where a column that identifies records, or stays, names people, or where
     their order does.
@@ -60,6 +60,8 @@ def refuse_people(
         one that tells nothing.
     comes_again : function, optional
         Whether the values of a column can be those of people; such columns alone are read then.
+    stays : sequence of str
+        Columns that stay beside those that the options keep.
     """
     options = recipe.options
     if recipe.people is not None or options.unit == RECORD:
@@ -67,7 +69,7 @@ def refuse_people(
     if not isinstance(recipe, KeyedRecipe):
         # Nothing is drawn, so that nothing adds up.
         return
-    named = [*options.identifiers, *options.kept]
+    named = [*options.identifiers, *options.kept, *stays]
     # Records of one identifier have one draw, which tells no more than one record.
     drawn_once = options.identifiers if len(options.identifiers) == 1 else ()
     useful = recipe.useful_columns
@@ -114,9 +116,13 @@ def _readable(read: Read, names: Sequence[str]) -> Mapping[str, Encoded]:
     """These columns, without those whose cells have no text, as lists and bytes: such a cell names
     nobody.
     """
+    if not names:
+        return {}
     try:
+        # A file is parsed anew for every call, so all are read at once if they can be.
         return read(names)
     except InputError:
+        # The error names the first such column, and there may be more.
         pass
     columns: dict[str, Encoded] = {}
     for name in names:

@@ -2,7 +2,9 @@
 
 `design_requested` is the one way from a `DesignRequest` to a `Design`. It decides in this order
 
-1. the table: sorted into bins first, of one or several secrets, with the columns that are released;
+1. the table: sorted into bins first, of one or several secrets, with the columns that are released.
+   Boxes, rows and columns beside given ones go to modules of their own here (`design_boxes`,
+   `plan_design`, `by_strata`);
 2. the rules of the promise: about the table (`rules`) or about its population (`population`);
 3. the mechanism, or the objective, that works by these rules (`by_rules`), and merging where the
    optimum fails or ends early;
@@ -19,6 +21,7 @@ from __future__ import annotations
 import inspect
 import math
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ParamSpec, Protocol, cast, overload
@@ -26,6 +29,7 @@ from typing import Any, ParamSpec, Protocol, cast, overload
 from mechdesign.auditing.population import lift_limits
 from mechdesign.channel.box_channel import BoxPart
 from mechdesign.channel.record import TOTAL
+from mechdesign.core.above import above
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.mechanisms import combinations
@@ -48,7 +52,7 @@ from mechdesign.mechanisms.unsuited_columns import refuse_identifier
 from mechdesign.notions import Notion
 from mechdesign.tables.cell_rules import REFUSE
 from mechdesign.tables.joint import Joint, Missing
-from mechdesign.tables.people import PERSON, People
+from mechdesign.tables.people import PERSON, RECORD, People
 from mechdesign.tables.people_tables import PeopleRoles, people_of_frame
 from mechdesign.tables.records import Records
 from mechdesign.tables.row_boxes import Boxes
@@ -286,6 +290,13 @@ def _with_fields_as_keywords(
     """
 
     def design(joint: Any, *args: Any, **kwargs: Any) -> Design:
+        unit = kwargs.pop("unit", None)
+        if unit not in (None, RECORD):
+            raise InputError(
+                f"unit ({unit!r}) must be {RECORD!r}; people with several records are named with "
+                "person"
+            )
+        frame: Any = None
         columns: dict[str, Any] = {}
         for name in (*COLUMN_ARGUMENTS, *PEOPLE_ARGUMENTS):
             if name in kwargs:
@@ -316,7 +327,11 @@ def _with_fields_as_keywords(
                 "md.compare(joint) shows what budgets keep"
             )
         make: Any = request
-        return design_requested(make(joint, *args, **kwargs))
+        made = make(joint, *args, **kwargs)
+        result = design_requested(made)
+        if frame is None or unit == RECORD or columns.get("weight") is not None:
+            return result
+        return _with_people_found(result, made, frame)
 
     vars(design)["__signature__"] = _signature()
     _, _, parameters = (DesignRequest.__doc__ or "").partition("\n\n")
@@ -324,7 +339,12 @@ def _with_fields_as_keywords(
         "Compute a release channel P(Y|X) for the table, proven private in exact arithmetic.\n\n"
         "    The parameters are the fields of `DesignRequest`. The table may also be a data "
         "frame;\n"
-        "    then `sensitive` and `useful` name its columns, as in `Joint.from_table`.\n\n"
+        "    then `sensitive` and `useful` name its columns, as in `Joint.from_table`. Where a "
+        "column of\n"
+        "    the frame names people with several records, a warning and a message of the "
+        "result say what\n"
+        "    these reach together, unless `person` names it or ``unit='record'`` says what is "
+        "meant.\n\n"
         f"{parameters}"
     )
     return cast("DesignCall[Arguments]", design)
@@ -334,12 +354,26 @@ def _signature() -> inspect.Signature:
     """The parameters of `DesignRequest`, and those that name the columns of a data frame."""
     signature = inspect.signature(DesignRequest)
     parameters = list(signature.parameters.values())
-    for name in (*COLUMN_ARGUMENTS, *PEOPLE_ARGUMENTS):
+    for name in (*COLUMN_ARGUMENTS, *PEOPLE_ARGUMENTS, "unit"):
         if name not in signature.parameters:
             parameters.append(
                 inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
             )
     return signature.replace(parameters=parameters, return_annotation=Design)
+
+
+def _with_people_found(result: Design, request: DesignRequest, frame: Any) -> Design:
+    """The result with a message, and a warning, of people with several records in its frame."""
+    joint = request.joint
+    if joint.useful.people is not None:
+        return result
+    sensitive = joint.sensitive.columns
+    columns = request.released_columns
+    message = above("people").people_message(frame, sensitive, columns, result.channel)
+    if message is None:
+        return result
+    warnings.warn(message, stacklevel=3)
+    return replace(result, messages=(message, *result.messages))
 
 
 def _joint_of_frame(frame: Any, columns: Mapping[str, Any]) -> Joint:

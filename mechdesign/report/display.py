@@ -188,7 +188,9 @@ def _table_text(joint: Joint) -> str:
 WORDS: Mapping[type[Any], Callable[[Any], str]] = {
     Joint: _table_text,
     # Those of the command line take the table, the file or the names of releases as well.
-    Design: lambda shown: terminal.design_text(shown, joint_of(shown)),
+    Design: lambda shown: terminal.design_text(
+        shown, joint_of(shown), messages=shown.messages
+    ),
     Channel: terminal.channel_text,
     BoxChannel: boxes.box_channel_text,
     BoxDesign: boxes.box_design_text,

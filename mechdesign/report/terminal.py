@@ -53,14 +53,23 @@ OF_OUTPUTS = (
 """The measures of each output that need no order."""
 
 
-def design_text(design: Design, joint: Joint, *, all_measures: bool = False) -> str:
-    """The text of `design`: what matters first, derived measures last; without a final newline."""
+def design_text(
+    design: Design,
+    joint: Joint,
+    *,
+    all_measures: bool = False,
+    messages: Sequence[str] = (),
+) -> str:
+    """The text of `design`: what matters first, derived measures last; without a final newline.
+
+    The command line says the messages of a design by themselves; others give them here.
+    """
     # Measuring takes time on a large table, and only --all-measures shows it.
     attained = {}
     if all_measures:
         attained = measure(design.channel, joint).leakage
     report = summary_report(
-        design, joint, attained=attained, remarks=remarks_of(design)
+        design, joint, attained=attained, remarks=(*remarks_of(design), *messages)
     )
     lines = [lead_of(report.asked)]
     for section in summary_sections(_shortened(report)):

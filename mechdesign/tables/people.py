@@ -41,6 +41,9 @@ MOST_RECORDS = 100
 """Most records of one person. Beyond it a table of one row a person has thousands of columns, and
 whoever has so many records is known by their number alone."""
 
+RECORD = "record"
+"""The unit of a promise that is knowingly about each record alone, where people have several."""
+
 SensitiveOf: TypeAlias = Literal["person", "sequence"]
 
 PERSON: Literal["person"] = "person"

@@ -167,7 +167,8 @@ def test_after_an_earlier_release_all_outputs_together_keep_the_promise(frame):
 
 
 def test_earlier_releases_of_other_people_or_of_records_are_refused(frame):
-    records = md.design(frame, md.LIP(0.1), sensitive="ill", useful="health").channel
+    asked = {"sensitive": "ill", "useful": "health", "unit": "record"}
+    records = md.design(frame, md.LIP(0.1), **asked).channel
     with pytest.raises(md.InputError, match="after a release of single records"):
         designed(frame, after=[records])
     others = md.design(

@@ -1,0 +1,184 @@
+"""People with several records in frames: what designs, releases and draws of frames say of them.
+
+The rule is that of files (`jobs.people_guard`): columns that stay, what identifies records, and the
+order tell which records are of one person. The index of a frame of pandas is one more column.
+`design` with a frame says what it finds (`people_message`); releases, transformers and
+`Channel.apply` refuse it.
+"""
+
+# The frames are those of seven libraries, which have no type in common.
+# pyright: basic
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import narwhals as nw
+
+from mechdesign.channel.box_channel import BoxChannel
+from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
+from mechdesign.formats.cells import Encoded, encode_anything
+from mechdesign.frames.eager import header_of
+from mechdesign.frames.index_checks import keeps_index, level_titles
+from mechdesign.frames.lazy_tables import LazyTable
+from mechdesign.frames.libraries import find_adapter
+from mechdesign.frames.spark_frames import SparkFrame
+from mechdesign.jobs.channel_recipe import recipe_of
+from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.jobs.people_guard import Read, refuse_people
+from mechdesign.jobs.recipe import Recipe
+from mechdesign.leaks.people_notice import people_in, people_notice, reach_in
+from mechdesign.leaks.person_columns import may_name_people_by
+from mechdesign.tables.people import RECORD
+
+RECORDS_OF_VALUE = "mechdesign: records"
+"""A column of counts in the plan of an engine; no table has one of this name."""
+
+FIRST_RECORDS = 10_000
+"""So many records show whether people stand in an order: dozens of them, with all their records."""
+
+NOT_LOOKED_AT = (
+    "nobody looked whether people have several records in this stream, whose records cannot be "
+    "counted: where they have, all of them together tell more than the promise about one record "
+    "(unit='record' says that such a promise is meant)"
+)
+"""What is said of a stream of Spark."""
+
+
+def refuse_people_of_frame(frame: Any, recipe: Recipe) -> None:
+    """Raise InputError where a frame in memory tells which records are of one person
+    (`refuse_people`), by a column, its index, or the order of its records.
+    """
+    adapter = find_adapter(frame)
+    if adapter is None:
+        return
+    header = header_of(frame)
+    cells = dict(zip(header, adapter.arrow_columns(), strict=True))
+    levels = dict(zip(level_titles(adapter), adapter.index_columns(), strict=True))
+    stays = tuple(levels) if keeps_index(adapter, recipe.options) else ()
+    cells |= levels
+
+    def read(names: Sequence[str], records: int | None = None) -> dict[str, Encoded]:
+        return {name: encode_anything(cells[name][:records], name) for name in names}
+
+    first = partial(read, records=FIRST_RECORDS)
+    refuse_people(recipe, list(cells), read, first, stays=stays)
+
+
+def refuse_people_of_draw(
+    channel: Channel | BoxChannel, records: Any, unit: str | None
+) -> None:
+    """The same for `apply` of a channel: released columns alone come out, in the old order; a
+    column of pandas has its index.
+    """
+    is_column = not hasattr(records, "columns")
+    if is_column:
+        if not hasattr(records, "index") or not hasattr(records, "to_frame"):
+            return
+        # Of several columns a column has tuples, and boxes take frames alone.
+        if isinstance(channel, BoxChannel) or len(channel.useful.columns) != 1:
+            return
+        records = records.to_frame(channel.useful.columns[0])
+    options = ReleaseOptions(unit=unit, keep_index=is_column)
+    refuse_people_of_frame(records, recipe_of(channel, options))
+
+
+def refuse_people_of_lazy_table(frame: Any, lazy: LazyTable, recipe: Recipe) -> None:
+    """The same for the table of an engine, which counts the values of each column; only those that
+    can name people are read. A stream cannot be counted, and a warning says so.
+    """
+    has_order = not isinstance(lazy, SparkFrame)
+    if not has_order and frame.isStreaming:
+        if recipe.draws and recipe.options.unit != RECORD:
+            warnings.warn(NOT_LOOKED_AT, stacklevel=3)
+        return
+    table = _lazy(frame)
+
+    def read(names: Sequence[str], records: int | None = None) -> dict[str, Encoded]:
+        part = table.select(*names)
+        if records is not None:
+            part = part.head(records)
+        columns = part.collect("pyarrow").to_native()
+        return {name: encode_anything(columns.column(name), name) for name in names}
+
+    first: Read | None = partial(read, records=FIRST_RECORDS) if has_order else None
+    refuse_people(recipe, lazy.names, read, first, _counted_by(table))
+
+
+def people_message(
+    frame: Any,
+    sensitive: Sequence[str],
+    released: Sequence[str],
+    channel: Channel | BoxChannel,
+) -> str | None:
+    """What `design` says of a frame in which people have several records; None where none have.
+
+    Parameters
+    ----------
+    frame : table of any library or engine
+    sensitive, released : sequence of str
+    channel : Channel or BoxChannel
+        For its records.
+    """
+    adapter = find_adapter(frame)
+    if adapter is not None and any(name is not None for name in adapter.index_names()):
+        with suppress(ValueError):
+            # A level of the name of a column is that column once more.
+            frame = frame.reset_index()
+    table = _lazy(frame)
+    comes_again = _counted_by(table)
+    # One column released alone has a promise for each of its values, whatever it names.
+    left_out = {*sensitive, *(released if len(released) == 1 else ())}
+    names: list[str] = []
+    for name, kind in table.collect_schema().items():
+        # Lists and bytes name nobody.
+        if name in left_out or kind.is_nested() or kind == nw.Binary:
+            continue
+        # Nor do objects of Python that cannot be counted.
+        with suppress(TypeError):
+            if comes_again(name):
+                names.append(name)
+    if not names:
+        return None
+    needed = list(dict.fromkeys([*names, *sensitive, *released]))
+    read = table.select(*needed).collect("pyarrow").to_native()
+    found = people_in(read, sensitive, among=names)
+    if found is None:
+        return None
+    reach = None if isinstance(channel, BoxChannel) else reach_in(found, channel)
+    # As an error of this package it speaks of keywords, not of options.
+    return str(InputError(people_notice(found, sensitive, reach)))
+
+
+def _lazy(frame: Any) -> Any:
+    """A table of any library or engine as a lazy one of narwhals."""
+    with warnings.catch_warnings():
+        # narwhals announces that its part for Dask moves to another package.
+        warnings.simplefilter("ignore", FutureWarning)
+        return nw.from_native(frame).lazy()
+
+
+def _counted_by(table: Any) -> Callable[[str], bool]:
+    """Whether the values of a column of a lazy table of narwhals can be those of people."""
+
+    def comes_again(name: str) -> bool:
+        sizes = table.group_by(name).agg(nw.len().alias(RECORDS_OF_VALUE))
+        size = nw.col(RECORDS_OF_VALUE)
+        repeated = sizes.filter(size > 1).select(
+            size.max().alias("most"), size.sum().alias("all"), nw.len().alias("values")
+        )
+        all_records = table.select(nw.len().alias("all"))
+        (of_repeated,) = repeated.collect("pyarrow").to_native().to_pylist()
+        (of_all,) = all_records.collect("pyarrow").to_native().to_pylist()
+        return may_name_people_by(
+            int(of_repeated["values"]),
+            int(of_repeated["most"] or 0),
+            int(of_repeated["all"] or 0),
+            int(of_all["all"]),
+        )
+
+    return comes_again
