@@ -39,13 +39,13 @@ from mechdesign.app.results import (
 from mechdesign.app.searching import (
     BEYOND_GIVEN,
     MOST_MEANINGS,
+    REMEDY,
     TENTHS,
     behind_text,
     belief_rows,
     channel_files,
     factors,
     joint_of,
-    little_information,
     progress_to,
     recipe_files,
 )
@@ -77,6 +77,7 @@ def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     """Search for the channel of boxes, and describe it."""
     from mechdesign.report import wording as w
     from mechdesign.report.box_content import box_report
+    from mechdesign.report.first_lines import little_information
 
     say("Reading the table")
     joint = joint_of(table, choice)
@@ -88,6 +89,7 @@ def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     repeated = replace(choice, slice_seed=seed)
     say("Writing the reports")
     report = box_report(design.channel)
+    useless = little_information(design.nmi)
     text = design.summary()
     filled: tuple[str, ...] = ()
     if choice.fills:
@@ -109,7 +111,7 @@ def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
         factors=_worst_factors(report),
         boxes=_box_texts(design.channel),
         together=_together(design.channel),
-        useless=little_information(design.nmi),
+        useless=f"{useless}{REMEDY}" if useless else "",
         text=text,
         messages=(*joint.notices, *filled, SEVERAL),
         files=(*_box_files(report, text), *recipe_files(repeated, table)),

@@ -40,7 +40,6 @@ from mechdesign.app.searching import (
     distance,
     factors,
     joint_of,
-    little_information,
     progress_to,
     recipe_files,
     verdict_text,
@@ -89,17 +88,11 @@ def designed_column(table: MemoryTable, choice: Choice, say: Say) -> Designed:
 
 
 def _useless(result: md.Design) -> str:
-    """Why the channel is of little use, in a sentence; or nothing."""
-    from mechdesign.report import wording as w
-    from mechdesign.report.row_first_screen import LITTLE
+    """Why the channel is of little use, and what may help; or nothing."""
+    from mechdesign.report.first_lines import little_use
 
-    least = result.least
-    if least is None:
-        return little_information(result.nmi)
-    if least.truth >= LITTLE:
-        return ""
-    stay = w.tenths_at_least(least.truth)
-    return f"Of little use: only {stay} of the cells are released as they are. {REMEDY}"
+    sentence = little_use(result)
+    return f"{sentence}{REMEDY}" if sentence else ""
 
 
 def searched(joint: md.Joint, choice: Choice, say: Say) -> md.Design:

@@ -39,12 +39,7 @@ TENTHS = Decimal("0.1")
 decimals: its proven bound may differ in the last one.
 """
 
-LITTLE_INFORMATION = 0.01
-"""The share of the information below which a channel to labels is called useless: its labels tell
-next to nothing of the values, while a share of a few per cent still gives fair estimates.
-"""
-
-REMEDY = "Choose a larger factor, release fewer columns, or put numbers into bins."
+REMEDY = " Choose a larger factor, release fewer columns, or put numbers into bins."
 """What may help a channel of little use."""
 
 BEYOND_GIVEN = " as for somebody with the same given columns"
@@ -214,16 +209,6 @@ def factors(lower: float, upper: float) -> str:
     low = w.short_factor(lower, upper=False)
     high = w.short_factor(upper, upper=True)
     return f"{low} to {high} times"
-
-
-def little_information(nmi: float) -> str:
-    """Why a channel to labels is of little use, in a sentence; or nothing."""
-    from mechdesign.report import wording as w
-
-    if nmi >= LITTLE_INFORMATION:
-        return ""
-    kept = w.percent_at_least(nmi)
-    return f"Of little use: only {kept} of the information is kept. {REMEDY}"
 
 
 def verdict_text(satisfied: bool) -> str:

@@ -126,6 +126,8 @@ def channel_law(channel: Channel, joint: Joint) -> Law | None:
     of the columns themselves, have a place in it (`absent_law` has the reason in words).
     """
     useful = joint.useful
+    if channel.joint is joint and channel.keeps_law:
+        return _kept_law(useful.columns)
     cells: Sequence[Cells] | None = None
     if channel.releases_symbols:
         cells = channel.output_cells

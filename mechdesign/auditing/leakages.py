@@ -127,14 +127,19 @@ def belief_ranges(channel: Channel, joint: Joint) -> list[tuple[float, float]]:
     outputs = masses_of(channel, joint).outputs
     ranges = []
     for s in range(len(joint.sensitive)):
+        # P(s|y) = m_s / o. Python rounds quotients correctly, so the extremes are among those whose
+        # rounded quotient is extreme.
+        nearest = [output.masses[s] / output.output for output in outputs]
+        lowest, highest = min(nearest), max(nearest)
         low = math.inf
         high = -math.inf
-        for output in outputs:
-            # P(s|y) = m_s / o. Rounding the negative up rounds the posterior itself down; 0.0 - x
-            # has no negative zero.
-            mass = output.masses[s]
-            low = min(low, 0.0 - quotient_above(-mass, output.output))
-            high = max(high, quotient_above(mass, output.output))
+        for output, share in zip(outputs, nearest, strict=True):
+            # Rounding the negative up rounds the posterior itself down; 0.0 - x has no negative
+            # zero.
+            if share == lowest:
+                low = min(low, 0.0 - quotient_above(-output.masses[s], output.output))
+            if share == highest:
+                high = max(high, quotient_above(output.masses[s], output.output))
         ranges.append((low, high))
     return ranges
 

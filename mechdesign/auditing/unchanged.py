@@ -39,20 +39,18 @@ def unchanged_cells(channel: Channel, joint: Joint) -> dict[str, float]:
         The table, for the records of each row.
     """
     integers = channel.integers
-    counts = joint.useful_counts
+    row_of = integers.row_of
+    mean_below = _MeanOfRecords(channel.row_totals, joint.useful_counts)
     truth: dict[str, float] = {}
     for k, name in enumerate(channel.useful.columns):
         if name in channel.given:
             continue
-        before, after = _numbered(
-            [symbol[k] for symbol in channel.useful.symbols],
-            [cells[k] for cells in channel.output_cells],
-        )
-        is_same = before[integers.row_of] == after[integers.indices]
+        before, after = _numbered(channel, k)
+        is_same = before[row_of] == after[integers.indices]
         # No sum exceeds the total of its row, which fits.
-        same = np.zeros(len(counts), dtype=np.int64)
-        np.add.at(same, integers.row_of[is_same], integers.values[is_same])
-        truth[name] = _mean_below(same.tolist(), channel.row_totals, counts)
+        same = np.zeros(len(before), dtype=np.int64)
+        np.add.at(same, row_of[is_same], integers.values[is_same])
+        truth[name] = mean_below(same.tolist())
     if joint.useful.people is not None:
         return truth_of_records(joint, truth)
     return truth
@@ -63,24 +61,35 @@ def share_of_cells(truth: dict[str, float]) -> float:
     return sum(truth.values()) / max(len(truth), 1)
 
 
-def _numbered(
-    inputs: Sequence[str], outputs: Sequence[str]
-) -> tuple[Integers, Integers]:
-    """The texts of inputs and outputs by one numbering."""
-    numbers: dict[str, int] = {}
-    codes = [numbers.setdefault(text, len(numbers)) for text in (*inputs, *outputs)]
-    return np.array(codes[: len(inputs)]), np.array(codes[len(inputs) :])
+def _numbered(channel: Channel, column: int) -> tuple[Integers, Integers]:
+    """The texts of inputs and outputs in a column by one numbering."""
+    coded = channel.useful.coded
+    numbers = {text: place for place, text in enumerate(coded.texts[column])}
+    released = [
+        numbers.setdefault(cells[column], len(numbers))
+        for cells in channel.output_cells
+    ]
+    return coded.codes[:, column], np.array(released)
 
 
-def _mean_below(
-    parts: Sequence[int], totals: Sequence[int], counts: Sequence[int]
-) -> float:
-    """The mean of parts[x] / totals[x] over all records, rounded down."""
-    # Of a channel that keeps the law all c_x / total_x are one number, so there is one sum.
-    sums: dict[int, int] = defaultdict(int)
-    for part, total, count in zip(parts, totals, counts, strict=True):
-        divisor = math.gcd(total, count)
-        sums[total // divisor] += part * (count // divisor)
-    common = math.lcm(*sums)
-    whole = sum(value * (common // total) for total, value in sums.items())
-    return 0.0 - quotient_above(-whole, common * sum(counts))
+class _MeanOfRecords:
+    """The mean over all records of what has a share of the total of its row.
+
+    Of a channel that keeps the law all c_x / total_x are one number, so there is one sum.
+    """
+
+    def __init__(self, totals: Sequence[int], counts: Sequence[int]) -> None:
+        divisors = list(map(math.gcd, totals, counts))
+        self._bottoms = [t // d for t, d in zip(totals, divisors, strict=True)]
+        self._factors = [c // d for c, d in zip(counts, divisors, strict=True)]
+        self._common = math.lcm(*set(self._bottoms))
+        self._whole = self._common * sum(counts)
+
+    def __call__(self, parts: Sequence[int]) -> float:
+        """The mean of parts[x] / totals[x], rounded down."""
+        sums: dict[int, int] = defaultdict(int)
+        shares = zip(self._bottoms, self._factors, parts, strict=True)
+        for bottom, factor, part in shares:
+            sums[bottom] += part * factor
+        whole = sum(value * (self._common // b) for b, value in sums.items())
+        return 0.0 - quotient_above(-whole, self._whole)

@@ -394,7 +394,7 @@ class BoxChannel(Saved, Described):
         )
 
     @property
-    def silent_strata(self) -> list[str]:
+    def silent_strata(self) -> Sequence[str]:
         """The strata of which nothing but the given columns is released, in words."""
         silent = [part for part in self.parts if part.channel is None]
         return [self.stratum_text(part).removesuffix(": ") for part in silent]

@@ -436,6 +436,11 @@ class Channel(Saved, Displayed):
             self.keeps_law,
         )
 
+    @property
+    def silent_strata(self) -> Sequence[str]:
+        """Strata of which nothing but the given columns is released: none."""
+        return ()
+
     @cached_property
     def keeps_law(self) -> bool:
         """True if every row of the table is released exactly as often as the table has it.

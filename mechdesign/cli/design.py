@@ -401,10 +401,11 @@ def _text(
         lines = proposal_lines(proposals, result.nmi, result.confidence.level)
         last = [*lines, "", *last]
     if output.full or output.all_measures:
+        from mechdesign.report.first_lines import little_use_lines
         from mechdesign.report.terminal import design_text
 
         text = design_text(result, joint, all_measures=output.all_measures)
-        return "\n".join([text, "", *last])
+        return "\n".join([*little_use_lines(result), text, "", *last])
     from mechdesign.report.first_screen import first_screen
 
     return first_screen(result, joint, last=last)

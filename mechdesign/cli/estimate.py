@@ -337,7 +337,7 @@ def _estimate_shares(
     reporter.done("estimated", f"{file.path} is counted", records=records)
     facts = {"records": records, "level": level, "fixed_counts": fixed}
     notes = [law_estimate_note(fixed=fixed, kept=channel.keeps_law)]
-    if channel.judged_alone is True and channel.silent_strata:
+    if channel.silent_strata:
         notes.append(silent_note(channel.silent_strata))
     if not without.are_known:
         reporter.notice(NO_MANIFEST)

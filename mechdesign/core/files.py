@@ -61,7 +61,9 @@ def read_errors(name: str) -> Generator[None]:
     except FileNotFoundError:
         raise FileError(name, f"{name}: there is no such file") from None
     except IsADirectoryError:
-        raise FileError(name, f"{name} is a folder, not a file") from None
+        raise FileError(
+            name, f"{name} is a folder, not a file: name one of its files"
+        ) from None
     except OSError as error:
         raise FileError(name, f"{name} cannot be read: {reason(error)}") from None
 

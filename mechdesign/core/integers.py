@@ -220,6 +220,12 @@ class IntegerRows(Sequence[tuple[int, ...]]):
 
     def row_sums(self) -> list[int]:
         """The exact sum of every row."""
+        rows, values = self.row_of, self.values
+        nearly = np.bincount(rows, values.astype(np.float64), self.shape[0])
+        if nearly.max(initial=0.0) < LARGEST_INTEGER:
+            sums = np.zeros(self.shape[0], dtype=np.int64)
+            np.add.at(sums, rows, values)
+            return sums.tolist()
         # In Python's integers: two entries fit 64 bits when added, more may not.
         return [sum(row[1::2]) for row in self.pairs()]
 

@@ -348,7 +348,10 @@ class Blocks:
 
     def _blank(self) -> str:
         """The fault of a blank line, which is often that below a title."""
-        return f"the row {BLANK}{'' if self.records else self._title()}"
+        title = "" if self.records else self._title()
+        if title or len(self.header) > 1:
+            return f"the row {BLANK}{title}"
+        return f"the row {BLANK}; in a table of one column an empty cell is written in quotes"
 
     def _title(self) -> str:
         """What to do about lines above the header, if there are any that nobody spoke of."""

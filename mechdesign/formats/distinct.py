@@ -145,7 +145,10 @@ def parts_in_order(
     are possible.
     """
     width = -(-possible // PARTS)
-    part_of = (numbers // width).astype(np.uint8)
+    part_of = np.empty(len(numbers), np.uint8)
+    for start in range(0, len(numbers), SORTED_TOGETHER):
+        some = slice(start, start + SORTED_TOGETHER)
+        part_of[some] = numbers[some] // width
     for part in range(PARTS):
         yield np.flatnonzero(part_of == part)
 

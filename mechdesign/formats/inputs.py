@@ -41,6 +41,7 @@ from mechdesign.formats.compression import (
     compression_of,
     write_all,
 )
+from mechdesign.formats.other_kinds import looks_like_text
 from mechdesign.formats.urls import BLOCK, STANDARD, Remote, is_url, local
 from mechdesign.formats.zip_archive import EMPTY_ZIP, ZIP, Unzipped
 
@@ -296,14 +297,14 @@ class RawInput:
             head = content.read(SNIFFED)
             if not head:
                 raise FileError(self.name, f"{self.name} is empty")
-            if head.startswith(PARQUET_MAGIC):
+            if _is_parquet(head):
                 raise FileError(
                     self.name,
                     f"{self.name} is a compressed Parquet file; unpack it first",
                 )
         self.head = head
         self.statistics = _statistics_of(head)
-        self.is_parquet = head.startswith(PARQUET_MAGIC)
+        self.is_parquet = _is_parquet(head)
         if not self.is_parquet and Path(self.name).suffix.lower() in PARQUET_SUFFIXES:
             raise FileError(
                 self.name, f"{self.name} is not a Parquet file, though its name says so"
@@ -322,6 +323,11 @@ class RawInput:
         """Close the file if it was opened here."""
         if self._opened is not None:
             self._opened.close()
+
+
+def _is_parquet(head: bytes) -> bool:
+    """Whether a file is Parquet, by its first bytes; PAR1 may be a name in the header of a CSV."""
+    return head.startswith(PARQUET_MAGIC) and not looks_like_text(head)
 
 
 def _statistics_of(head: bytes) -> str | None:

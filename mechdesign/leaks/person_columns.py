@@ -14,8 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.core.integers import Integers
 from mechdesign.tables.people import MOST_RECORDS
@@ -64,7 +66,10 @@ class PersonColumn:
 
 
 def find_person_columns(
-    columns: Mapping[str, Integers], secret: Integers, *, may_change: bool = False
+    columns: Mapping[str, NDArray[np.integer[Any]]],
+    secret: Integers,
+    *,
+    may_change: bool = False,
 ) -> list[PersonColumn]:
     """The columns that name people, the one with most records of a person first.
 
@@ -108,7 +113,7 @@ def may_name_people_by(values: int, most: int, repeated: int, records: int) -> b
 
 
 def _person_column(
-    name: str, codes: Integers, secret: Integers, *, may_change: bool
+    name: str, codes: NDArray[np.integer[Any]], secret: Integers, *, may_change: bool
 ) -> PersonColumn | None:
     """What a column says of people; None where it names none."""
     if not len(codes):
@@ -150,7 +155,37 @@ def _person_column(
     return PersonColumn(name, people, len(codes), most, share)
 
 
-def _agreement(times: Integers, sizes: Integers) -> float:
+def is_measurement(
+    codes: Integers, secret: Integers, numbers: NDArray[np.float64]
+) -> bool:
+    """Whether records of neighbouring numbers have the same secret nearly as often as those of one.
+
+    So it is with ages or incomes, which tell of a secret the more the nearer they are. People who
+    are numbered have no more in common with the next one than with any other.
+
+    Parameters
+    ----------
+    codes, secret : (n,) codes of the column and of the secret, of at least 0
+    numbers : (values,) array
+        The number that each code means; NaN for none.
+    """
+    width = int(secret.max()) + 1
+    cells = np.bincount(codes * width + secret, minlength=len(numbers) * width)
+    table = cells.reshape(len(numbers), width)
+    known = np.flatnonzero(~np.isnan(numbers))
+    ordered = table[known[np.argsort(numbers[known])]].astype(np.float64)
+    sizes = ordered.sum(axis=1)
+    pairs = float(sizes[1:] @ sizes[:-1])
+    if not pairs:
+        return False
+    near = float((ordered[1:] * ordered[:-1]).sum()) / pairs
+    within = _agreement(ordered, sizes)
+    deviation = float(np.sqrt(near * (1.0 - near) / pairs))
+    beyond = within - near
+    return beyond < BEYOND_CHANCE * (1.0 - near) or beyond < DEVIATIONS * deviation
+
+
+def _agreement(times: NDArray[Any], sizes: NDArray[Any]) -> float:
     """The share of the pairs of records within groups of these sizes that have the same symbol.
 
     `times` is how many records of a group have a symbol, over all groups and symbols.

@@ -142,13 +142,14 @@ def _refuse_identifiers(request: DesignRequest) -> None:
     """Refuse a useful column that nearly identifies its records."""
     joint = request.joint
     if not request.publishes_rows:
-        refuse_identifier(joint.useful, joint.records)
+        refuse_identifier(joint.useful.columns, len(joint.useful), joint.records)
         return
     # Nearly every row of many columns is that of one record, which is what plans and boxes are for;
     # a single column that is so says something of nobody else.
-    for name in request.released_columns:
-        if name not in request.given:
-            refuse_identifier(joint.releasing((name,)).useful, joint.records)
+    coded = joint.useful.coded
+    for name, texts in zip(coded.columns, coded.texts, strict=True):
+        if name in request.released_columns and name not in request.given:
+            refuse_identifier((name,), len(texts), joint.records)
 
 
 def _rows_of_table(

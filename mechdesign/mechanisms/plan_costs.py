@@ -15,7 +15,6 @@ same: that of the median is 1/2.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -23,7 +22,6 @@ import numpy as np
 
 from mechdesign.channel.proof import CellCost
 from mechdesign.core.errors import InputError
-from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
 from mechdesign.mechanisms.least_cost_objective import (
     ABSOLUTE,
@@ -31,6 +29,7 @@ from mechdesign.mechanisms.least_cost_objective import (
     SQUARED,
     TRUTH,
 )
+from mechdesign.tables.coded_cells import CodedCells
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.people import ABSENT
 from mechdesign.tables.variable import Variable, numbers_of
@@ -42,30 +41,6 @@ RANKS = "ranks"
 
 MANY_NUMBERS = 13
 """Different numbers of a column from which their distance counts: fewer are categories."""
-
-
-@dataclass(frozen=True, eq=False)
-class CodedCells:
-    """The cells of every symbol as codes, column by column.
-
-    `codes` is an (n, columns) array of places in `texts`, which has the different texts of each
-    column in the order of their first use.
-    """
-
-    columns: tuple[str, ...]
-    codes: Integers
-    texts: tuple[tuple[str, ...], ...]
-
-    @classmethod
-    def of(cls, variable: Variable) -> CodedCells:
-        """The cells of the symbols of a variable."""
-        codes: list[list[int]] = []
-        texts: list[tuple[str, ...]] = []
-        for cells in zip(*variable.symbols, strict=True):
-            places: dict[str, int] = {}
-            codes.append([places.setdefault(cell, len(places)) for cell in cells])
-            texts.append(tuple(places))
-        return cls(variable.columns, np.array(codes, dtype=np.int64).T, tuple(texts))
 
 
 class CellPart(NamedTuple):

@@ -50,7 +50,6 @@ from mechdesign.mechanisms.least_cost_limits import stays_of_symbols
 from mechdesign.mechanisms.least_cost_matrix import exact_costs
 from mechdesign.mechanisms.plan_averages import PlanAverage, plan_within
 from mechdesign.mechanisms.plan_costs import (
-    CodedCells,
     cell_costs,
     check_distance,
 )
@@ -68,6 +67,7 @@ from mechdesign.mechanisms.smallest_groups import (
     default_smallest_group,
     group_law,
 )
+from mechdesign.tables.coded_cells import CodedCells
 from mechdesign.tables.joint import Joint
 from solvers import Array, SolverError
 from solvers.plans import (
@@ -117,7 +117,7 @@ def plan_design(request: PlanRequest) -> Design:
             "(--objective information)"
         )
     check_sensitive(joint)
-    cells = CodedCells.of(joint.useful)
+    cells = joint.useful.coded
     costs = _costs(request, cells)
     groups = _groups(request, cells)
     demands = demands_of(request.whole or joint, request.notion, request.after, joint)

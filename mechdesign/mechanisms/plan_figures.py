@@ -30,7 +30,6 @@ from mechdesign.core.wording import at_least, at_most
 from mechdesign.mechanisms.least_cost_matrix import exact_costs
 from mechdesign.mechanisms.plan_costs import (
     RANKS,
-    CodedCells,
     cell_parts,
     recorded_costs,
 )
@@ -171,7 +170,7 @@ def _with_costs(
     costs: CellCosts | MatrixCosts,
 ) -> CostProof:
     """The proof with what its costs are."""
-    cells = CodedCells.of(request.joint.useful)
+    cells = request.joint.useful.coded
     if isinstance(costs, MatrixCosts):
         units, unit = exact_costs(request.objective, request.joint)
         return proof.model_copy(update={"costs": texts_of(units, unit)})

@@ -9,6 +9,8 @@ refusal.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 from mechdesign.tables.cell_numbers import kind_of
@@ -31,15 +33,16 @@ def all_but_identifies(symbols: int, records: int) -> bool:
     return records >= FEWEST_RECORDS and symbols > IDENTIFYING * records
 
 
-def refuse_identifier(useful: Variable, records: int | None) -> None:
-    """Raise InputError for a useful column with nearly as many symbols as records.
+def refuse_identifier(
+    columns: Sequence[str], symbols: int, records: int | None
+) -> None:
+    """Raise InputError for useful columns with nearly as many symbols as records.
 
     `records` is None for tables without records, of weights or probabilities.
     """
-    symbols = len(useful)
     if records is None or not all_but_identifies(symbols, records):
         return
-    name = quoted(",".join(useful.columns))
+    name = quoted(",".join(columns))
     raise InputError(
         f"the useful column {name} has {symbols:,} symbols in {records:,} records, so "
         "it all but identifies them and the channel would list them; group its values "

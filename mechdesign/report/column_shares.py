@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mechdesign.auditing.people_truth import constant_truth_of_records
-from mechdesign.mechanisms.plan_costs import CodedCells
 from mechdesign.report import wording
 from mechdesign.tables.joint import Joint
 
@@ -38,7 +37,7 @@ def constant_truth(joint: Joint) -> dict[str, float]:
     """For each column the share of the records that have its most frequent value."""
     if joint.useful.people is not None:
         return constant_truth_of_records(joint)
-    cells = CodedCells.of(joint.useful)
+    cells = joint.useful.coded
     shares: dict[str, float] = {}
     for k, name in enumerate(cells.columns):
         masses = np.bincount(cells.codes[:, k], joint.p_x)

@@ -42,6 +42,60 @@ NO_POPULATION_OF_PEOPLE = (
 PARTS = "A part of a row without its given columns: it can reveal what these reveal, on top."
 
 
+LITTLE = 0.2
+"""Share of unchanged cells below which a release is of little use, and says so first."""
+
+LITTLE_INFORMATION = 0.01
+"""The share of the information below which a channel to labels is called useless: its labels tell
+next to nothing of the values, while a share of a few per cent still gives fair estimates.
+"""
+
+ONE_VALUE = 0.95
+"""Share of the records from which on a released value that comes so often is nearly all there is,
+unless the table has such a value itself.
+"""
+
+
+def little_information(nmi: float) -> str:
+    """Why a channel to labels is of little use, in a sentence; or nothing."""
+    if nmi >= LITTLE_INFORMATION:
+        return ""
+    kept = wording.percent_at_least(nmi)
+    return f"Of little use: only {kept} of the information is kept."
+
+
+def little_use(design: Design) -> str:
+    """Why a design is of little use, in a sentence; or nothing."""
+    # What is kept for queries or a task is another share.
+    if design.purpose is not None:
+        return ""
+    channel = design.channel
+    if channel.joint is not None:
+        most = float(channel.output_masses.max())
+        before = float(channel.joint.p_x.max())
+        if most >= ONE_VALUE > before:
+            return (
+                f"Of little use: {wording.tenths_at_least(most)} of the records are released with "
+                "one and the same value."
+            )
+    if design.least is None:
+        return little_information(design.nmi)
+    if design.least.truth >= LITTLE:
+        return ""
+    stay = wording.tenths_at_least(design.least.truth)
+    return f"Of little use: only {stay} of the cells are released as they are."
+
+
+def little_use_lines(design: Design) -> list[str]:
+    """The same as the first lines of a terminal, with what may help."""
+    sentence = little_use(design)
+    if not sentence:
+        return []
+    return layout.lines_of(
+        f"{sentence} Give a larger budget, release fewer columns, or put values into bins."
+    )
+
+
 def lines_within(rows: Sequence[Sequence[str]], room: int, hidden: str) -> list[str]:
     """The lines of a table, as many as there is room for; `hidden` names the others.
 

@@ -37,6 +37,7 @@ from mechdesign.report.document import lead_of
 from mechdesign.report.first_lines import (
     FULL,
     MOST_LINES,
+    little_use_lines,
     promise_lines,
     uncovered_lines,
 )
@@ -63,7 +64,8 @@ def first_screen(design: Design, joint: Joint, *, last: Sequence[str]) -> str:
     report = summary_report(design, joint, attained={}, remarks=remarks_of(design))
     if design.channel.releases_symbols:
         return row_first_screen(design, report, joint, last=last)
-    before = [lead_of(report.asked), *promise_lines(design, report), ""]
+    before = [*little_use_lines(design), lead_of(report.asked)]
+    before += [*promise_lines(design, report), ""]
     utility = _utility_lines(design, report)
     after = ["", *uncovered_lines(design, report), "", FULL, *last]
     # The promise and its limits come whole; the utility, then the beliefs, take what room is left.

@@ -29,6 +29,7 @@ from mechdesign.report.first_lines import (
     FULL,
     MOST_LINES,
     lines_within,
+    little_use_lines,
     promise_lines,
     uncovered_lines,
 )
@@ -43,9 +44,6 @@ MOST_NAMED = 6
 
 MOST_COLUMNS = 10
 """Released columns that are shown even if the screen gets longer by them."""
-
-LITTLE = 0.2
-"""Share of unchanged cells below which a release is of little use, and says so first."""
 
 
 def row_first_screen(
@@ -65,7 +63,7 @@ def row_first_screen(
     last : sequence of str
         Lines on the files that were written and the next command.
     """
-    before = [*_useless(design), *layout.lines_of(_lead(design, joint, report))]
+    before = [*little_use_lines(design), *layout.lines_of(_lead(design, joint, report))]
     for rule in rule_sentences(report.promise, report.asked):
         before += layout.lines_of(rule)
     before += promise_lines(design, report)
@@ -88,18 +86,6 @@ def row_first_screen(
     fixed = len(before) + len(law) + len(groups) + len(remarks) + len(after)
     columns = _column_lines(design, joint, MOST_LINES - fixed)
     return "\n".join([*before, *columns, *law, *groups, *remarks, *after])
-
-
-def _useless(design: Design) -> list[str]:
-    """The first lines of a release in which hardly a cell is true."""
-    least = design.least
-    if least is None or least.truth >= LITTLE:
-        return []
-    share = wording.tenths_at_least(least.truth)
-    return layout.lines_of(
-        f"Of little use: only {share} of the cells are released as they are. Give a larger budget, "
-        "or release fewer columns."
-    )
 
 
 def _lead(design: Design, joint: Joint, report: Report) -> str:

@@ -94,7 +94,7 @@ def own_values(labels: Sequence[str], kind: Any) -> Any:
     )
     if not plain:
         return None
-    texts = pa.array([label or None for label in labels], pa.string())
+    texts = arrow_texts([label or None for label in labels])
     if types.is_time(kind):
         # Arrow casts no text to a time of day.
         return _times_of_day(labels, kind)

@@ -26,6 +26,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
 from mechdesign.tables.bins import Bins
 from mechdesign.tables.cell_numbers import kind_of, number_of
+from mechdesign.tables.coded_cells import CodedCells
 from mechdesign.tables.people import ABSENT, People
 from mechdesign.tables.symbol_lookup import SymbolLookup
 
@@ -192,6 +193,11 @@ class Variable:
             parts = [json.dumps(part, ensure_ascii=False) for part in symbol]
             unambiguous.append(", ".join(parts))
         return tuple(unambiguous)
+
+    @cached_property
+    def coded(self) -> CodedCells:
+        """The cells of all symbols as codes."""
+        return CodedCells.of(self.columns, self.symbols)
 
     @property
     def secrets(self) -> tuple[Variable, ...]:

@@ -11,7 +11,7 @@ pass over the block, where comparing the columns one by one takes one each.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -60,21 +60,19 @@ class MatrixCosts:
         """Costs of the pairs (rows[i], columns[i])."""
         return self.matrix[rows, columns]
 
-    def keys(self, rows: Indices, rng: np.random.Generator) -> list[Array]:
-        """Numbers along which a set of symbols can be cut in two: how much nearer one is to the
-        first than to the second of two random symbols.
+    def keys(self, rows: Indices, rng: np.random.Generator) -> Iterator[Indices]:
+        """Ranks from 0 along which a set of symbols can be cut in two: how much nearer one is to
+        the first than to the second of two random symbols.
         """
-        found: list[Array] = []
         for _ in range(3):
             first, second = rng.choice(rows, 2, replace=False)
             there = self.matrix[rows, first] - self.matrix[rows, second]
             back = self.matrix[first, rows] - self.matrix[second, rows]
-            found.append(there + back)
-        return found
+            yield np.unique(there + back, return_inverse=True)[1]
 
     def order(self, rows: Indices, rng: np.random.Generator) -> Indices:
         """Places of `rows` in an order that keeps near ones together."""
-        return np.argsort(self.keys(rows, rng)[0], kind="stable")
+        return np.argsort(next(self.keys(rows, rng)), kind="stable")
 
 
 class CellCosts:
@@ -185,22 +183,32 @@ class CellCosts:
                 out += np.abs(places[here] - places[there])
         return out
 
-    def keys(self, rows: Indices, rng: np.random.Generator) -> list[Array]:
-        """Numbers along which a set of symbols can be cut in two: every column in the order of its
-        codes or positions, and in a random order.
-        """
-        found: list[Array] = []
+    @cached_property
+    def _ranks(self) -> list[Indices]:
+        """The rank of every code of each column: that of its position, or the code itself."""
+        ranks: list[Indices] = []
         for j, places in enumerate(self.positions):
-            cells = self.codes[rows, j]
-            if places is not None:
-                found.append(places[cells])
-                continue
-            symbols, cells = np.unique(cells, return_inverse=True)
-            if len(symbols) > 1:
-                found.append(cells.astype(np.float64))
-            if len(symbols) > 2:
-                found.append(rng.permutation(len(symbols))[cells].astype(np.float64))
-        return found
+            if places is None:
+                ranks.append(np.arange(self.codes[:, j].max(initial=-1) + 1))
+            else:
+                ranks.append(np.unique(places, return_inverse=True)[1])
+        return ranks
+
+    def keys(self, rows: Indices, rng: np.random.Generator) -> Iterator[Indices]:
+        """Ranks from 0 along which a set of symbols can be cut in two: every column in the order of
+        its codes or positions, and in a random order.
+        """
+        for j, places in enumerate(self.positions):
+            ranks = self._ranks[j]
+            cells = ranks[self.codes[rows, j]]
+            size = len(ranks)
+            if size > len(rows):
+                # Whoever counts symbols by their ranks is not to count those that are not there.
+                symbols, cells = np.unique(cells, return_inverse=True)
+                size = len(symbols)
+            yield cells
+            if places is None and size > 2:
+                yield rng.permutation(size)[cells]
 
     def order(self, rows: Indices, rng: np.random.Generator) -> Indices:
         """Places of `rows` in a lexicographic order with random order of columns and codes."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 
@@ -25,6 +26,9 @@ WITHIN = 0.9
 
 USAGE = 0.5
 """What a use of all of the limits costs a cut, in nats of its evenness."""
+
+AT_ONCE = 1 << 20
+"""Ranks of symbols that are counted at once: 8 MB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,33 +92,49 @@ class Cutter:
             return np.zeros(len(self._symbols), np.int64)
         return self._ranges.kinds()
 
-    def _usage(self, first: Indices, second: Indices) -> float:
-        """The larger use of the limits by two parts."""
+    def _limited(self, places: Indices) -> Array:
+        """The masses of some symbols, and these times each of their limited values: (1 + k, n)."""
+        masses = self._masses[places]
         if self._ranges is None:
-            return 0.0
-        usage = 0.0
-        for part in (first, second):
-            masses = self._masses[part]
-            usage = max(usage, self._ranges.restricted(part).usage(masses))
+            return masses[None, :]
+        return np.vstack([masses, masses * self._ranges.limited[:, places]])
+
+    def _usage(self, first: Array, all_of_them: Array) -> Array:
+        """The larger use of the limits by the two sides of cuts.
+
+        Parameters
+        ----------
+        first, all_of_them : (1 + k, cuts) arrays
+            Sums of `_limited` over the first side, and over both.
+        """
+        usage = np.zeros(first.shape[1])
+        if self._ranges is not None:
+            for sums in (first, all_of_them - first):
+                usage = np.maximum(usage, self._ranges.usage(sums[1:] / sums[0]))
         return usage
 
     def _best_side(self, places: Indices) -> np.ndarray | None:
         """The first side of the best cut along a key; None where no cut is allowed."""
-        masses = self._masses[places]
-        total = float(masses.sum())
+        limited = self._limited(places)
+        keys = self._costs.keys(self._symbols[places], self._rng)
         best: tuple[float, np.ndarray | None] = (-math.inf, None)
-        for key in self._costs.keys(self._symbols[places], self._rng):
-            side = _halved(key, masses)
-            share = float(masses[side].sum()) / total
-            if not 0.0 < share < 1.0 or side.all() or not side.any():
+        # Many keys of few symbols at once, as many as fit into little memory.
+        at_once = max(1, AT_ONCE // len(places))
+        while some := list(islice(keys, at_once)):
+            ranks = np.stack(some)
+            last, first, all_of_them = _halved(ranks, limited)
+            share = first[0] / all_of_them[0]
+            cut = np.flatnonzero((share > 0.0) & (share < 1.0))
+            if not len(cut):
                 continue
-            usage = self._usage(places[side], places[~side])
-            if usage > WITHIN:
-                continue
-            even = -share * math.log(share) - (1 - share) * math.log1p(-share)
-            score = even * self._rng.uniform(0.5, 1.0) - USAGE * usage
-            if score > best[0]:
-                best = (score, side)
+            share = share[cut]
+            usage = self._usage(first[:, cut], all_of_them[:, cut])
+            even = -share * np.log(share) - (1 - share) * np.log1p(-share)
+            score = even * self._rng.uniform(0.5, 1.0, len(cut)) - USAGE * usage
+            score[usage > WITHIN] = -math.inf
+            k = int(score.argmax())
+            if score[k] > best[0]:
+                best = (float(score[k]), ranks[cut[k]] <= last[cut[k]])
         return best[1]
 
     def _even_side(self, places: Indices) -> np.ndarray | None:
@@ -128,18 +148,25 @@ class Cutter:
             side[of_kind[mass <= 0.5 * mass[-1]]] = True
         if not side.any() or side.all():
             return None
-        usage = self._usage(places[side], places[~side])
-        return side if usage <= WITHIN else None
+        limited = self._limited(places)
+        first = limited[:, side].sum(axis=1, keepdims=True)
+        usage = self._usage(first, limited.sum(axis=1, keepdims=True))
+        return side if usage[0] <= WITHIN else None
 
 
-def _halved(key: Array, masses: Array) -> np.ndarray:
-    """Symbols whose key is below the cut nearest to half the mass."""
-    order = np.argsort(key, kind="stable")
-    ordered = key[order]
-    mass = np.cumsum(masses[order])
-    # A cut lies between two different keys.
-    ends = np.flatnonzero(np.diff(ordered))
-    if not len(ends):
-        return np.zeros(len(key), np.bool_)
-    nearest = ends[np.argmin(np.abs(mass[ends] - 0.5 * mass[-1]))]
-    return key <= ordered[nearest]
+def _halved(ranks: Indices, limited: Array) -> tuple[Indices, Array, Array]:
+    """For every key (a row of ranks) the last rank of the first side, where the cut is nearest to
+    half the mass, which is `limited[0]`; and the sums of `limited` up to there and over all.
+    """
+    k = len(ranks)
+    width = int(ranks.max()) + 1
+    bins = (ranks + width * np.arange(k)[:, None]).ravel()
+    sums = np.stack(
+        [
+            np.bincount(bins, np.tile(one, k), k * width).reshape(k, width)
+            for one in limited
+        ]
+    ).cumsum(axis=2)
+    mass = sums[0]
+    last = np.abs(mass - 0.5 * mass[:, -1:]).argmin(axis=1)
+    return last, sums[:, np.arange(k), last], sums[:, :, -1]

@@ -151,32 +151,39 @@ class Ranges:
         """Kind of each symbol: the number of its largest value, or the last where none exceeds
         1.
         """
-        values = np.vstack([self.values, self.compared])
-        with_rest = np.vstack([values, np.ones(values.shape[1])])
-        return with_rest.argmax(axis=0)
+        rest = np.ones(self.limited.shape[1])
+        return np.vstack([self.limited, rest]).argmax(axis=0)
 
-    def usage(self, shares: Array) -> float:
-        """How much of the limits a blind draw from these masses uses: 0 for means of 1, 1 at a
-        limit.
+    @cached_property
+    def limited(self) -> Array:
+        """All values that have limits, (r + m, n): those of ranges, and those that are compared."""
+        return np.vstack([self.values, self.compared])
+
+    def usage(self, means: Array) -> Array:
+        """How much of the limits means use: 0 for means of 1, 1 at a limit.
 
         Parameters
         ----------
-        shares : (n,) array
-            Masses of the symbols, not negative.
+        means : (r + m, k) array
+            Means of `limited` over k sets of symbols.
+
+        Returns
+        -------
+        (k,) array
         """
-        total = shares.sum()
-        most = 0.0
+        most = np.zeros(means.shape[1])
+        r = len(self.values)
         with np.errstate(divide="ignore", invalid="ignore"):
-            if len(self.values):
-                logs = np.log(self.values @ shares / total)
-                up = np.where(logs > ON_LIMIT, logs / np.log(self.upper), 0.0)
-                down = np.where(logs < -ON_LIMIT, logs / np.log(self.lower), 0.0)
-                most = max(float(up.max()), float(down.max()))
-            if len(self.compared):
-                logs = np.log(self.scales * (self.compared @ shares) / total)
-                for g in range(self.groups):
-                    spread = np.ptp(logs[self.group == g])
-                    most = max(most, float(spread / math.log(self.ratio)))
+            if r:
+                logs = np.log(means[:r])
+                upper, lower = np.log(self.upper), np.log(self.lower)
+                up = np.where(logs > ON_LIMIT, logs / upper[:, None], 0.0)
+                down = np.where(logs < -ON_LIMIT, logs / lower[:, None], 0.0)
+                most = np.maximum(up, down).max(axis=0)
+            logs = np.log(self.scales[:, None] * means[r:])
+            for g in range(self.groups):
+                spread = np.ptp(logs[self.group == g], axis=0)
+                most = np.maximum(most, spread / math.log(self.ratio))
         return most
 
 

@@ -267,3 +267,31 @@ def test_a_release_that_helps_no_guess():
     design = md.design(joint, md.LIP(0.4))
     text = " ".join(first_screen(design, joint, last=()).split())
     assert "is right no more often than one without it, for 85.9 % of" in text
+
+
+@pytest.mark.parametrize("full", [(), ("--full",)])
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (
+            ("--useful", "job", "--epsilon", "0.01"),
+            "0.001 % of the information is kept",
+        ),
+        (
+            ("--release", "town", "--smallest-group", "11", "--epsilon", "1"),
+            "100.0 % of the records are released with one and the same value.",
+        ),
+    ],
+)
+def test_a_release_of_little_use_is_said_first(folder, run, option, said, full):
+    """Labels that tell nothing, and groups so large that one value is left."""
+    lines = ["job,town,sick", *["a,n,yes", "b,n,no"] * 9, *["a,s,yes", "b,w,no"] * 4]
+    (folder / "little.csv").write_text("\n".join(lines) + "\n")
+    shown = run("design", "little.csv", "--sensitive", "sick", *option, *full).out
+    first = " ".join(shown.split())
+    assert first.startswith("Of little use: ")
+    assert said in first.partition("Give a larger budget")[0]
+    assert (
+        "Of little use"
+        not in run("design", "records.csv", *MICRO, "--epsilon", "1").out
+    )

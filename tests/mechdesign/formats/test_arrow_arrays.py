@@ -31,7 +31,9 @@ def test_integers_in_the_place_of_nulls():
     assert integers_of(array)[[0, 2]].tolist() == [4, 6]
 
 
-@pytest.mark.parametrize("texts", [[], [""], ["a", "", "é🙂", 'x"y\n']])
+@pytest.mark.parametrize(
+    "texts", [[], [""], ["a", "", "é🙂", 'x"y\n'], [None], [*"abcdefgh", None, ""]]
+)
 def test_texts(texts):
     array = arrow_texts(texts)
     array.validate(full=True)

@@ -280,7 +280,10 @@ REFUSED = [
         r"line 4: the row has 3 cell\(s\) where the header has 2",
     ),
     (b"a,b\n1,2\n\n3,4\n", r"line 3: the row is blank within the table"),
-    (b"a\n1\n\n\n3\n", r"line 3: the row is blank within the table"),
+    (
+        b"a\n1\n\n\n3\n",
+        r"blank within the table; in a table of one column an empty cell is",
+    ),
     (b"a\r\n1\r\n\r\n3\r\n", r"line 3: the row is blank within the table"),
     (
         b'a,b\n1,"2\n3,4\n',
@@ -514,7 +517,9 @@ def test_a_target_that_takes_a_little_at_a_time():
 def test_files_that_cannot_be_opened(tmp_path):
     with pytest.raises(InputError, match=r"nowhere\.csv: there is no such file"):
         open_source(tmp_path / "nowhere.csv")
-    with pytest.raises(InputError, match="is a folder, not a file"):
+    with pytest.raises(
+        InputError, match="is a folder, not a file: name one of its files"
+    ):
         open_source(tmp_path)
     (tmp_path / "x.parquet").write_text("a,b\n")
     with pytest.raises(

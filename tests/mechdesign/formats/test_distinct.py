@@ -17,7 +17,7 @@ from mechdesign.formats.distinct import (
 
 
 @pytest.mark.parametrize("dense", [0, 1 << 20])
-@pytest.mark.parametrize("together", [0, 1 << 20])
+@pytest.mark.parametrize("together", [1, 1 << 20])
 @given(st.lists(st.integers(0, 999), max_size=60), st.integers(1000, 3000))
 def test_numbers_are_told_apart_in_order(dense, together, numbers, possible):
     """By counting, by sorting all, and by sorting parts."""

@@ -15,6 +15,7 @@ import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.core.errors import InputError
 from mechdesign.formats.opening import all_rows, open_source
+from mechdesign.formats.text_doctor import text_symptoms
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.formats.title_lines import lines_above_header
 from mechdesign.tables.reading import read_joint
@@ -75,6 +76,19 @@ def test_a_file_without_a_title_has_none(tmp_path, text):
     path = tmp_path / "plain.csv"
     path.write_text(text)
     assert header_and_rows(path, skip_lines="auto") == header_and_rows(path)
+
+
+@pytest.mark.parametrize("lines", ["auto", 0])
+def test_a_header_with_a_name_twice_is_no_title(tmp_path, lines):
+    """A record in its place would be lost without a word."""
+    path = tmp_path / "table.csv"
+    path.write_text("name,x,x\n" + "foo,a,b\nbar,c,d\n" * 9)
+    said = (
+        r"the header has the column 'x' more than once; give one of them another name$"
+    )
+    with pytest.raises(InputError, match=said):
+        header_and_rows(path, skip_lines=lines)
+    assert text_symptoms(str(path), None) == []
 
 
 def test_a_header_with_one_delimiter_more_is_no_title(tmp_path):
@@ -247,6 +261,27 @@ def test_other_formats_are_named_with_their_remedy(tmp_path, content, message):
     path = tmp_path / "table.dat"
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):
+        header_and_rows(path)
+
+
+@pytest.mark.parametrize("packing", [bytes, gzip.compress])
+@pytest.mark.parametrize(
+    "name", ["A", "X", "ORCID", "RDX", "FEA1", "ARROW1", "BZh", "PAR1", "%PDF", "größe"]
+)
+def test_a_header_may_begin_like_another_format(tmp_path, name, packing):
+    """Of one column, and of more; also with a byte that is no UTF-8 far behind."""
+    for rest in ("\n2\n3\n1\n", ",job\n2,a\n3,b\n1,a\n"):
+        path = tmp_path / "table.csv"
+        path.write_bytes(packing((name + rest).encode("cp1252")))
+        header, rows = header_and_rows(path, encoding="cp1252")
+        assert header[0] == name
+        assert [row[0] for row in rows] == ["2", "3", "1"]
+
+
+def test_data_of_r_as_text_are_named(tmp_path):
+    path = tmp_path / "table.rds"
+    path.write_bytes(b"A\n3\n263168\n197888\n5\nUTF-8\n19\n1\n")
+    with pytest.raises(InputError, match=r"is a file of R; .*readRDS"):
         header_and_rows(path)
 
 

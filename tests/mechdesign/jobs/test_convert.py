@@ -118,7 +118,7 @@ def test_cells_of_parquet_are_written_as_channels_see_them(tmp_path):
         (
             ["1"],
             {"format": None},
-            r"so is the output; name it accordingly, or convert it \(.*format",
+            r"as the input is read; name it accordingly, or convert it \(.*format",
         ),
         (
             ["1"],

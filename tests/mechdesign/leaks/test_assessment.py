@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -202,6 +203,8 @@ def test_a_sample_has_every_symbol_in_its_proportion(codes, step):
     """Of a symbol with n records it has n / step, rounded upwards."""
     codes = np.array(codes)
     sample = every_symbol_sampled(codes, step)
+    with mock.patch.object(assessment, "SORTED_TOGETHER", 7):
+        assert every_symbol_sampled(codes, step).tolist() == sample.tolist()
     assert (np.diff(sample) > 0).all()
     for symbol in set(codes.tolist()):
         there = np.count_nonzero(codes == symbol)

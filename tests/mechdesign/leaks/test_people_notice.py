@@ -13,8 +13,6 @@ import mechdesign as md
 from mechdesign.leaks.people_notice import people_in, people_notice, reach_in
 from mechdesign.leaks.person_columns import find_person_columns
 
-ASKED = {"sensitive": "ill", "release": "health", "unit": "record"}
-
 
 def panel(people=300, seed=1):
     chance = np.random.default_rng(seed)
@@ -47,6 +45,30 @@ def test_the_column_of_people_is_found_and_no_other():
     assert found.alike == 1.0
 
 
+def test_ages_that_tell_of_a_secret_are_no_people():
+    """In a small table every age has a few records, and they agree more than by chance."""
+    chance = np.random.default_rng(2)
+    age = chance.integers(18, 78, 400)
+    rich = chance.random(400) < np.where(age < 35, 0.05, 0.6)
+    columns = {"age": age - 18}
+    assert find_person_columns(columns, rich.astype(np.int64), may_change=True)
+    frame = pd.DataFrame({"age": age, "rich": np.where(rich, "yes", "no")})
+    assert people_in(frame, ["rich"]) is None
+
+
+@pytest.mark.parametrize("first", [0, 100_000])
+def test_numbered_people_whose_secret_changes_are_found(first):
+    """The next number is another person, who has no more in common than any other."""
+    chance = np.random.default_rng(3)
+    person = np.repeat(np.arange(80), 5)
+    usually = chance.random(80) < 0.5
+    ill = chance.random(400) < np.where(usually[person], 0.85, 0.15)
+    frame = pd.DataFrame({"id": person + first, "ill": np.where(ill, "yes", "no")})
+    found = people_in(frame, ["ill"])
+    assert found is not None
+    assert found.column.name == "id"
+
+
 @pytest.mark.parametrize("rare", [0.001, 0.4])
 def test_values_whose_secrets_agree_by_chance_name_nobody(rare):
     """Repeated values with secrets in random order are no people, nor where hardly any record has
@@ -62,7 +84,9 @@ def test_records_of_one_person_add_up_exactly():
     """The extreme lifts are those of the product of the likelihoods over the records, gone through
     person by person in fractions."""
     frame = panel()
-    design = md.design(frame, md.LIP(0.5), **ASKED)
+    design = md.design(
+        frame, md.LIP(0.5), sensitive="ill", release="health", unit="record"
+    )
     channel = design.channel
     found = people_in(frame, ["ill"])
     assert found is not None
@@ -116,7 +140,9 @@ def test_the_notice_names_people_and_what_to_do():
     frame = panel()
     found = people_in(frame, ["ill"])
     assert found is not None
-    channel = md.design(frame, md.LIP(0.5), **ASKED).channel
+    channel = md.design(
+        frame, md.LIP(0.5), sensitive="ill", release="health", unit="record"
+    ).channel
     text = people_notice(found, ["ill"], reach_in(found, channel))
     assert "the column 'id' names 300 people with up to 4 records each" in text
     assert "all records of a person together, each drawn by itself, reach" in text
@@ -133,8 +159,12 @@ def test_a_channel_of_other_columns_has_no_reach():
     frame = panel()
     found = people_in(frame, ["ill"])
     other = frame.rename(columns={"health": "state"})
-    channel = md.design(other, md.LIP(0.5), **{**ASKED, "release": "state"}).channel
+    channel = md.design(
+        other, md.LIP(0.5), sensitive="ill", release="state", unit="record"
+    ).channel
     assert found is not None
     assert reach_in(found, channel) is None
-    own = md.design(frame, md.LIP(0.5), **ASKED).channel
+    own = md.design(
+        frame, md.LIP(0.5), sensitive="ill", release="health", unit="record"
+    ).channel
     assert reach_in(found, own.public()) is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -182,3 +184,16 @@ def test_parsed_values_are_the_same_symbols():
     frame = pd.DataFrame({"x": pd.Series(cells, dtype=object), "s": SECRETS})
     released = truth_channel(frame).apply(frame["x"], insecure_seed=1)
     assert {type(value) for value in released} == {str}
+
+
+def test_own_numbers_load_no_pandas():
+    """It takes a quarter of a second and 40 MB of every release of rows from Parquet."""
+    pytest.importorskip("pandas")
+    code = (
+        "import sys, pyarrow as pa; from mechdesign.tables.rebuilding import own_values;"
+        "print(own_values(['1', '', '30'], pa.int64()).to_pylist(), 'pandas' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    )
+    assert done.stdout == "[1, None, 30] False\n"

@@ -4,6 +4,7 @@ should.
 
 from __future__ import annotations
 
+import math
 import os
 import tracemalloc
 from pathlib import Path
@@ -79,11 +80,45 @@ def test_a_deadline_ends_the_search_without_a_plan():
     check(problem, solve_plan(problem, time_limit=0.01, deadline=60.0))
 
 
+def walk(seconds, symbols, of_symbol):
+    """Sizes of the blocks of a start with so much time, if blocks take so long a symbol."""
+    left = [seconds]
+    pace = search.BlockPace(lambda: left[0], symbols)
+    sizes = []
+    while symbols > 0:
+        size = pace.size()
+        spent = size * of_symbol(size)
+        left[0] -= spent
+        symbols -= size
+        pace.note(size, spent)
+        sizes.append(size)
+    return sizes, left[0]
+
+
+def test_blocks_are_as_large_as_time_allows():
+    """Without a limit the largest from the sixth on, without time the smallest; else in time."""
+    least, most = search.SMALLEST_BLOCK, search.LARGEST_BLOCK
+
+    def of_symbol(size):
+        return 1e-4 * (size / least) ** 0.7
+
+    sizes, _ = walk(math.inf, 40_000, of_symbol)
+    assert sizes[:6] == [least * 2**k for k in range(6)]
+    assert set(sizes[6:]) == {most}
+    sizes, _ = walk(0.0, 40_000, of_symbol)
+    assert set(sizes) == {least}
+    for seconds in (6.0, 10.0, 20.0, 40.0):
+        sizes, left = walk(seconds, 40_000, of_symbol)
+        assert least < max(sizes)
+        assert -0.05 * seconds <= left <= 0.5 * seconds
+
+
 @pytest.fixture
 def small_groups(monkeypatch):
     """Only blocks and sweeps, of small groups."""
     monkeypatch.setattr(search, "LARGEST_PROGRAM", 0)
-    monkeypatch.setattr(search, "BLOCK", 20)
+    monkeypatch.setattr(search, "SMALLEST_BLOCK", 20)
+    monkeypatch.setattr(search, "LARGEST_BLOCK", 20)
     monkeypatch.setattr(search, "SWEPT", 40)
 
 

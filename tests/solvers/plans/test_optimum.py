@@ -65,7 +65,9 @@ def test_small_plans_are_optimal(seed, n, kind):
 def small_programs(monkeypatch):
     """Every path of large problems, for small ones: blocks, sweeps, pricing, interior points."""
     monkeypatch.setattr(search, "ALL_PAIRS", 8)
-    monkeypatch.setattr(search, "BLOCK", 3)
+    monkeypatch.setattr(search, "FEW_PAIRS", 8)
+    monkeypatch.setattr(search, "SMALLEST_BLOCK", 3)
+    monkeypatch.setattr(search, "LARGEST_BLOCK", 6)
     monkeypatch.setattr(search, "SWEPT", 5)
     monkeypatch.setattr(search, "NEAR", 1)
     monkeypatch.setattr(generation, "ENTERING", 1)
