@@ -144,6 +144,25 @@ def belief_ranges(channel: Channel, joint: Joint) -> list[tuple[float, float]]:
     return ranges
 
 
+def lift_ranges(channel: Channel, joint: Joint) -> list[tuple[float, float]]:
+    """The least and the largest lift of every output over all secrets, from integers and rounded
+    outwards.
+    """
+    by_secret: list[list[tuple[float, float]]] = []
+    for secret in joint.secrets:
+        ranges: list[tuple[float, float]] = []
+        for output in masses_of(channel, secret).outputs:
+            lifts = [fmpq(*pair) for pair in output.lift_quotients()]
+            low, high = min(lifts), max(lifts)
+            least = 0.0 - quotient_above(-int(low.p), int(low.q))
+            ranges.append((least, quotient_above(int(high.p), int(high.q))))
+        by_secret.append(ranges)
+    return [
+        (min(low for low, _ in ranges), max(high for _, high in ranges))
+        for ranges in zip(*by_secret, strict=True)
+    ]
+
+
 def _leakage_of(
     label: str, masses: OutputMasses, scale: int, alphas: Sequence[float]
 ) -> OutputLeakage:

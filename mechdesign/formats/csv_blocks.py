@@ -60,10 +60,10 @@ LONGEST = 1 << 24
 """Most bytes of a record (16 MB): an unclosed quote must not fill the memory."""
 
 BLANK = "is blank within the table"
+"""The fault of a blank line before further rows."""
 
 QUESTION_CODES = re.compile(rb'(?:^|\n)"?\{""?ImportId""?:')
 """The beginning of the row of codes in an export of Qualtrics."""
-"""The fault of a blank line before further rows."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from mechdesign.auditing.measures import ChannelMeasures
+from mechdesign.auditing.leakages import lift_ranges
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import NO_PUBLIC_AVERAGE, ChannelRecord
@@ -150,9 +150,7 @@ def summary_report(
     )
 
 
-def full_report(
-    summary: Report, channel: Channel, joint: Joint, measures: ChannelMeasures
-) -> Report:
+def full_report(summary: Report, channel: Channel, joint: Joint) -> Report:
     """The summary with the lifts and the codebook."""
     names = summary.asked.sensitive_symbols
     before: list[tuple[float, ...]] = []
@@ -165,17 +163,21 @@ def full_report(
         after += map(tuple, lifts.tolist())
     # What each output says of the useful symbol: P(x|y), the largest first.
     meanings: list[Meaning] = []
-    posteriors = channel.codebook().values()
-    for output, posterior in zip(measures.outputs, posteriors, strict=True):
+    figures = zip(
+        channel.codebook().items(),
+        channel.output_masses.tolist(),
+        lift_ranges(channel, joint),
+        strict=True,
+    )
+    for (output, posterior), probability, (lowest, highest) in figures:
         largest_first = sorted(posterior.items(), key=lambda share: -share[1])
         meanings.append(
             Meaning(
-                output=output.output,
-                probability=output.probability,
+                output=output,
+                probability=probability,
                 posterior=tuple(largest_first),
-                # Rounded down, a lift of zero is a negative one.
-                lowest_lift=max(0.0, output.min_lift),
-                highest_lift=output.max_lift,
+                lowest_lift=lowest,
+                highest_lift=highest,
             )
         )
     return replace(

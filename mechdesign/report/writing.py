@@ -103,7 +103,10 @@ def save_public_page(
 
 def report_text(report: Report, ending: str) -> str:
     """The report in the format of this ending."""
-    record = {"format": FORMAT, "version": VERSION, **asdict(report)}
+    record: dict[str, Any] = {}
+    # Pages do not have it, and that of a large channel takes seconds.
+    if ending == ".json":
+        record = {"format": FORMAT, "version": VERSION, **asdict(report)}
     return document_text(record, lambda: document_of(report), ending)
 
 
