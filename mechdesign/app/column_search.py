@@ -214,7 +214,7 @@ def _column_facts(
         place += " in the population"
     text = (
         f"{w.label(worst.output)} makes {secret} = {w.label(worst.sensitive)} "
-        f"{worst.lift:.6g} times as probable."
+        f"about {worst.lift:.3g} times as probable."
     )
     facts.append((place, text))
     return tuple(facts)
@@ -243,11 +243,11 @@ def _kept_text(result: md.Design) -> str:
     """What is kept, rounded down, and the proven bound, rounded up."""
     from mechdesign.report import wording as w
 
-    kept = f"{w.percent_at_least(result.nmi)} of the information"
+    kept = f"{w.tenths_at_least(result.nmi)} of the information"
     bound = result.certificate.upper_bound_nmi
     if bound is None:
         return f"{kept}."
-    most = w.percent_at_most(bound)
+    most = w.percent_at_most(bound, step=TENTHS)
     return f"{kept}; no channel with this promise keeps more than {most} (proven)."
 
 

@@ -35,9 +35,7 @@ if TYPE_CHECKING:
     from mechdesign.core.progress import Step
 
 TENTHS = Decimal("0.1")
-"""The last decimal of percentages on the page. Only the share of information that is kept has three
-decimals: its proven bound may differ in the last one.
-"""
+"""The last decimal of percentages on the page."""
 
 REMEDY = " Choose a larger factor, release fewer columns, or put numbers into bins."
 """What may help a channel of little use."""
