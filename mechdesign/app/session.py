@@ -206,6 +206,8 @@ class Session:
                 return
             if action not in TASKS:
                 raise InputError("This button is not known.")
+            if action in ("plan", "curve"):
+                choice.check_records("This")
             if action in ("assess", "plan"):
                 choice.check_secret()
             else:
