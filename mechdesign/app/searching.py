@@ -209,14 +209,6 @@ def belief_rows(
     return tuple(rows)
 
 
-def distance(lift: float) -> float:
-    """How far a lift is from 1, up or down: halving is as far as doubling."""
-    # A value that is ruled out is the furthest of all.
-    if lift == 0.0:
-        return math.inf
-    return abs(math.log(lift))
-
-
 def factors(lower: float, upper: float) -> str:
     """The budgets `lower` = eps_l and `upper` = eps_u (nats) as factors, rounded outwards.
 

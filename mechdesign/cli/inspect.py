@@ -135,14 +135,14 @@ def _name_people(
     """
     from mechdesign.leaks.people_notice import people_in, people_notice, reach_in
 
-    if channel.judged_alone is True or channel.people is not None:
-        return
-    if not inspection.sensitive:
+    if channel.people is not None or not inspection.sensitive:
         return
     alone = inspection.useful if len(inspection.useful) == 1 else ()
     found = people_in(source, inspection.sensitive, text.text(), but=alone)
     if found is not None:
-        reach = reach_in(found, channel)
+        reach = None
+        if len(channel.channels) == 1:
+            reach = reach_in(found, channel.channels[0])
         reporter.notices((people_notice(found, inspection.sensitive, reach),))
 
 

@@ -69,6 +69,7 @@ from mechdesign.jobs.people_nights import (
     PeopleAtHand,
     earlier_nights,
     nights_sentence,
+    refuse_same_people,
 )
 from mechdesign.jobs.recipe import RecordedDraws
 from mechdesign.jobs.released_columns import (
@@ -422,6 +423,8 @@ class Job:
                 if records.are_released_meanwhile(db):
                     raise StartAgain(RELEASED_MEANWHILE)
             raise InputError(same_column_refusal(certain[-1]))
+        if self._people is not None and not self._choice.fresh_draw:
+            refuse_same_people(db, self.ledger, notable, self._people)
         return SameColumns(tuple(certain), tuple(notable))
 
     def finish(

@@ -26,7 +26,11 @@ from mechdesign.jobs.counted_outputs import drawn_uses
 from mechdesign.jobs.entries import Drawn, Entry
 from mechdesign.jobs.joint_budget import TableOf, channels_of
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.people_nights import hashes_of_people, reached_by_releases
+from mechdesign.jobs.people_nights import (
+    hashes_of_people,
+    how_often,
+    reached_by_releases,
+)
 from mechdesign.leaks.people_composed import composed_for_people, together_sentence
 from mechdesign.tables.people_tables import read_records
 
@@ -139,7 +143,8 @@ def _of_nights(
 ) -> str:
     """What the releases of people tell together, whose bounds become entries of `nights`."""
     people, most = nights["people"], nights["most"]
-    subject = f"{people:,} people ({listed(person)}) were released up to {most} times"
+    subject = f"{people:,} people ({listed(person)}) were released "
+    subject += f"up to {most} times" if most > 1 else how_often(most)
     try:
         by_digest = channels_of(drawn_uses(runs), channels)
         used: list[Any] = [*by_digest.values()]
@@ -148,6 +153,11 @@ def _of_nights(
         return f"{subject}; what that tells together is not known: {error}"
     nights["lowest"], nights["highest"] = lowest, highest
     secret = quoted(",".join(used[0].sensitive.columns))
+    if most == 1:
+        return (
+            f"{subject} as people, which makes a value of {secret} {at_least(lowest)} to "
+            f"{at_most(highest)} times as probable"
+        )
     return (
         f"{subject} as people: together these make a value of {secret} {at_least(lowest)} to "
         f"{at_most(highest)} times as probable, where records of different releases are "

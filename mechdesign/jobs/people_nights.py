@@ -235,12 +235,31 @@ def _again(records: int, entry: Entry) -> str:
     )
 
 
+def refuse_same_people(
+    db: Connection, ledger: Ledger, entries: Sequence[Entry], people: PeopleAtHand
+) -> None:
+    """Raise InputError if a release with the same sequences, equally often, was of these very
+    people: their records come again with other texts for the waves.
+    """
+    for entry in entries:
+        known = ledger.people(db, entry)
+        if known is None or not np.array_equal(known[0], people.persons):
+            continue
+        raise InputError(
+            "the same sequences of the same people, equally often, were released before (to "
+            f"{entry.target} on {entry.started[:10]}) with other waves: if these are the same "
+            "records, whose waves are written otherwise, they would be drawn a second time, which "
+            "can leak far more than one release: write the waves as before, or accept that "
+            "(--fresh-draw)"
+        )
+
+
 def _too_often(many: int, people: int, at_hand: PeopleAtHand, entry: Entry) -> str:
     """The error that people have had as many releases as they may."""
     subject = f"{many:,} of {people:,} people were"
     if many == 1:
         subject = f"1 of {people:,} people was"
-    times = "before" if at_hand.most == 1 else f"{at_hand.most} times before"
+    times = "before" if at_hand.most == 1 else f"{how_often(at_hand.most)} before"
     return (
         f"{subject} released {times} (last to {entry.target} on {entry.started[:10]}), and the "
         "promise is about all records of a person in one release: what several releases tell adds "
@@ -283,6 +302,11 @@ def check_nights(people: People | None, nights: int, *, is_identified: bool) -> 
         )
 
 
+def how_often(releases: int) -> str:
+    """A number of releases in words."""
+    return "once" if releases == 1 else f"{releases} times"
+
+
 def nights_sentence(
     at_hand: PeopleAtHand,
     channel: Channel | BoxChannel,
@@ -299,8 +323,8 @@ def nights_sentence(
     people, most = at_hand.people, at_hand.most
     if most == 1 and earlier.nights:
         return (
-            f"some of these people were released {earlier.nights} times before: what all their "
-            "releases tell together is not bounded"
+            f"some of these people were released {how_often(earlier.nights)} before: what all "
+            "their releases tell together is not bounded"
         )
     if most == 1:
         return None

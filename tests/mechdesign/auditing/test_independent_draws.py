@@ -130,7 +130,7 @@ def record_channel(secrets, seed):
             )
     frame = pd.DataFrame(rows, columns=["who", "s", "x"])
     channel = md.design(
-        frame, md.LIP(0.4), sensitive="s", release="x", time_limit=2
+        frame, md.LIP(0.4), sensitive="s", release="x", time_limit=2, unit="record"
     ).channel
     return channel, frame
 

@@ -403,7 +403,11 @@ def test_a_release_with_escaped_formulas_is_read_as_it_was_written(run, folder):
         "--ignore",
         "group",
     )
-    assert run(*check).code == 1
+    unsaid = run(*check)
+    assert unsaid.code == 1
+    hint = "its formulas seem to be escaped: say so (--escape-formulas)"
+    assert hint in " ".join(unsaid.out.split())
+    assert hint in run("estimate", "out.csv", "--channel", "c.json").err
     right = run(*check, "--escape-formulas", "--json")
     assert right.code == 0, right.out
     assert run("check", "out.csv", "--channel", "c.json", "--escape-formulas").code == 0

@@ -192,6 +192,28 @@ def test_the_same_sequences_on_another_day_are_new_records_with_new_draws(nights
     assert not (first[columns].to_numpy() == second[columns].to_numpy()).all()
 
 
+def test_the_records_of_a_night_with_waves_written_otherwise_are_no_new_ones(
+    nights, run
+):
+    """In another order, so that the columns are not those of the first night in their order."""
+    assert apply(run, 1).code == 0
+    again = visits(1)
+    again["at"] = pd.to_datetime(again["at"]).dt.strftime("%d.%m.%Y %H:%M")
+    again.sample(frac=1.0, random_state=2).to_csv("v2.csv", index=False)
+    refused = apply(run, 2, "--nights", "2")
+    assert refused.code == 2
+    assert "same sequences of the same people, equally often, were released" in (
+        refused.err
+    )
+    assert apply(run, 2, "--nights", "2", "--fresh-draw").code == 0
+    # The same symbols of other people may well be new ones.
+    other = visits(1).assign(patient=lambda table: "q" + table["patient"].str[1:])
+    other.sample(frac=1.0, random_state=3).to_csv("v3.csv", index=False)
+    written = apply(run, 3, "--nights", "2")
+    assert written.code == 0
+    assert "if they are those of the same records" in written.err
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -334,6 +356,10 @@ def test_the_ledger_totals_the_nights_of_people(nights, run):
     ledger = ("--ledger", "l.db")
     for night in (1, 2):
         apply(run, night, "--nights", "2", *ledger)
+        if night == 1:
+            first = ("releases", "total", "v1.csv", "--person", "patient", *ledger)
+            said = " ".join(run(*first).out.split())
+            assert "were released once as people, which makes a value of 'ill'" in said
     total = ("releases", "total", "v3.csv", "--person", "patient", *ledger)
     nights_of = run(*total, "--json").record["people"]["nights"]
     before = set(visits(1)["patient"]) | set(visits(2)["patient"])

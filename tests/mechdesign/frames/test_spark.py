@@ -831,7 +831,8 @@ def test_a_kept_column_that_names_people_is_refused(spark):
             "secret": secrets_of[persons],
         }
     )
-    channel = design(panel, LIP(0.5), sensitive="secret", useful="symptom").channel
+    asked = {"sensitive": "secret", "useful": "symptom", "unit": "record"}
+    channel = design(panel, LIP(0.5), **asked).channel
     table = in_spark(spark, panel, 2)
     options = {"key": KEY, "row_numbers": "n", "keep": ["person"]}
     with pytest.raises(InputError, match="'person' names 200 people"):
