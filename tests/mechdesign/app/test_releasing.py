@@ -256,6 +256,19 @@ def test_advice_on_people_is_refused(panel):
     assert session.choice.person == ("person",)
 
 
+def test_a_form_of_another_file_changes_nothing(people, panel):
+    """Its fields are numbered, and would be those of other columns."""
+    session = Session()
+    session.open_path(str(people))
+    stale = {"role-0": "protect", "role-1": "release", "file": session.table.sha256}
+    session.act("others", stale)
+    assert session.choice.sensitive == ("illness",)
+    session.open_path(str(panel))
+    session.act("others", stale)
+    assert "opened in another window" in session.error
+    assert session.choice.sensitive == ()
+
+
 def test_people_with_several_records_are_refused(panel):
     table = read_path(str(panel))
     roles = {"person": "leave out", "ill": "protect", "job": "release"}
@@ -352,7 +365,7 @@ def test_the_page_goes_from_a_file_to_a_released_file(served, people):
     assert wait(address)["place"] == "released"
     page = get(address)
     assert "5. The released file" in page
-    assert "Checked: a plausible draw of the channel" in page
+    assert "Checked: it looks like a faithful release of its channel" in page
     assert "Release and check" not in page
     text = get(address + "files/released.csv")
     assert text.splitlines()[0].replace('"', "") == "job,town"
