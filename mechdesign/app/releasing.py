@@ -8,7 +8,7 @@ does, and says what the file is:
 - ``released.csv``, in the order of the table or in random order;
 - ``released.csv.manifest.json`` and ``released.txt``, what was released, how, and what it promises;
 - ``codebook.csv``, where labels are released and not values of the columns;
-- ``board.html``, the page for those who decide;
+- ``board.html``, the page for those who decide (of boxes there is none);
 - ``check.txt``, what the check says.
 
 `judge_file` attacks the file, which takes longer: ``judged.html``.
@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import os
 import shlex
 from collections.abc import Callable, Generator
@@ -37,9 +36,11 @@ from mechdesign.app.results import (
     TEXT,
     Download,
     Judged,
+    Reading,
     Released,
     Say,
 )
+from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.errors import InputError
 from mechdesign.core.nameless_file import DESCRIPTORS, NamelessFile
 from mechdesign.formats.column_names import names_text
@@ -90,20 +91,19 @@ def release_file(
         ),
         Download("released.txt", "The same in words", TEXT, described, True),
     ]
-    if not channel.releases_symbols:
-        from mechdesign.jobs.codebook import codebook_text
-
+    codebook = _codebook(channel)
+    if codebook is not None:
         about = "What the labels mean, computed from the table"
-        files.append(Download("codebook.csv", about, CSV, codebook_text(channel)))
-    about = "One page for those who decide"
-    files.append(Download("board.html", about, HTML, _board(channel)))
+        files.append(Download("codebook.csv", about, CSV, codebook))
+    if not isinstance(channel, BoxChannel):
+        about = "One page for those who decide"
+        files.append(Download("board.html", about, HTML, _board(channel)))
     files.append(Download("check.txt", "What the check says", TEXT, words + "\n"))
-    joint = channel.joint
     return Released(
         facts=tuple(facts),
         check=words,
         is_plausible=check.plausible,
-        readings=() if joint is None else _readings(channel, joint, release.frame),
+        readings=_readings(channel, release.frame),
         messages=tuple(release.notices),
         files=tuple(files),
     )
@@ -133,7 +133,11 @@ def judge_file(
         ),
     )
     judgement = judge(
-        frame, original=table.frame, sensitive=list(choice.sensitive), channel=channel
+        frame,
+        original=table.frame,
+        sensitive=list(choice.sensitive),
+        # Boxes promise for a population: nothing of it stands beside attacks on this file.
+        channel=None if isinstance(channel, BoxChannel) else channel,
     )
     say("Writing the page")
     about = "Attacks on the file, and what its readers find"
@@ -141,18 +145,27 @@ def judge_file(
     return Judged(tuple(_attacks(judgement)), judgement_text(judgement), page)
 
 
-def channel_in(text: str) -> Channel:
+def channel_in(text: str) -> Channel | BoxChannel:
     """The channel of a channel file that is in memory."""
-    from mechdesign.channel.file import channel_of
+    from mechdesign.channel.loading import load
 
-    values = json.loads(text)
-    for key in ("format", "sha256"):
-        values.pop(key, None)
-    return channel_of(values)
+    with _readable(text.encode()) as path:
+        return load(path)
+
+
+def _codebook(channel: Channel | BoxChannel) -> str | None:
+    """What the released labels mean; None where values of the columns are released."""
+    if isinstance(channel, BoxChannel):
+        from mechdesign.jobs.box_codebook import box_codebook_text
+
+        return None if channel.fills else box_codebook_text(channel)
+    from mechdesign.jobs.codebook import codebook_text
+
+    return None if channel.releases_symbols else codebook_text(channel)
 
 
 def _drawn(
-    channel: Channel, table: MemoryTable, *, is_shuffled: bool
+    channel: Channel | BoxChannel, table: MemoryTable, *, is_shuffled: bool
 ) -> tuple[FrameRelease, Callable[[str], str], bool]:
     """The released frame, what makes the manifest of its text, and whether the promise is proven
     for readers of the whole file.
@@ -199,7 +212,11 @@ def _drawn(
 
 
 def _checked(
-    channel: Channel, content: str, table: MemoryTable, *, is_shuffled: bool
+    channel: Channel | BoxChannel,
+    content: str,
+    table: MemoryTable,
+    *,
+    is_shuffled: bool,
 ) -> tuple[ReleaseCheck, str]:
     """What `mechdesign check` says of the released text, beside the table where the records stand
     in its order.
@@ -210,6 +227,8 @@ def _checked(
     from mechdesign.report.releases import check_text
 
     # As Parquet, because cells of a Parquet file have types: true in it is True for the channel.
+    # A release of boxes is checked by itself, without its original.
+    is_alone = is_shuffled or isinstance(channel, BoxChannel)
     untouched = io.BytesIO()
     pyarrow.parquet.write_table(table.frame, untouched)
     with (
@@ -219,7 +238,7 @@ def _checked(
         check = md.check(
             channel,
             released,
-            original=None if is_shuffled else original,
+            original=None if is_alone else original,
             text=TextOptions(delimiter=_text(table).delimiter),
         )
     return check, check_text(check, RELEASED)
@@ -239,15 +258,23 @@ def _readable(data: bytes) -> Generator[Path]:
         yield copy.path
 
 
-def _readings(channel: Channel, joint: Any, frame: Any) -> Any:
-    """What an analyst reads before and after; nothing of people, whose symbols are sequences."""
+def _readings(channel: Channel | BoxChannel, frame: Any) -> tuple[Reading, ...]:
+    """What an analyst reads before and after; nothing of boxes, and of people, whose symbols are
+    sequences.
+    """
+    if isinstance(channel, BoxChannel) or channel.joint is None:
+        return ()
     if channel.useful.people is not None:
         return ()
-    return released_readings(channel, joint, frame)
+    return released_readings(channel, channel.joint, frame)
 
 
 def _facts(
-    channel: Channel, table: MemoryTable, *, whole_file: bool, is_shuffled: bool
+    channel: Channel | BoxChannel,
+    table: MemoryTable,
+    *,
+    whole_file: bool,
+    is_shuffled: bool,
 ) -> list[tuple[str, str]]:
     """What was released, how it was drawn, and for whom the promise is proven."""
     from mechdesign.core.wording import listed

@@ -35,9 +35,7 @@ if TYPE_CHECKING:
     from mechdesign.core.progress import Step
 
 TENTHS = Decimal("0.1")
-"""The last decimal of percentages on the page. Only the share of information that is kept has three
-decimals: its proven bound may differ in the last one.
-"""
+"""The last decimal of percentages on the page."""
 
 REMEDY = " Choose a larger factor, release fewer columns, or put numbers into bins."
 """What may help a channel of little use."""
@@ -189,14 +187,6 @@ def belief_rows(
             )
         )
     return tuple(rows)
-
-
-def distance(lift: float) -> float:
-    """How far a lift is from 1, up or down: halving is as far as doubling."""
-    # A value that is ruled out is the furthest of all.
-    if lift == 0.0:
-        return math.inf
-    return abs(math.log(lift))
 
 
 def factors(lower: float, upper: float) -> str:

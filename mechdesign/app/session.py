@@ -240,11 +240,8 @@ class Session:
             )
             return
         text = self.designed.channel_text
-        if self.choice.is_boxes or text is None:
-            self._refuse(
-                "Boxes are released on the command line: download the channel, and use "
-                "mechdesign apply channel.json."
-            )
+        if text is None:
+            self._refuse("The design has no channel file: design the channel again.")
             return
         if action == RELEASE_FILE:
             self._release(text, table, form.get("order", IN_ORDER))

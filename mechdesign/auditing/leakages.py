@@ -23,12 +23,14 @@ from typing import Any
 
 from flint import arb, fmpq
 
+from mechdesign.auditing.columns import Entries
 from mechdesign.auditing.output_masses import (
     BITS,
     OutputMasses,
     ReleasedMasses,
     distances,
     log_power_mean,
+    masses_by_output,
     masses_of,
 )
 from mechdesign.channel.channel import Channel
@@ -144,23 +146,18 @@ def belief_ranges(channel: Channel, joint: Joint) -> list[tuple[float, float]]:
     return ranges
 
 
-def lift_ranges(channel: Channel, joint: Joint) -> list[tuple[float, float]]:
-    """The least and the largest lift of every output over all secrets, from integers and rounded
-    outwards.
+def lift_range(column: Entries, joint: Joint) -> tuple[float, float]:
+    """The least and the largest lift of an output over all secrets, from integers and rounded
+    outwards; its column is over the useful symbols of the table.
     """
-    by_secret: list[list[tuple[float, float]]] = []
+    low = math.inf
+    high = 0.0
     for secret in joint.secrets:
-        ranges: list[tuple[float, float]] = []
-        for output in masses_of(channel, secret).outputs:
-            lifts = [fmpq(*pair) for pair in output.lift_quotients()]
-            low, high = min(lifts), max(lifts)
-            least = 0.0 - quotient_above(-int(low.p), int(low.q))
-            ranges.append((least, quotient_above(int(high.p), int(high.q))))
-        by_secret.append(ranges)
-    return [
-        (min(low for low, _ in ranges), max(high for _, high in ranges))
-        for ranges in zip(*by_secret, strict=True)
-    ]
+        (output,) = masses_by_output([column], secret)
+        for top, bottom in output.lift_quotients():
+            low = min(low, 0.0 - quotient_above(-top, bottom))
+            high = max(high, quotient_above(top, bottom))
+    return low, high
 
 
 def _leakage_of(

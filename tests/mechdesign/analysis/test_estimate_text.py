@@ -93,5 +93,7 @@ def test_findings_say_how_many_records_they_concern():
 def test_nothing_to_test_is_said():
     test = FrequencyTest("originals", 1.0, 0.001, (), 0, {})
     text = check_text(ReleaseCheck(0, (), test, None, ()), "out.csv")
-    assert text.startswith("out.csv: plausible as a draw of the channel (0 records).")
+    assert text.startswith(
+        "out.csv looks like a faithful release of its channel (0 records)."
+    )
     assert "nothing to test" in text

@@ -94,6 +94,28 @@ def test_rows_are_released_through_the_channel_of_the_page(people):
     }
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_boxes_for_the_population_are_released_and_checked(people, order):
+    """Rows drawn within their box; and labels, with a codebook that says what they mean."""
+    choices = {**ROW, "level": "0.9", "time_limit": "3"}
+    release = released(people, order, **choices)
+    assert release.is_plausible
+    found = released_table(release)
+    assert list(found.columns) == ["job", "town"]
+    assert len(found) == 600
+    manifest = json.loads(release.file("released.csv.manifest.json").text)
+    assert manifest["shuffled"] == (order == "shuffled")
+    names = {file.name for file in release.files}
+    assert not names & {"codebook.csv", "board.html"}
+    labels = released(people, order, **choices, objective="information")
+    assert labels.is_plausible
+    codebook = labels.file("codebook.csv")
+    assert set(released_table(labels)["box"]) <= set(
+        pd.read_csv(io.StringIO(codebook.text), dtype=str)["box"]
+    )
+    assert not codebook.is_public
+
+
 def test_the_promise_for_the_whole_file_needs_a_random_order(people):
     """In the order of the table a reader who knows it sees whose row is where."""
     in_order = released(people, **ROW)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign import mechanisms
-from mechdesign.auditing.leakages import lift_ranges
+from mechdesign.auditing.leakages import lift_range
 from mechdesign.auditing.measures import measure
 from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import Channel
@@ -490,7 +490,7 @@ def test_many_outputs_are_not_measured(monkeypatch):
     every = cases.internal(design, joint)
     monkeypatch.setattr(collect, "MANY_OUTPUTS", design.outputs - 1)
     few = cases.internal(design, joint)
-    assert few.codebook == every.codebook
+    assert tuple(few.codebook) == tuple(every.codebook)
     known = [
         sum(b.attained is not None for b in r.promise.bounds) for r in (few, every)
     ]
@@ -514,9 +514,8 @@ def test_lifts_of_the_codebook_are_those_of_the_measures(protect_each):
     table = tuple(map(tuple, cases.counts(5, 4).tolist()))
     joint = Joint(sensitive, useful, table)
     channel = md.design(joint, md.ALIP(0.5, 0.5)).channel
-    ranges = lift_ranges(channel, joint)
-    for (low, high), output in zip(
-        ranges, measure(channel, joint).outputs, strict=True
-    ):
+    outputs = measure(channel, joint).outputs
+    for column, output in zip(channel.columns, outputs, strict=True):
+        low, high = lift_range(column, joint)
         assert low == pytest.approx(output.min_lift, rel=1e-15)
         assert high == pytest.approx(output.max_lift, rel=1e-15)
