@@ -130,7 +130,8 @@ def _designed(
         choice.notion(joint),
         **rows,
         objective=choice.objective,
-        bins=choice.used_bins or None,
+        # The bins of people are in their table already.
+        bins=None if choice.person else choice.used_bins or None,
         confidence=choice.confidence,
         time_limit=choice.seconds,
         progress=progress_to(say),
@@ -180,16 +181,16 @@ def _column_facts(
     """
     from mechdesign.report import wording as w
     from mechdesign.report.law_section import TITLE, untitled
+    from mechdesign.report.promises import effect_text, subject_of
     from mechdesign.report.rule_sentences import rule_sentences
 
     secret = w.title(choice.sensitive)
     audit = md.audit(result.channel, joint, result.notion)
-    span = factors(audit.achieved.eps_l, audit.achieved.eps_u)
     unit = "row" if choice.is_rows else "value"
-    promise = (
-        f"A released {unit} makes any value of {secret} {span} as probable "
-        f"({verdict_text(audit.satisfied)})."
+    effect = effect_text(
+        result.notion, audit.achieved, secret, subject_of(result.channel)
     )
+    promise = f"{effect[0].upper()}{effect[1:]} ({verdict_text(audit.satisfied)})."
     rules = rule_sentences(report.promise, report.asked)
     facts = [
         *[("The most that a rule finds", rule) for rule in rules],

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from mechdesign.channel.channel import Channel
     from mechdesign.frames.sanitising import FrameRelease
     from mechdesign.judging.figures import Judgement
+    from mechdesign.tables.people import People
 
 RELEASED = "released.csv"
 
@@ -70,6 +71,12 @@ def release_file(
     say("Checking the channel")
     channel = channel_in(text)
     is_shuffled = order == SHUFFLED
+    people = _people_of(channel)
+    if is_shuffled and people is not None:
+        raise InputError(
+            "The order of a person's records is that of the file, which a random order would "
+            "lose: choose the order of the file."
+        )
     say("Drawing the released rows")
     # With all columns: the manifest says which were left out.
     release, manifest, whole_file = _drawn(channel, table, is_shuffled=is_shuffled)
@@ -116,7 +123,7 @@ def judge_file(
     import pyarrow.csv
 
     from mechdesign.judging.judge import judge
-    from mechdesign.report.judgement import judgement_text
+    from mechdesign.report.judgement import judgement_text, short_texts
 
     say("Attacking the released file and the untouched one")
     channel = channel_in(text)
@@ -134,15 +141,17 @@ def judge_file(
     )
     judgement = judge(
         frame,
-        original=table.frame,
+        # People have new numbers in the release.
+        original=table.frame.drop_columns(list(choice.person)),
         sensitive=list(choice.sensitive),
-        # Boxes promise for a population: nothing of it stands beside attacks on this file.
-        channel=None if isinstance(channel, BoxChannel) else channel,
+        channel=_bounding(channel),
     )
     say("Writing the page")
     about = "Attacks on the file, and what its readers find"
     page = Download("judged.html", about, HTML, _judged_page(judgement, table))
-    return Judged(tuple(_attacks(judgement)), judgement_text(judgement), page)
+    # In random order nobody knows whose row is whose: the first sentence says so.
+    facts = _attacks(judgement) or [("Own row", short_texts(judgement)[0])]
+    return Judged(tuple(facts), judgement_text(judgement), page)
 
 
 def channel_in(text: str) -> Channel | BoxChannel:
@@ -151,6 +160,15 @@ def channel_in(text: str) -> Channel | BoxChannel:
 
     with _readable(text.encode()) as path:
         return load(path)
+
+
+def _bounding(channel: Channel | BoxChannel) -> Channel | None:
+    """The channel whose promise bounds attacks on single records of this file: none of boxes, which
+    promise for a population, nor of people, whose records are released together.
+    """
+    if isinstance(channel, BoxChannel) or _people_of(channel) is not None:
+        return None
+    return channel
 
 
 def _codebook(channel: Channel | BoxChannel) -> str | None:
@@ -199,8 +217,8 @@ def _drawn(
             table.records,
             output=hashlib.sha256(content.encode()).hexdigest(),
             dataset=table.sha256,
-            columns_before=drawer.header,
-            columns=drawer.plan.header,
+            columns_before=table.columns,
+            columns=tuple(release.frame.column_names),
             notices=release.notices,
             earlier=EarlierReleases(),
             channel_digests=(),
@@ -258,6 +276,13 @@ def _readable(data: bytes) -> Generator[Path]:
         yield copy.path
 
 
+def _people_of(channel: Channel | BoxChannel) -> People | None:
+    """The people of a channel; None where each record is one of its own."""
+    if isinstance(channel, BoxChannel):
+        return channel.people
+    return channel.useful.people
+
+
 def _readings(channel: Channel | BoxChannel, frame: Any) -> tuple[Reading, ...]:
     """What an analyst reads before and after; nothing of boxes, and of people, whose symbols are
     sequences.
@@ -280,17 +305,23 @@ def _facts(
     from mechdesign.core.wording import listed
 
     order = "in random order" if is_shuffled else "in the order of the table"
+    people = _people_of(channel)
+    names = channel.output_columns if people is None else people.columns
+    others = "No other column is in the file."
+    if people is not None:
+        others = "The people have new numbers; no other column is in the file."
     facts = [
         (
             "Released",
-            f"{table.records:,} records of {listed(list(channel.output_columns))}, {order}. No "
-            "other column is in the file.",
+            f"{table.records:,} records of {listed(list(names))}, {order}. {others}",
         )
     ]
     readers = (
         "The promise is proven for readers of single rows. Readers of the whole file may learn a "
         "little more."
     )
+    if people is not None:
+        readers = readers.replace("single rows", "all records of a person")
     if whole_file:
         readers = (
             "The promise is proven for readers of single rows and of the whole file: every row is "

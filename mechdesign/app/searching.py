@@ -57,6 +57,8 @@ def joint_of(table: MemoryTable, choice: Choice) -> md.Joint:
     """The counts N(s, x) of the protected columns crossed, and of the given and released ones."""
     if choice.missing == "refuse":
         _refuse_empty(table, choice)
+    if choice.person:
+        return _joint_of_people(table, choice)
     joint = md.Joint.from_table(
         table.frame,
         sensitive=list(choice.sensitive),
@@ -66,6 +68,24 @@ def joint_of(table: MemoryTable, choice: Choice) -> md.Joint:
     for name, bins in choice.used_bins.items():
         check_bins(joint, name, bins)
     return joint
+
+
+def _joint_of_people(table: MemoryTable, choice: Choice) -> md.Joint:
+    """The counts of people, whose symbols are the sequences of their records in the file."""
+    from mechdesign.mechanisms.people_request import bins_of_people
+    from mechdesign.tables.people_tables import PeopleRoles, people_of_frame
+
+    roles = PeopleRoles(
+        person=choice.person,
+        wave=None,
+        sensitive=choice.sensitive,
+        released=choice.released,
+        given=choice.given,
+        bins=bins_of_people(
+            choice.used_bins or None, (*choice.given, *choice.released)
+        ),
+    )
+    return people_of_frame(table.frame, roles, choice.missing)
 
 
 def _refuse_empty(table: MemoryTable, choice: Choice) -> None:
