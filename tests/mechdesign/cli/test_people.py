@@ -294,6 +294,8 @@ def test_the_whole_file_of_people_is_not_claimed_after_another_release(table, ru
 def test_the_whole_file_of_people_is_not_claimed_of_a_second_night(table, run):
     designed(run)
     later = table.assign(year=table["year"] + 10).iloc[::-1]
+    # Of the very same people these would be the same records, with other waves.
+    later = later.assign(id=later["id"].replace("p1", "new"))
     later.to_csv("later.csv", index=False)
     apply = ("--shuffle", "--ledger", "ledger.db", "--nights", "2")
     first = run("apply", "channel.json", "panel.csv", "out.csv", *apply)
@@ -302,6 +304,17 @@ def test_the_whole_file_of_people_is_not_claimed_of_a_second_night(table, run):
     assert second.code == 0, second.err
     assert "Counts are fixed" in second.out
     assert CLAIM not in second.out
+
+
+def test_records_in_random_order_are_no_order_of_people(folder, run):
+    """People with more records come first there, and their number is released as it is."""
+    panel(people=1500, longest=4, seed=4).to_csv("panel.csv", index=False)
+    asked = ("--sensitive", "ill", "--release", "health,job", "--person", "id")
+    budget = ("--wave", "year", "--notion", "lip", "--epsilon", "0.5")
+    made = run("design", "panel.csv", *asked, *budget, "--output", "channel.json")
+    assert made.code == 0, made.err
+    written = run("apply", "channel.json", "panel.csv", "o.csv", "--ledger", "l.db")
+    assert written.code == 0, written.err
 
 
 def test_people_who_are_identified_keep_their_draw(table, run):
