@@ -20,6 +20,9 @@ MOST_SYSTEMS = (
     3_000_000  # of equations, each of which may have a vertex as its solution
 )
 TINY = 1e-9
+CLOSE = 1e-10  # of tangents to curved leakages, in nats
+MOST_ROUNDS = 60
+CURVED = ("mi", "chi2")
 
 
 def promise(notion):
@@ -208,8 +211,10 @@ def leakage(average, p_s):
     name, k = average["measure"], len(p_s)
     if name == "tv":
         return np.eye(k), lambda w: 0.5 * np.abs(w - 1) @ p_s
-    if name in ("mi", "chi2"):
-        sys.exit(f"this program does not know the curved leakage {name}")
+    if name == "mi":
+        return np.eye(k), lambda w: (w * np.log(np.maximum(w, 1e-300))) @ p_s
+    if name == "chi2":
+        return np.eye(k), lambda w: np.square(w - 1) @ p_s
     if name == "maximal-leakage":
         return np.eye(k), lambda w: w.max(1) - 1
     gains = np.diag(p_s)
@@ -219,8 +224,20 @@ def leakage(average, p_s):
     return gains, lambda w: (w @ gains.T).max(1) - gains.sum(1).max()
 
 
-def kinks_of(average, p_s, lift):
-    """The planes between which an average leakage is linear."""
+def tangents(average, p_s, points):
+    """Slopes and heights of planes below a curved leakage that touch it at lifts of two secrets."""
+    w = np.maximum(points, 1e-12)
+    slopes = np.log(w) + 1 if average["measure"] == "mi" else 2 * (w - 1)
+    slopes = slopes * p_s
+    return slopes, leakage(average, p_s)[1](w) - (slopes * w).sum(1)
+
+
+def kinks_of(average, p_s, lift, points):
+    """The planes between which an average leakage, or its largest tangent, is linear."""
+    if average["measure"] in CURVED:
+        slopes, heights = tangents(average, p_s, points)
+        # Lifts of two secrets lie on a line, so neighbouring tangents meet in one point of it.
+        return [np.diff(slopes, axis=0) @ lift], -np.diff(heights)
     gained = leakage(average, p_s)[0] @ lift
     if average["measure"] == "tv":
         return [gained], np.ones(len(gained))
@@ -245,11 +262,9 @@ def from_prices(file, proof, lift, p_s, p_x):
     )
     averages = file.get("averages", [])
     charges = list(zip(averages, proof.get("leakages") or [], strict=True))
-    parts = [kinks_of(average, p_s, lift) for average in averages]
-    kinks = (
-        [m for part in parts for m in part[0]],
-        np.concatenate([np.zeros(0), *(part[1] for part in parts)]),
-    )
+    is_curved = any(average["measure"] in CURVED for average in averages)
+    if is_curved and len(p_s) > 2:
+        sys.exit("this program knows curved leakages of two secrets only")
     task, queries, inverse = None, None, None
     if proof["kind"] == "task":
         task = np.array(proof["task"], float)
@@ -257,17 +272,38 @@ def from_prices(file, proof, lift, p_s, p_x):
     if proof["kind"] == "queries":
         queries, inverse = queries_of(file, proof), np.array(proof["inverse"])
 
-    def cost(v):
+    def cost(v, points=None):
         value = -v @ prices
         if queries is not None:
             return -value - np.square((v / p_x) @ inverse @ queries.T).sum(1)
         value += entropy(v) if task is None else entropy(v @ task.T)
         for average, price in charges:
-            value += price * leakage(average, p_s)[1](v @ lift.T)
+            if points is not None and average["measure"] in CURVED:
+                slopes, heights = tangents(average, p_s, points)
+                value += price * (v @ lift.T @ slopes.T + heights).max(1)
+            else:
+                value += price * leakage(average, p_s)[1](v @ lift.T)
         return value
 
     notion = None if proof.get("alone") else file["notion"]
-    least = min(cost(block).min() for block in vertices(notion, lift, kinks))
+    # Tangents below curved leakages; more where a posterior costs less with them than it does.
+    first = np.linspace(lift[0].min(), lift[0].max(), 9)
+    points = np.column_stack([first, (1 - p_s[0] * first) / (1 - p_s[0])])
+    for _ in range(MOST_ROUNDS):
+        parts = [kinks_of(average, p_s, lift, points) for average in averages]
+        rows = [m for part in parts for m in part[0]]
+        ends = np.concatenate([np.zeros(0), *(part[1] for part in parts)])
+        blocks = vertices(notion, lift, (rows, ends))
+        if not is_curved:
+            least = min(cost(block).min() for block in blocks)
+            break
+        corners = np.vstack([*blocks])
+        costs = cost(corners, points)
+        least = costs.min()
+        cheap = corners[costs < cost(corners).min() - CLOSE]
+        if not len(cheap):
+            break
+        points = np.unique(np.vstack([points, cheap @ lift.T]), axis=0)
     if queries is not None:
         offset = np.square(queries @ p_x).sum()
         found = np.sum((queries @ inverse) * queries) ** 2 / (prices @ p_x - least)

@@ -49,6 +49,9 @@ KINDS = {
     "tv": (3, 6, md.LIP(1.0), {"average": {"tv": 0.05}}),
     "leakage": (3, 5, None, {"average": {"maximal-leakage": None}, "keep": "60%"}),
     "guess": (3, 5, md.LDP(1.0), {"average": {"guess": 0.55}}),
+    "mi": (2, 9, md.LIP(1.0), {"average": {"mi": 0.01}}),
+    "mi alone": (2, 7, None, {"average": {"mi": 0.02}}),
+    "chi2": (2, 8, md.LDP(1.5), {"average": {"chi2": 0.02}}),
     "gain": (3, 5, None, {"average": {"gain": (GAINS, 0.62)}}),
 }
 
@@ -124,7 +127,7 @@ def test_every_kind_is_proven(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "kind", ["information", "truth", "groups", "task", "prefix", "guess"]
+    "kind", ["information", "truth", "groups", "task", "prefix", "guess", "mi"]
 )
 def test_forged_bounds_and_proofs_are_not(kind, tmp_path):
     good = tmp_path / "good.json"
@@ -136,7 +139,7 @@ def test_forged_bounds_and_proofs_are_not(kind, tmp_path):
             utility["task_upper_bound"] -= 1e-3
         elif kind == "prefix":
             utility["variance_lower_bound"] += 1e-2
-        elif kind in ("information", "guess"):
+        elif kind in ("information", "guess", "mi"):
             document["certificate"]["upper_bound_nmi"] -= 1e-3
         else:
             utility["cost_lower_bound"] += 1e-3

@@ -173,3 +173,38 @@ def test_a_citation_that_leads_nowhere_is_seen():
     assert missing_pages(text) == ["docs/no.md", "notes.md"]
     assert missing_sections(text) == [("docs/explanation/population.md", "The sets")]
     assert missing_propositions(text) == [("docs/explanation/rows-theory.md", "77")]
+
+
+OVERVIEWS = sorted((ROOT / "mechdesign").glob("*/__init__.py")) + sorted(
+    (ROOT / "solvers").rglob("__init__.py")
+)
+
+NAME = re.compile(r"`([a-z]\w*(?:\.\w+)*)`")
+
+
+@pytest.mark.parametrize(
+    "overview", OVERVIEWS, ids=lambda path: path.parent.relative_to(ROOT).as_posix()
+)
+def test_overviews_of_packages_name_what_is_there(overview):
+    """A name in backticks is a module, a package, or something that a module of the package
+    defines."""
+    text = ast.get_docstring(ast.parse(overview.read_text(encoding="utf-8"))) or ""
+    folders = [overview.parent, ROOT / "mechdesign", ROOT]
+    known = {path.stem for folder in folders for path in folder.iterdir()}
+    known.add(overview.parent.name)
+    code = "\n".join(
+        path.read_text(encoding="utf-8")
+        for path in overview.parent.rglob("*.py")
+        if path != overview
+    )
+    missing = []
+    for name in NAME.findall(text):
+        module, _, member = name.partition(".")
+        is_defined = re.search(rf"\b{member or module}\b", code) is not None
+        if member:
+            is_there = module in known and is_defined
+        else:
+            is_there = module in known or is_defined
+        if not is_there:
+            missing.append(name)
+    assert not missing, f"{overview} names {missing}"

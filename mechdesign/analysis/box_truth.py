@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from mechdesign.channel.box_channel import BoxChannel, BoxPart
 from mechdesign.channel.channel import Channel
-from mechdesign.release.box_drawing import law_of_boxes
+from mechdesign.release.box_samplers import law_of_boxes
 from mechdesign.tables.people import People, at_place
 from mechdesign.tables.row_boxes import box_name
 

@@ -285,6 +285,10 @@ class Counting:
             problem = "an empty cell, as no channel gives"
             if text:
                 problem = f"{quoted(text)} is nothing that the channel can give"
+                if self.file.looks_escaped(text):
+                    problem += (
+                        "; its formulas seem to be escaped: say so (--escape-formulas)"
+                    )
             self.offend("label", first, problem, len(wrong))
         return codes
 

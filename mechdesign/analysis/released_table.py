@@ -99,6 +99,13 @@ class Released:
         """How the file is read beside its original, in which alone lines are skipped."""
         return None if self.text is None else self.text.of_output
 
+    def looks_escaped(self, text: str) -> bool:
+        """Whether a text that is no label has an apostrophe before one, as escaped formulas do."""
+        if self.escaped or "'" not in text:
+            return False
+        cells = [cell for symbol in self.labels.symbols for cell in symbol]
+        return any(as_text(cell) in text for cell in cells if as_text(cell) != cell)
+
     def written(self, table: Source) -> Variable:
         """The labels as the file has them, escaped if it is."""
         if not self.escaped:

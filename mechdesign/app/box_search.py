@@ -203,8 +203,8 @@ def _facts(design: BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
     promise = f"A released {released} makes any value of {secret} {span} as probable"
     if choice.promise == RELATIVE:
         promise += BEYOND_GIVEN
-    kept = w.percent_at_least(design.nmi)
-    most = w.percent_at_most(design.upper_bound_nmi)
+    kept = w.tenths_at_least(design.nmi)
+    most = w.percent_at_most(design.upper_bound_nmi, step=TENTHS)
     others = design.records - channel.slice_records
     facts = [
         (

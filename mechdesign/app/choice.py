@@ -36,11 +36,13 @@ LEAVE_OUT = "leave out"
 PROTECT = "protect"
 RELEASE = "release"
 GIVE = "give"
+PERSON = "person"
 ROLES = {
     LEAVE_OUT: "leave out",
     PROTECT: "protect",
     RELEASE: "release",
     GIVE: "give as it is",
+    PERSON: "names a person",
 }
 """Every role with its words on the page."""
 
@@ -158,15 +160,22 @@ class Choice:
         return self.columns_with(GIVE)
 
     @property
+    def person(self) -> tuple[str, ...]:
+        """The columns that name a person, for whom all records have one promise together."""
+        return self.columns_with(PERSON)
+
+    @property
     def used(self) -> tuple[str, ...]:
         """Every column that a design reads."""
-        return (*self.sensitive, *self.given, *self.released)
+        return (*self.person, *self.sensitive, *self.given, *self.released)
 
     @property
     def is_rows(self) -> bool:
-        """Whether whole rows are released: several columns, or one beside given ones."""
+        """Whether whole rows are released: several columns, one beside given ones, or all records
+        of a person.
+        """
         # Given columns are part of a released row, so one column beside them makes a row, too.
-        return len(self.released) > 1 or bool(self.given)
+        return len(self.released) > 1 or bool(self.given) or bool(self.person)
 
     @property
     def is_boxes(self) -> bool:
@@ -244,6 +253,8 @@ class Choice:
         self.check_secret()
         if not self.released:
             raise InputError("No column is released: give one the role 'release'.")
+        if self.person:
+            self._check_people()
         if self.merge_rare:
             self._check_merging()
         if self.is_rows:
@@ -258,6 +269,28 @@ class Choice:
             raise InputError(
                 "The promise takes given columns as known, and no column is given: give one, or "
                 "choose in step 3 that nothing is known."
+            )
+
+    def check_records(self, what: str) -> None:
+        """Refuse what is made for records, and not for people with several."""
+        if self.person:
+            raise InputError(
+                f"{what} is made for records, and a column names people with several: design the "
+                "channel at once, or leave that column out."
+            )
+
+    def _check_people(self) -> None:
+        """Refuse what the page does not design for all records of a person together."""
+        if self.unit:
+            raise InputError(
+                "A column names people, so the promise is for all records of a person together: "
+                "choose in step 3 one record each, or give that column another role."
+            )
+        if self.level:
+            raise InputError(
+                "For people with several records the page promises for this table alone: choose "
+                "that in step 3. For the population use the command line (mechdesign design with "
+                "--person and --confidence)."
             )
 
     def _check_merging(self) -> None:

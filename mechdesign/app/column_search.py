@@ -18,6 +18,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 import mechdesign as md
 from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import MemoryTable
@@ -37,7 +40,6 @@ from mechdesign.app.searching import (
     TENTHS,
     behind_text,
     channel_files,
-    distance,
     factors,
     joint_of,
     progress_to,
@@ -48,6 +50,8 @@ from mechdesign.core.wording import percent_of
 
 if TYPE_CHECKING:
     from mechdesign.report.record import Report
+
+Array = NDArray[np.float64]
 
 MOST_WORST = 10
 """Released values that the page lists as those that change most."""
@@ -75,7 +79,7 @@ def designed_column(table: MemoryTable, choice: Choice, say: Say) -> Designed:
         unchanged=_unchanged(result, choice),
         beliefs=_beliefs(report),
         beliefs_note="Computed from the channel, rounded outwards.",
-        meanings=_meanings(report),
+        meanings=_meanings(report, result.channel.output_masses),
         worst=_moves(report),
         readings=reads,
         useless=_useless(result),
@@ -126,7 +130,8 @@ def _designed(
         choice.notion(joint),
         **rows,
         objective=choice.objective,
-        bins=choice.used_bins or None,
+        # The bins of people are in their table already.
+        bins=None if choice.person else choice.used_bins or None,
         confidence=choice.confidence,
         time_limit=choice.seconds,
         progress=progress_to(say),
@@ -176,16 +181,16 @@ def _column_facts(
     """
     from mechdesign.report import wording as w
     from mechdesign.report.law_section import TITLE, untitled
+    from mechdesign.report.promises import effect_text, subject_of
     from mechdesign.report.rule_sentences import rule_sentences
 
     secret = w.title(choice.sensitive)
     audit = md.audit(result.channel, joint, result.notion)
-    span = factors(audit.achieved.eps_l, audit.achieved.eps_u)
     unit = "row" if choice.is_rows else "value"
-    promise = (
-        f"A released {unit} makes any value of {secret} {span} as probable "
-        f"({verdict_text(audit.satisfied)})."
+    effect = effect_text(
+        result.notion, audit.achieved, secret, subject_of(result.channel)
     )
+    promise = f"{effect[0].upper()}{effect[1:]} ({verdict_text(audit.satisfied)})."
     rules = rule_sentences(report.promise, report.asked)
     facts = [
         *[("The most that a rule finds", rule) for rule in rules],
@@ -210,7 +215,7 @@ def _column_facts(
         place += " in the population"
     text = (
         f"{w.label(worst.output)} makes {secret} = {w.label(worst.sensitive)} "
-        f"{worst.lift:.6g} times as probable."
+        f"about {worst.lift:.3g} times as probable."
     )
     facts.append((place, text))
     return tuple(facts)
@@ -239,21 +244,26 @@ def _kept_text(result: md.Design) -> str:
     """What is kept, rounded down, and the proven bound, rounded up."""
     from mechdesign.report import wording as w
 
-    kept = f"{w.percent_at_least(result.nmi)} of the information"
+    kept = f"{w.tenths_at_least(result.nmi)} of the information"
     bound = result.certificate.upper_bound_nmi
     if bound is None:
         return f"{kept}."
-    most = w.percent_at_most(bound)
+    most = w.percent_at_most(bound, step=TENTHS)
     return f"{kept}; no channel with this promise keeps more than {most} (proven)."
 
 
-def _meanings(report: Report) -> tuple[Meaning, ...]:
-    """Every released value with the true values behind it, the most frequent first."""
+def _meanings(report: Report, masses: Array) -> tuple[Meaning, ...]:
+    """The most frequent released values with the true values behind them; `masses` are those of
+    the outputs.
+    """
     from mechdesign.report import wording as w
 
-    codebook = sorted(report.codebook or (), key=lambda entry: -entry.probability)
+    codebook = report.codebook
+    if codebook is None:
+        return ()
     rows: list[Meaning] = []
-    for entry in codebook[:MOST_MEANINGS]:
+    for place in np.argsort(-masses, kind="stable")[:MOST_MEANINGS].tolist():
+        entry = codebook[place]
         rows.append(
             Meaning(
                 group="",
@@ -273,23 +283,29 @@ def _moves(report: Report) -> tuple[Move, ...]:
     if after is None or not report.promise.beliefs:
         return ()
     # The lifts of the report have a row for each protected value and a column for each output.
-    moves: list[tuple[float, Move]] = []
+    lifts = np.array(after.values)
+    with np.errstate(divide="ignore"):
+        # Halving is as far as doubling, and a value that is ruled out is the furthest of all.
+        distances = np.abs(np.log(lifts))
     # In each column, the protected value whose lift is furthest from 1, up or down.
-    for place, output in enumerate(after.columns):
-        lifts = [line[place] for line in after.values]
-        most = max(range(len(lifts)), key=lambda s: distance(lifts[s]))
+    furthest = distances.argmax(axis=0)
+    # The sort is stable: of equal distances the order of the report stays.
+    worst = np.argsort(-distances.max(axis=0), kind="stable")[:MOST_WORST]
+    moves: list[Move] = []
+    for place in worst.tolist():
+        most = int(furthest[place])
         belief = report.promise.beliefs[most]
         move = Move(
-            released=w.label(output),
+            released=w.label(after.columns[place]),
             symbol=w.label(belief.symbol),
             before=w.percent(belief.before, step=TENTHS),
             # P(s|y) = P(s) times the lift; rounding may exceed 1.
-            after=w.percent(min(1.0, belief.before * lifts[most]), step=TENTHS),
+            after=w.percent(
+                min(1.0, belief.before * float(lifts[most, place])), step=TENTHS
+            ),
         )
-        moves.append((distance(lifts[most]), move))
-    # The sort is stable: of equal distances the order of the report stays.
-    moves.sort(key=lambda entry: -entry[0])
-    return tuple(move for _, move in moves[:MOST_WORST])
+        moves.append(move)
+    return tuple(moves)
 
 
 def _beliefs(report: Report) -> tuple[BeliefRow, ...]:

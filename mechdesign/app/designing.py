@@ -26,7 +26,7 @@ from mechdesign.tables.people import RECORD
 def design_channel(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     """The channel of one column, of whole rows, or of boxes for the population."""
     choice.check()
-    if choice.unit != RECORD:
+    if choice.unit != RECORD and not choice.person:
         say("Looking for people with several records")
         _refuse_people(table, choice)
     table = table.with_columns(choice.used)
@@ -45,7 +45,7 @@ def _refuse_people(table: MemoryTable, choice: Choice) -> None:
     if found is not None:
         sentence = found.sentence(choice.sensitive)
         raise InputError(
-            f"{sentence[:1].upper()}{sentence[1:]}, and the records of a person add up. Promise it "
-            "for all records of a person together on the command line (mechdesign design with the "
-            "option person), or say in step 3 that each record has a promise of its own."
+            f"{sentence[:1].upper()}{sentence[1:]}, and the records of a person add up. Give that "
+            "column the role 'names a person', for a promise on all records of a person together, "
+            "or say in step 3 that each record has a promise of its own."
         )

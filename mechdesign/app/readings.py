@@ -15,7 +15,7 @@ values are combinations such as "clerk, north". Numbers in bins are compared in 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -74,9 +74,10 @@ class _Rows:
 def expected_readings(channel: Channel, joint: Joint) -> tuple[Reading, ...]:
     """What is expected of a release of the channel's table; nothing where labels are released."""
     rows = _cells_of_outputs(channel, joint)
-    if rows is None:
+    # The symbols of people are sequences, whose places are no columns of the table.
+    if rows is None or joint.useful.people is not None:
         return ()
-    cells = list(zip(*rows, strict=True))
+    cells = zip(*rows, strict=True)
     return _compared(channel, joint, cells, channel.output_masses)
 
 
@@ -86,7 +87,8 @@ def released_readings(
     """What is read in a released frame; nothing where labels are released."""
     if _cells_of_outputs(channel, joint) is None:
         return ()
-    cells = [frame.column(name).to_pylist() for name in channel.output_columns]
+    # One column at a time: the texts of all of them take much memory.
+    cells = (frame.column(name).to_pylist() for name in channel.output_columns)
     return _compared(channel, joint, cells, np.ones(frame.num_rows))
 
 
@@ -100,15 +102,16 @@ def _cells_of_outputs(channel: Channel, joint: Joint) -> Sequence[Cells] | None:
 
 
 def _compared(
-    channel: Channel, joint: Joint, cells: Sequence[Sequence[Any]], weights: Floats
+    channel: Channel, joint: Joint, cells: Iterable[Sequence[Any]], weights: Floats
 ) -> tuple[Reading, ...]:
     """The table of a channel beside rows that are released, column by column."""
     before: list[Codes] = []
     after: list[Codes] = []
     texts: list[list[str]] = []
-    for old, new in zip(zip(*joint.useful.symbols, strict=True), cells, strict=True):
-        places: dict[str, int] = {}
-        before.append(_coded(old, places))
+    coded = joint.useful.coded
+    for k, new in enumerate(cells):
+        places = {text: place for place, text in enumerate(coded.texts[k])}
+        before.append(coded.codes[:, k])
         after.append(_coded(new, places))
         texts.append(list(places))
     counts = np.array(joint.useful_counts, dtype=np.float64)

@@ -45,6 +45,8 @@ def command_of(choice: Choice, table: MemoryTable) -> str:
         if choice.given:
             words += _option("--given", ",".join(choice.given))
             words += ["--promise", choice.promise]
+        if choice.person:
+            words += _option("--person", names_text(choice.person))
     else:
         words += _option("--useful", names_text(choice.released))
     words += ["--at-most-times", choice.at_most_times]
@@ -95,6 +97,8 @@ def job_of(choice: Choice, table: MemoryTable) -> str:
         if choice.given:
             keys["given"] = ",".join(choice.given)
             keys["promise"] = choice.promise
+        if choice.person:
+            keys["person"] = names_text(choice.person)
     else:
         keys["useful"] = names_text(choice.released)
     # Numbers stay texts: the job file takes them as the command line does, with the same digits.
@@ -242,6 +246,8 @@ def _row_design(choice: Choice) -> list[str]:
         "    notion=notion,",
         f"    promise={choice.promise!r},",
     ]
+    if choice.person:
+        lines.append(f"    person={_literal(choice.person)},")
     if choice.is_boxes:
         lines += [
             f"    confidence={choice.confidence!r},",

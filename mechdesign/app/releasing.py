@@ -8,7 +8,7 @@ does, and says what the file is:
 - ``released.csv``, in the order of the table or in random order;
 - ``released.csv.manifest.json`` and ``released.txt``, what was released, how, and what it promises;
 - ``codebook.csv``, where labels are released and not values of the columns;
-- ``board.html``, the page for those who decide;
+- ``board.html``, the page for those who decide (of boxes there is none);
 - ``check.txt``, what the check says.
 
 `judge_file` attacks the file, which takes longer: ``judged.html``.
@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import os
 import shlex
 from collections.abc import Callable, Generator
@@ -37,9 +36,11 @@ from mechdesign.app.results import (
     TEXT,
     Download,
     Judged,
+    Reading,
     Released,
     Say,
 )
+from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.errors import InputError
 from mechdesign.core.nameless_file import DESCRIPTORS, NamelessFile
 from mechdesign.formats.column_names import names_text
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from mechdesign.channel.channel import Channel
     from mechdesign.frames.sanitising import FrameRelease
     from mechdesign.judging.figures import Judgement
+    from mechdesign.tables.people import People
 
 RELEASED = "released.csv"
 
@@ -69,6 +71,12 @@ def release_file(
     say("Checking the channel")
     channel = channel_in(text)
     is_shuffled = order == SHUFFLED
+    people = _people_of(channel)
+    if is_shuffled and people is not None:
+        raise InputError(
+            "The order of a person's records is that of the file, which a random order would "
+            "lose: choose the order of the file."
+        )
     say("Drawing the released rows")
     # With all columns: the manifest says which were left out.
     release, manifest, whole_file = _drawn(channel, table, is_shuffled=is_shuffled)
@@ -90,20 +98,19 @@ def release_file(
         ),
         Download("released.txt", "The same in words", TEXT, described, True),
     ]
-    if not channel.releases_symbols:
-        from mechdesign.jobs.codebook import codebook_text
-
+    codebook = _codebook(channel)
+    if codebook is not None:
         about = "What the labels mean, computed from the table"
-        files.append(Download("codebook.csv", about, CSV, codebook_text(channel)))
-    about = "One page for those who decide"
-    files.append(Download("board.html", about, HTML, _board(channel)))
+        files.append(Download("codebook.csv", about, CSV, codebook))
+    if not isinstance(channel, BoxChannel):
+        about = "One page for those who decide"
+        files.append(Download("board.html", about, HTML, _board(channel)))
     files.append(Download("check.txt", "What the check says", TEXT, words + "\n"))
-    joint = channel.joint
     return Released(
         facts=tuple(facts),
         check=words,
         is_plausible=check.plausible,
-        readings=() if joint is None else _readings(channel, joint, release.frame),
+        readings=_readings(channel, release.frame),
         messages=tuple(release.notices),
         files=tuple(files),
     )
@@ -116,7 +123,7 @@ def judge_file(
     import pyarrow.csv
 
     from mechdesign.judging.judge import judge
-    from mechdesign.report.judgement import judgement_text
+    from mechdesign.report.judgement import judgement_text, short_texts
 
     say("Attacking the released file and the untouched one")
     channel = channel_in(text)
@@ -133,26 +140,50 @@ def judge_file(
         ),
     )
     judgement = judge(
-        frame, original=table.frame, sensitive=list(choice.sensitive), channel=channel
+        frame,
+        # People have new numbers in the release.
+        original=table.frame.drop_columns(list(choice.person)),
+        sensitive=list(choice.sensitive),
+        channel=_bounding(channel),
     )
     say("Writing the page")
     about = "Attacks on the file, and what its readers find"
     page = Download("judged.html", about, HTML, _judged_page(judgement, table))
-    return Judged(tuple(_attacks(judgement)), judgement_text(judgement), page)
+    # In random order nobody knows whose row is whose: the first sentence says so.
+    facts = _attacks(judgement) or [("Own row", short_texts(judgement)[0])]
+    return Judged(tuple(facts), judgement_text(judgement), page)
 
 
-def channel_in(text: str) -> Channel:
+def channel_in(text: str) -> Channel | BoxChannel:
     """The channel of a channel file that is in memory."""
-    from mechdesign.channel.file import channel_of
+    from mechdesign.channel.loading import load
 
-    values = json.loads(text)
-    for key in ("format", "sha256"):
-        values.pop(key, None)
-    return channel_of(values)
+    with _readable(text.encode()) as path:
+        return load(path)
+
+
+def _bounding(channel: Channel | BoxChannel) -> Channel | None:
+    """The channel whose promise bounds attacks on single records of this file: none of boxes, which
+    promise for a population, nor of people, whose records are released together.
+    """
+    if isinstance(channel, BoxChannel) or _people_of(channel) is not None:
+        return None
+    return channel
+
+
+def _codebook(channel: Channel | BoxChannel) -> str | None:
+    """What the released labels mean; None where values of the columns are released."""
+    if isinstance(channel, BoxChannel):
+        from mechdesign.jobs.box_codebook import box_codebook_text
+
+        return None if channel.fills else box_codebook_text(channel)
+    from mechdesign.jobs.codebook import codebook_text
+
+    return None if channel.releases_symbols else codebook_text(channel)
 
 
 def _drawn(
-    channel: Channel, table: MemoryTable, *, is_shuffled: bool
+    channel: Channel | BoxChannel, table: MemoryTable, *, is_shuffled: bool
 ) -> tuple[FrameRelease, Callable[[str], str], bool]:
     """The released frame, what makes the manifest of its text, and whether the promise is proven
     for readers of the whole file.
@@ -186,8 +217,8 @@ def _drawn(
             table.records,
             output=hashlib.sha256(content.encode()).hexdigest(),
             dataset=table.sha256,
-            columns_before=drawer.header,
-            columns=drawer.plan.header,
+            columns_before=table.columns,
+            columns=tuple(release.frame.column_names),
             notices=release.notices,
             earlier=EarlierReleases(),
             channel_digests=(),
@@ -199,7 +230,11 @@ def _drawn(
 
 
 def _checked(
-    channel: Channel, content: str, table: MemoryTable, *, is_shuffled: bool
+    channel: Channel | BoxChannel,
+    content: str,
+    table: MemoryTable,
+    *,
+    is_shuffled: bool,
 ) -> tuple[ReleaseCheck, str]:
     """What `mechdesign check` says of the released text, beside the table where the records stand
     in its order.
@@ -210,6 +245,8 @@ def _checked(
     from mechdesign.report.releases import check_text
 
     # As Parquet, because cells of a Parquet file have types: true in it is True for the channel.
+    # A release of boxes is checked by itself, without its original.
+    is_alone = is_shuffled or isinstance(channel, BoxChannel)
     untouched = io.BytesIO()
     pyarrow.parquet.write_table(table.frame, untouched)
     with (
@@ -219,7 +256,7 @@ def _checked(
         check = md.check(
             channel,
             released,
-            original=None if is_shuffled else original,
+            original=None if is_alone else original,
             text=TextOptions(delimiter=_text(table).delimiter),
         )
     return check, check_text(check, RELEASED)
@@ -239,31 +276,52 @@ def _readable(data: bytes) -> Generator[Path]:
         yield copy.path
 
 
-def _readings(channel: Channel, joint: Any, frame: Any) -> Any:
-    """What an analyst reads before and after; nothing of people, whose symbols are sequences."""
+def _people_of(channel: Channel | BoxChannel) -> People | None:
+    """The people of a channel; None where each record is one of its own."""
+    if isinstance(channel, BoxChannel):
+        return channel.people
+    return channel.useful.people
+
+
+def _readings(channel: Channel | BoxChannel, frame: Any) -> tuple[Reading, ...]:
+    """What an analyst reads before and after; nothing of boxes, and of people, whose symbols are
+    sequences.
+    """
+    if isinstance(channel, BoxChannel) or channel.joint is None:
+        return ()
     if channel.useful.people is not None:
         return ()
-    return released_readings(channel, joint, frame)
+    return released_readings(channel, channel.joint, frame)
 
 
 def _facts(
-    channel: Channel, table: MemoryTable, *, whole_file: bool, is_shuffled: bool
+    channel: Channel | BoxChannel,
+    table: MemoryTable,
+    *,
+    whole_file: bool,
+    is_shuffled: bool,
 ) -> list[tuple[str, str]]:
     """What was released, how it was drawn, and for whom the promise is proven."""
     from mechdesign.core.wording import listed
 
     order = "in random order" if is_shuffled else "in the order of the table"
+    people = _people_of(channel)
+    names = channel.output_columns if people is None else people.columns
+    others = "No other column is in the file."
+    if people is not None:
+        others = "The people have new numbers; no other column is in the file."
     facts = [
         (
             "Released",
-            f"{table.records:,} records of {listed(list(channel.output_columns))}, {order}. No "
-            "other column is in the file.",
+            f"{table.records:,} records of {listed(list(names))}, {order}. {others}",
         )
     ]
     readers = (
         "The promise is proven for readers of single rows. Readers of the whole file may learn a "
         "little more."
     )
+    if people is not None:
+        readers = readers.replace("single rows", "all records of a person")
     if whole_file:
         readers = (
             "The promise is proven for readers of single rows and of the whole file: every row is "

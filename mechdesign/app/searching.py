@@ -35,9 +35,7 @@ if TYPE_CHECKING:
     from mechdesign.core.progress import Step
 
 TENTHS = Decimal("0.1")
-"""The last decimal of percentages on the page. Only the share of information that is kept has three
-decimals: its proven bound may differ in the last one.
-"""
+"""The last decimal of percentages on the page."""
 
 REMEDY = " Choose a larger factor, release fewer columns, or put numbers into bins."
 """What may help a channel of little use."""
@@ -59,6 +57,8 @@ def joint_of(table: MemoryTable, choice: Choice) -> md.Joint:
     """The counts N(s, x) of the protected columns crossed, and of the given and released ones."""
     if choice.missing == "refuse":
         _refuse_empty(table, choice)
+    if choice.person:
+        return _joint_of_people(table, choice)
     joint = md.Joint.from_table(
         table.frame,
         sensitive=list(choice.sensitive),
@@ -68,6 +68,24 @@ def joint_of(table: MemoryTable, choice: Choice) -> md.Joint:
     for name, bins in choice.used_bins.items():
         check_bins(joint, name, bins)
     return joint
+
+
+def _joint_of_people(table: MemoryTable, choice: Choice) -> md.Joint:
+    """The counts of people, whose symbols are the sequences of their records in the file."""
+    from mechdesign.mechanisms.people_request import bins_of_people
+    from mechdesign.tables.people_tables import PeopleRoles, people_of_frame
+
+    roles = PeopleRoles(
+        person=choice.person,
+        wave=None,
+        sensitive=choice.sensitive,
+        released=choice.released,
+        given=choice.given,
+        bins=bins_of_people(
+            choice.used_bins or None, (*choice.given, *choice.released)
+        ),
+    )
+    return people_of_frame(table.frame, roles, choice.missing)
 
 
 def _refuse_empty(table: MemoryTable, choice: Choice) -> None:
@@ -189,14 +207,6 @@ def belief_rows(
             )
         )
     return tuple(rows)
-
-
-def distance(lift: float) -> float:
-    """How far a lift is from 1, up or down: halving is as far as doubling."""
-    # A value that is ruled out is the furthest of all.
-    if lift == 0.0:
-        return math.inf
-    return abs(math.log(lift))
 
 
 def factors(lower: float, upper: float) -> str:

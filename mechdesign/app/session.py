@@ -185,6 +185,13 @@ class Session:
         if self.running:
             self._refuse("Something is running: wait for it, or cancel it.")
             return
+        # Another window may still show the columns of a file that was open before.
+        if form.get("file", self.table.sha256) != self.table.sha256:
+            self._refuse(
+                "Another file was opened in another window, and takes the place of the one that "
+                "stood here: this page works with one file at a time."
+            )
+            return
         if action in (RELEASE_FILE, JUDGE, ACCEPT):
             self._act_on_design(action, self.table, form)
             return
@@ -206,6 +213,8 @@ class Session:
                 return
             if action not in TASKS:
                 raise InputError("This button is not known.")
+            if action in ("plan", "curve"):
+                choice.check_records("This")
             if action in ("assess", "plan"):
                 choice.check_secret()
             else:
@@ -240,11 +249,8 @@ class Session:
             )
             return
         text = self.designed.channel_text
-        if self.choice.is_boxes or text is None:
-            self._refuse(
-                "Boxes are released on the command line: download the channel, and use "
-                "mechdesign apply channel.json."
-            )
+        if text is None:
+            self._refuse("The design has no channel file: design the channel again.")
             return
         if action == RELEASE_FILE:
             self._release(text, table, form.get("order", IN_ORDER))

@@ -1,9 +1,9 @@
 """What a channel really does, recomputed from its integers in exact arithmetic.
 
-The trusted core of the project. Start with `verdict.audit` (a channel of one column on its table),
-`rows.audit_rows` (a channel of rows), `population` (every table in a confidence set) and
-`joint_leakage.compose` (several releases of one record). Nothing here imports `mechanisms` or
-`solvers`, so that a mistake of the search cannot hide in its own verdict.
+The trusted core of the project. `either.audit` is the public one: it calls `population.audit` for a
+channel of a column or of rows, which calls `verdict.audit` for one table, and `boxes.audit_boxes`
+for boxes. `joint_leakage.compose` judges several releases of one record. Nothing here imports
+`mechanisms` or `solvers`, so that a mistake of the search cannot hide in its own verdict.
 
 All rest on the same few files:
 

@@ -72,7 +72,7 @@ class Demand:
     ----------
     counts : integers by sensitive symbol and by useful symbol
         In proportion to P(s, x), after earlier releases times u(x). Empty where the masses of
-        outputs come from elsewhere: those of rows come from the tree.
+        outputs come from elsewhere.
     sums : integers by sensitive symbol
         In proportion to P(s), before all releases.
     names : tuple of str

@@ -23,13 +23,25 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from operator import mul
 
+import numpy as np
 from flint import arb, fmpq
+from numpy.typing import NDArray
 
 from mechdesign.auditing.columns import Entries
 from mechdesign.auditing.demands import Demand
 from mechdesign.core.balls import double_above
+
+Array = NDArray[np.float64]
+
+MANY_OUTPUTS = 1000
+"""Outputs from which those that cannot have the largest quotient are left out by doubles first."""
+
+ROUNDING = 2.0**-49
+"""Two quotients in doubles, of sums of k terms, are compared wrongly only if they differ by less
+than k times this, relative: each rounds 2 k + 9 times at most, by 2^-53."""
 
 
 @dataclass(frozen=True)
@@ -129,11 +141,69 @@ def extreme_lifts(
     Every cell is compared exactly; of equal quotients the first counts. Outputs that never occur
     demand nothing.
     """
+    columns = list(columns)
+    chosen: Iterable[int] = range(len(columns))
+    if len(columns) > MANY_OUTPUTS:
+        chosen = _possible_extremes(columns, demands)
     largest = LargestQuotients()
-    for y, (inputs, values) in enumerate(columns):
+    for y in chosen:
         for demand in demands:
-            largest.add(output_masses(demand, inputs, values), demand, y)
+            largest.add(output_masses(demand, *columns[y]), demand, y)
     return largest.extremes
+
+
+def _possible_extremes(
+    columns: Sequence[Entries], demands: Sequence[Demand]
+) -> Sequence[int]:
+    """The outputs that can have the largest quotient of a side, ascending.
+
+    A quotient in doubles is off by a known share at most: its terms are positive integers, so no
+    sum cancels. Outputs whose quotient is smaller than the largest one by more are not compared.
+    """
+    lengths = [len(inputs) for inputs, _ in columns]
+    output_of = np.repeat(np.arange(len(columns)), lengths)
+    inputs = np.fromiter(chain.from_iterable(x for x, _ in columns), np.int64)
+    is_possible = np.zeros(len(columns), dtype=bool)
+    try:
+        values = np.fromiter(chain.from_iterable(w for _, w in columns), np.float64)
+        for demand in demands:
+            rows = np.array(demand.counts, dtype=np.float64)
+            sums = np.array(demand.sums, dtype=np.float64)
+            masses = np.zeros((len(rows), len(columns)))
+            with np.errstate(over="raise"):
+                for s, row in enumerate(rows):
+                    weights = row[inputs] * values
+                    masses[s] = np.bincount(output_of, weights, len(columns))
+            if not np.isfinite(masses.sum(axis=0)).all():
+                return range(len(columns))
+            terms = max(lengths) + len(rows)
+            is_possible |= _near_extremes(masses, sums, demand, ROUNDING * terms)
+    except (OverflowError, FloatingPointError):
+        # Integers beyond the largest double, or quotients next to 0.
+        return range(len(columns))
+    return np.flatnonzero(is_possible).tolist()
+
+
+def _near_extremes(
+    masses: Array, sums: Array, demand: Demand, error: float
+) -> NDArray[np.bool_]:
+    """Outputs whose quotient of some limit is the largest, up to a relative error."""
+    there = masses.sum(axis=0) > 0.0
+    is_near = np.zeros(len(there), dtype=bool)
+    # A lift of 0 makes a quotient infinite; digits must not be lost in any other way.
+    with np.errstate(divide="ignore", invalid="ignore", over="raise", under="raise"):
+        for limit in demand.limits:
+            lifts = masses[limit.symbols] / sums[limit.symbols, None]
+            if limit.side == "eps_u":
+                quotients = lifts.max(axis=0) / masses.sum(axis=0)
+            elif limit.side == "eps_l":
+                quotients = masses.sum(axis=0) / lifts.min(axis=0)
+            else:
+                quotients = lifts.max(axis=0) / lifts.min(axis=0)
+            largest = quotients[there].max(initial=0.0)
+            # What is no number cannot be left out.
+            is_near |= there & ~(quotients < largest * (1.0 - error))
+    return is_near
 
 
 def output_masses(

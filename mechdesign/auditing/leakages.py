@@ -23,12 +23,14 @@ from typing import Any
 
 from flint import arb, fmpq
 
+from mechdesign.auditing.columns import Entries
 from mechdesign.auditing.output_masses import (
     BITS,
     OutputMasses,
     ReleasedMasses,
     distances,
     log_power_mean,
+    masses_by_output,
     masses_of,
 )
 from mechdesign.channel.channel import Channel
@@ -142,6 +144,20 @@ def belief_ranges(channel: Channel, joint: Joint) -> list[tuple[float, float]]:
                 high = max(high, quotient_above(output.masses[s], output.output))
         ranges.append((low, high))
     return ranges
+
+
+def lift_range(column: Entries, joint: Joint) -> tuple[float, float]:
+    """The least and the largest lift of an output over all secrets, from integers and rounded
+    outwards; its column is over the useful symbols of the table.
+    """
+    low = math.inf
+    high = 0.0
+    for secret in joint.secrets:
+        (output,) = masses_by_output([column], secret)
+        for top, bottom in output.lift_quotients():
+            low = min(low, 0.0 - quotient_above(-top, bottom))
+            high = max(high, quotient_above(top, bottom))
+    return low, high
 
 
 def _leakage_of(

@@ -333,7 +333,7 @@ class BoxChannel(Saved, Described):
             If every stratum releases nothing.
         """
         # Only draws and estimates need samplers.
-        from mechdesign.release.box_drawing import law_of_boxes
+        from mechdesign.release.box_samplers import law_of_boxes
 
         if not self.channels:
             raise InputError("the channel releases nothing: there is nothing to count")
@@ -426,7 +426,7 @@ class BoxChannel(Saved, Described):
     def digest(self) -> str:
         """SHA-256 of what the channel does, by which ledgers and manifests know it."""
         # Only ledgers and draws need keys and samplers.
-        from mechdesign.release.box_drawing import box_channel_digest
+        from mechdesign.release.box_samplers import box_channel_digest
 
         return box_channel_digest(self)
 
@@ -455,7 +455,7 @@ class BoxChannel(Saved, Described):
 
     @property
     def levels(self) -> tuple[Variable, ...]:
-        """The columns that the boxes are made of, as `RowsWithStrata` calls them."""
+        """The columns that the boxes are made of, as `ReleasableBoxes` calls them."""
         return self.columns
 
     @property
@@ -692,7 +692,7 @@ class BoxChannel(Saved, Described):
         from mechdesign.release.box_drawing import BoxRelease
         from mechdesign.release.drawing import key_of
         from mechdesign.release.people_frames import apply_boxes_to_people
-        from mechdesign.release.row_frames import apply_to_frame
+        from mechdesign.release.released_frames import apply_to_frame
 
         if self.people is not None:
             return apply_boxes_to_people(

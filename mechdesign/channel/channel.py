@@ -44,7 +44,7 @@ from mechdesign.release.drawing import (
 from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
 from mechdesign.release.people_frames import apply_to_people
 from mechdesign.release.policies import Policy
-from mechdesign.release.row_frames import frame_of_columns
+from mechdesign.release.released_frames import frame_of_columns
 from mechdesign.release.whole_tables import fix_where_whole
 from mechdesign.tables.columns import is_frame, values_of
 from mechdesign.tables.joint import Array, Joint

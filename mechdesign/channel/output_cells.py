@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mechdesign.core.arguments import repeated, valid_text
+from mechdesign.core.arguments import check_texts, repeated, valid_text
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 from mechdesign.tables.variable import Symbol, Variable
@@ -50,8 +50,7 @@ class OutputCells:
                 raise InputError(
                     f"an output is published as {len(row)} texts for {len(columns)} columns"
                 )
-            for text in row:
-                valid_text(text, "a published text")
+        check_texts(self.cells, "a published text")
         if repeated(self.cells) is not None:
             raise InputError("two outputs are published as the same row")
 

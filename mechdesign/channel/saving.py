@@ -46,6 +46,7 @@ class Saved:
         if public:
             self.check_public()
         channel = self.public() if public else self
+        # `channel.loading`, which hands over to `channel.file` or `channel.box_file`.
         above("files").save(channel, path, overwrite=overwrite)
 
     @classmethod

@@ -1,8 +1,8 @@
 """`mechdesign apply CHANNEL IN OUT`: sanitise a data file.
 
 `apply` refuses what only the command line knows to be wrong, and puts its groups of options into
-one `Job`, which makes a release of them: through channels, or through a mechanism file of
-`quantize`. `_released` runs it under a bar of progress, and within `stoppable`, so that a signal
+one `ApplyArguments`, which makes a release of them: through channels, or through a mechanism file
+of `quantize`. `_released` runs it under a bar of progress, and within `stoppable`, so that a signal
 leaves OUT complete or absent. Then `_answer_channel` or `_answer_mechanism` logs and prints the
 result, such as "1,000 records written to out.csv; the column job is released."
 """
@@ -15,7 +15,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import options
-from mechdesign.cli.apply_job import Job
+from mechdesign.cli.apply_arguments import ApplyArguments
 from mechdesign.cli.apply_options import (
     ColumnOptions,
     Files,
@@ -63,8 +63,8 @@ def apply(
     OUT has the released columns and no others, unless --keep names them. Rows keep their order;
     where it discloses the column, the file is refused. The same record gets the same draw whenever
     the job runs: it is a function of the job's secret key and of the record's row number or
-    identifier. A job that was killed is run again, and writes the same bytes. OUT is complete or
-    not there at all.
+    identifier, and of all records where the counts of outputs are fixed. A job that was killed is
+    run again, and writes the same bytes. OUT is complete or not there at all.
     """
     from mechdesign.formats.urls import STANDARD, local
     from mechdesign.jobs.stopping import Stopped, stoppable
@@ -77,7 +77,7 @@ def apply(
         )
     if text.compress not in (None, "gzip", "zstd"):
         raise InputError(f"--compress {text.compress!r} must be gzip or zstd")
-    job = Job(
+    arguments = ApplyArguments(
         channel=channel,
         source=files.source,
         target=target,
@@ -93,15 +93,15 @@ def apply(
         # `stoppable` lasts to the last line: when OUT has its name, a signal stops nothing, and
         # must not say that it did.
         if is_mechanism(channel):
-            release = job.mechanism_release(numbers)
+            release = arguments.mechanism_release(numbers)
             with stoppable():
                 quantised = _released(reporter, "quantising", release)
-                _answer_mechanism(reporter, quantised, job, common)
+                _answer_mechanism(reporter, quantised, arguments, common)
         else:
-            release = job.channel_release()
+            release = arguments.channel_release()
             with stoppable():
                 sanitised = _released(reporter, "sanitising", release)
-                _answer_channel(reporter, sanitised, job, common)
+                _answer_channel(reporter, sanitised, arguments, common)
     except Stopped as stopped:
         reporter.error(str(stopped), event="stopped", exit_code=stopped.exit_code)
         return stopped.exit_code
@@ -126,38 +126,52 @@ def _released(reporter: Reporter, activity: str, release: Callable[..., Any]) ->
 
 
 def _answer_mechanism(
-    reporter: Reporter, result: RangeRelease, job: Job, common: options.CommonOptions
+    reporter: Reporter,
+    result: RangeRelease,
+    arguments: ApplyArguments,
+    common: options.CommonOptions,
 ) -> None:
     """Log a release through a mechanism, and print it unless the data went there."""
     from mechdesign.formats.urls import STANDARD
 
     reporter.done(
         "applied",
-        f"written to {job.target}",
-        output=job.target,
+        f"written to {arguments.target}",
+        output=arguments.target,
         records=result.records,
     )
-    if job.target != STANDARD:
-        answer_mechanism_release(result, job.target, common, dry_run=job.draws.dry_run)
+    if arguments.target != STANDARD:
+        answer_mechanism_release(
+            result, arguments.target, common, dry_run=arguments.draws.dry_run
+        )
 
 
 def _answer_channel(
-    reporter: Reporter, result: Applied, job: Job, common: options.CommonOptions
+    reporter: Reporter,
+    result: Applied,
+    arguments: ApplyArguments,
+    common: options.CommonOptions,
 ) -> None:
     """Log a release through channels, and print it unless the data went there."""
     from mechdesign.formats.urls import STANDARD
 
     details = asdict(result)
-    dry_run = job.draws.dry_run
+    dry_run = arguments.draws.dry_run
     if result.kept and not dry_run:
-        details |= _kept_guess(reporter, result, job)
-    reporter.done("applied", f"written to {job.target}", output=job.target, **details)
-    if job.target != STANDARD:
-        record = {"output": job.target, "manifest": job.manifest, **details}
-        common.answer(lambda: record, lambda: _written(result, job.target, dry_run))
+        details |= _kept_guess(reporter, result, arguments)
+    reporter.done(
+        "applied", f"written to {arguments.target}", output=arguments.target, **details
+    )
+    if arguments.target != STANDARD:
+        record = {"output": arguments.target, "manifest": arguments.manifest, **details}
+        common.answer(
+            lambda: record, lambda: _written(result, arguments.target, dry_run)
+        )
 
 
-def _kept_guess(reporter: Reporter, result: Applied, job: Job) -> dict[str, Any]:
+def _kept_guess(
+    reporter: Reporter, result: Applied, arguments: ApplyArguments
+) -> dict[str, Any]:
     """How well the kept columns together guess the sensitive ones: printed, and an entry of the
     record.
 
@@ -169,15 +183,15 @@ def _kept_guess(reporter: Reporter, result: Applied, job: Job) -> dict[str, Any]
     from mechdesign.jobs.options import ALL
     from mechdesign.leaks.kept_columns import guess_from_kept, kept_note
 
-    if ALL not in names("--keep", job.columns.keep):
+    if ALL not in names("--keep", arguments.columns.keep):
         return {}
-    source = job.source
+    source = arguments.source
     # It reads the data a second time: standard input is gone, a URL or a folder may be large.
     if source == STANDARD or is_url(source) or is_folder(source):
         return {}
     sensitive = result.sensitive
     others = [name for name in result.kept if name not in sensitive]
-    text = job.text.text()
+    text = arguments.text.text()
     guess = guess_from_kept(source, sensitive=sensitive, kept=others, text=text)
     if guess is None:
         return {}

@@ -2,7 +2,7 @@
 
 A group turns its texts into the keyword arguments of the release: ``--keep age,region --shuffle``
 becomes ``KeptOptions(keep=["age,region"], shuffle=True)``, whose `kept_arguments` has the entries
-``keep=("age", "region")`` and ``shuffle=True``. `apply_job` puts these parts together.
+``keep=("age", "region")`` and ``shuffle=True``. `apply_arguments` puts these parts together.
 """
 
 from __future__ import annotations

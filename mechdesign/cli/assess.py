@@ -4,10 +4,10 @@ before any design.
 `leaks.assessment` measures every column, every pair and whole rows. The answer is printed, and
 --report writes the same as a page or as JSON. For each column people read a line such as ::
 
-    column  values    tells  largest lift  smallest  pinned down  note
-    job          3  2.310 %          1.34      0.73      0.000 %
+    column  values  tells  raises  lowers  gives away  note
+    job          3  2.3 %    1.34    0.73         0 %
 
-This job tells 2.310 % of the information in S, and one of its values makes one of S 1.34 times as
+This job tells 2.3 % of the information in S, and one of its values makes one of S 1.34 times as
 likely.
 """
 

@@ -74,8 +74,13 @@ class Verdict(NamedTuple):
         The table that decided it.
     population
         What holds for the population behind the table; None where nothing was computed.
-    sentences
-        What is printed below the verdict: earlier releases, then the population.
+    effect
+        What a release does at most to the protected values (`effect_text`).
+    plain
+        What is printed below the verdict, for everybody: earlier releases, guesses, what analysts
+        read, the population.
+    details
+        Sentences for specialists.
     measures
         Every measure of the channel, with --all-measures.
     statement
@@ -84,13 +89,15 @@ class Verdict(NamedTuple):
     breaches
         Whether there is a privacy breach, for each protected column, with --breach.
     law
-        What an analyst reads: for JSON. Its sentences are among `sentences`.
+        What an analyst reads: for JSON. Its sentences are among `plain`.
     """
 
     joint: md.Joint
     audit: md.Audit
     population: PopulationPromise | None
-    sentences: list[str]
+    effect: str
+    plain: list[str]
+    details: list[str]
     measures: ChannelMeasures | None = None
     statement: Statement | None = None
     breaches: tuple[BreachVerdict, ...] = ()
@@ -272,11 +279,16 @@ def _answer(
 
     def text() -> str:
         averages = audit_average_texts(verdict.audit.averages)
-        sentences = [*averages, *breach_sentences(verdict.breaches)]
-        sentences += verdict.sentences
+        plain = [*verdict.plain, *averages, *breach_sentences(verdict.breaches)]
+        details = list(verdict.details)
         if statement is not None:
-            sentences += figures_texts(statement)
-        answer = audit_text(verdict.audit, sentences)
+            figures = figures_texts(statement)
+            # Whoever reads only the first lines must see that a figure of the file is wrong.
+            if statement.wrong or statement.unproven:
+                plain = [*figures, *plain]
+            else:
+                details += figures
+        answer = audit_text(verdict.audit, plain, details, effect=verdict.effect)
         if channel_measures is not None:
             answer += "\n\n" + measures_text(channel_measures, measures.per_output)
         return answer
@@ -303,6 +315,11 @@ def _audit_matrix(
     from mechdesign.auditing.law import absent_law
     from mechdesign.auditing.matrix import audit_file
     from mechdesign.report.command_records import law_record
+    from mechdesign.report.promises import (
+        effect_text,
+        population_line,
+        protected_name,
+    )
     from mechdesign.report.sentences import population_sentences
 
     if table.table is None:
@@ -313,11 +330,21 @@ def _audit_matrix(
     with reporter.work("auditing"):
         joint = table.joint(table.table)
         result = audit_file(matrix, joint, notion, text=table.text())
-    sentences = _matrix_law_sentences(result, joint)
+    plain = _matrix_law_sentences(result, joint)
+    details: list[str] = []
     if result.population is not None:
-        sentences += population_sentences(result.population, None, joint.total)
+        plain.append(population_line(result.population, None, notion))
+        details = population_sentences(result.population, None, joint.total)
     law = law_record(result.law, absent_law(result.outputs, joint.useful.columns))
-    return Verdict(joint, result.audit, result.population, sentences, law=law)
+    effect = effect_text(
+        notion,
+        result.audit.achieved,
+        protected_name(joint.sensitive),
+        "a released value",
+    )
+    return Verdict(
+        joint, result.audit, result.population, effect, plain, details, law=law
+    )
 
 
 def _matrix_law_sentences(result: MatrixAudit, joint: md.Joint) -> list[str]:
@@ -343,31 +370,44 @@ def _audit_channel(
     from mechdesign.auditing.population import set_behind
     from mechdesign.auditing.population_promise import population_promise
     from mechdesign.auditing.stated import statement_of
-    from mechdesign.report.first_lines import guess_sentence
+    from mechdesign.report.first_lines import NO_POPULATION, guess_sentence
     from mechdesign.report.law_section import channel_law_lines
-    from mechdesign.report.promises import POPULATION_TOTAL, relative_sentences
+    from mechdesign.report.promises import (
+        POPULATION_TOTAL,
+        effect_text,
+        population_line,
+        protected_name,
+        relative_sentences,
+        subject_of,
+    )
     from mechdesign.report.sentences import population_sentences
-    from mechdesign.report.wording import title
 
     notion = _notion(channel, path, budget)
     earlier = after.channels()
     relative = relative_sentences(channel)
-    sentences = [*relative, *_earlier_sentences(channel, earlier)]
+    plain = [*relative, *_earlier_sentences(channel, earlier)]
+    details: list[str] = []
     with reporter.work("auditing"):
         if earlier:
             # All releases are judged on one table that has the useful columns of each.
             given = table.read(path, channel, *earlier)
             joint = common_table([channel, *earlier], given)
             result = md.audit(channel, joint, notion, after=earlier)
-            return Verdict(joint, result, None, sentences)
+            effect = effect_text(
+                notion,
+                result.achieved,
+                protected_name(joint.sensitive),
+                "all releases together",
+            )
+            return Verdict(joint, result, None, effect, plain, details)
         joint = table.read_for(channel, path)
         # Another table decides nothing of the figures of the file.
         statement: Statement | None = None
         if table.table is None and channel.joint is not None:
             statement = statement_of(channel)
-            guesses = guess_sentence(channel, title(channel.joint.sensitive.columns))
+            guesses = guess_sentence(channel, protected_name(joint.sensitive))
             if guesses is not None:
-                sentences.insert(0, guesses)
+                plain.insert(0, guesses)
         # A design with --confidence is judged on the confidence set that it was made for.
         confidence = set_behind(channel, joint)
         result = md.audit(channel, joint, notion, population=confidence)
@@ -377,12 +417,22 @@ def _audit_channel(
         promise: PopulationPromise | None = None
         if joint.is_sample:
             promise = population_promise(channel, joint, notion, chosen=confidence)
-    sentences += lines
+    plain += lines
     if promise is not None:
-        sentences += population_sentences(promise, confidence, joint.total)
+        # Rows promise nothing there without a confidence level: the figures are for specialists.
+        if confidence is None and channel.published is not None:
+            plain.append(NO_POPULATION)
+        else:
+            plain.append(population_line(promise, confidence, notion))
+        details = population_sentences(promise, confidence, joint.total)
         if relative:
-            sentences.append(POPULATION_TOTAL)
-    return Verdict(joint, result, promise, sentences, statement=statement, law=law)
+            details.append(POPULATION_TOTAL)
+    effect = effect_text(
+        notion, result.achieved, protected_name(joint.sensitive), subject_of(channel)
+    )
+    return Verdict(
+        joint, result, promise, effect, plain, details, statement=statement, law=law
+    )
 
 
 def _law_of(channel: md.Channel, joint: md.Joint) -> Mapping[str, Any] | None:
@@ -408,7 +458,7 @@ def _audit_boxes(
 ) -> int:
     """The verdict on a channel for boxes of rows, on the confidence sets of its counts."""
     from mechdesign.auditing.law import absent_box_law, box_law
-    from mechdesign.report.boxes import box_law_text
+    from mechdesign.report.boxes import box_audit_text, box_law_text
     from mechdesign.report.command_records import law_record
 
     if table.table is not None or after.after:
@@ -426,9 +476,7 @@ def _audit_boxes(
         **result.to_record(),
         **law_record(box_law(channel), absent_box_law(channel)),
     }
-    common.answer(
-        lambda: record, lambda: f"{result.summary()}\n{box_law_text(channel)}"
-    )
+    common.answer(lambda: record, lambda: box_audit_text(result, box_law_text(channel)))
     return 0 if result.satisfied else NO
 
 

@@ -2,10 +2,11 @@
 it guarantees.
 
 `design` checks the options before the table is read, and hands over: without a budget to
-`design_advice.advise`, for whole rows or merged symbols to `row_designs`, and else to
-`_design_column`. This reads the table, lets each group of options add its part to a request of
-`mechanisms`, searches within --time-limit, writes the channel and its reports, and prints the
-promise. The channel file records the command line that repeats it (`line.command_line`).
+`design_advice.advise`, for boxes (rows with --confidence, or --merge-rare) to `box_designs`, and
+else, for a column or for rows, to `_design_table`. This reads the table, lets each group of options
+add its part to a request of `mechanisms`, searches within --time-limit (`DesignBudget.designed`
+calls `mechanisms.design_requested`), writes the channel and its reports, and prints the promise.
+The channel file records the command line that repeats it (`line.command_line`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import mechdesign as md
 from mechdesign.cli import options, parsing, table_options
+from mechdesign.cli.box_designs import design_boxed, design_merged
 from mechdesign.cli.console import Interrupted, Reporter
 from mechdesign.cli.design_advice import advise
 from mechdesign.cli.design_arguments import DesignArguments
@@ -28,7 +30,6 @@ from mechdesign.cli.design_options import (
 from mechdesign.cli.line import COMMAND, command_line
 from mechdesign.cli.people_guard import PeopleGuard
 from mechdesign.cli.report import ReportOptions
-from mechdesign.cli.row_designs import design_boxed, design_merged
 from mechdesign.cli.row_options import RowOptions
 from mechdesign.core.errors import InputError
 

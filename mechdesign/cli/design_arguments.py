@@ -1,7 +1,7 @@
 """The command line of `mechdesign design`, as one value.
 
-`design` takes its options in groups, as typer needs them. Its steps, and those of a design of whole
-rows, need most of the groups, so these travel together as `DesignArguments`. `design` makes it
+`design` takes its options in groups, as typer needs them. Its steps, and those of a design of
+boxes, need most of the groups, so these travel together as `DesignArguments`. `design` makes it
 once, and a step takes from it what it needs, as in ``arguments.budget.designed(request)``.
 """
 

@@ -4,8 +4,8 @@ away, before any release.
 `leaks.inspection` measures each other column against each protected one. Here the same rows
 (`_rows`) become text for the terminal (`_text`) or a page (`_page`), a row for each such pair: ::
 
-    column  values  about   largest lift  pinned down   guessed   without
-    region       2  job             1.07      0.000 %  36.500 %  35.000 %
+    column  values  about   raises  gives away  guessed  without
+    region       2  job       1.07         0 %   36.5 %   35.0 %
 
 Whoever sees the region guesses the job of 36.5 % of the records, and of 35 % without it.
 """
@@ -37,17 +37,17 @@ HEADER = (
     "column",
     "values",
     "about",
-    "largest lift",
-    "pinned down",
+    "raises",
+    "gives away",
     "guessed",
     "without",
 )
 
 LEGEND = (
-    "The largest lift is the largest factor by which a value of the column multiplies "
-    "the probability of a symbol, among values of two records or more. Pinned down is "
+    "'Raises' is the largest factor by which a value of the column multiplies "
+    "the probability of a symbol, among values of two records or more. 'Gives away' is "
     "the share of records whose value comes again, always with the same symbol. "
-    "Guessed is the share of records whose symbol is right when it is guessed from "
+    "'Guessed' is the share of records whose symbol is right when it is guessed from "
     "the other records with that value, or from the record before when all are "
     "sorted by the column, beside the share without it. `apply` refuses "
     "a column that gives the useful or sensitive one away. A column that reveals the "
@@ -135,20 +135,20 @@ def _name_people(
     """
     from mechdesign.leaks.people_notice import people_in, people_notice, reach_in
 
-    if channel.judged_alone is True or channel.people is not None:
-        return
-    if not inspection.sensitive:
+    if channel.people is not None or not inspection.sensitive:
         return
     alone = inspection.useful if len(inspection.useful) == 1 else ()
     found = people_in(source, inspection.sensitive, text.text(), but=alone)
     if found is not None:
-        reach = reach_in(found, channel)
+        reach = None
+        if len(channel.channels) == 1:
+            reach = reach_in(found, channel.channels[0])
         reporter.notices((people_notice(found, inspection.sensitive, reach),))
 
 
 def _rows(inspection: Inspection, label: Callable[[str], str]) -> list[list[str]]:
     """A row for each pair of another column and a protected one."""
-    from mechdesign.report.wording import percent
+    from mechdesign.report.wording import spoken
 
     rows: list[list[str]] = []
     for column in inspection.columns:
@@ -171,9 +171,9 @@ def _rows(inspection: Inspection, label: Callable[[str], str]) -> list[list[str]
                     values,
                     label(name),
                     lift,
-                    percent(tells.pinned),
-                    percent(tells.guessed),
-                    percent(tells.alone),
+                    spoken(tells.pinned),
+                    spoken(tells.guessed),
+                    spoken(tells.alone),
                     remark,
                 ]
             )

@@ -223,9 +223,9 @@ def _public_report(channel: md.Channel, design: md.Design | None) -> Report:
 
 
 VERDICTS = {
-    True: "satisfied",
-    False: "VIOLATED",
-    None: "not checked, because the table is missing",
+    True: "The promise holds ({})",
+    False: "The promise does NOT hold ({}: VIOLATED)",
+    None: "The promise ({}) was not checked, because the table is missing",
 }
 
 NO_COUNTS = (
@@ -283,7 +283,7 @@ def report(
             raise InputError(NO_BOARD)
         with reporter.work("reporting"):
             satisfied = save_boxes(loaded, channel, reports, force=force)
-        promise = "Nothing but the given columns is released"
+        promise = "nothing but the given columns is released"
         if loaded.promise is not None:
             promise = loaded.promise.text
     else:
@@ -300,7 +300,7 @@ def report(
     seconds = time.perf_counter() - started
     common.answer(
         lambda: {**files, "satisfied": satisfied, "seconds": seconds},
-        lambda: f"{promise}: {VERDICTS[satisfied]}.\n{written}",
+        lambda: f"{VERDICTS[satisfied].format(promise)}.\n{written}",
     )
     return NO if satisfied is False else 0
 

@@ -16,7 +16,7 @@ For example::
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from reprlib import repr as brief
@@ -68,6 +68,15 @@ def valid_text(text: object, what: str) -> str:
             f"{what} {quoted(text)} is not valid Unicode text (lone surrogate)"
         ) from None
     return text
+
+
+def check_texts(rows: Iterable[Sequence[object]], what: str) -> None:
+    """Refuse rows of texts of which one is none (`valid_text`); each text is looked at once."""
+    known: set[str] = set()
+    for row in rows:
+        for text in row:
+            if not isinstance(text, str) or text not in known:
+                known.add(valid_text(text, what))
 
 
 def repeated(values: Iterable[Named]) -> Named | None:

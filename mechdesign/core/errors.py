@@ -70,6 +70,9 @@ def _as_parameter(option: re.Match[str]) -> str:
         # Either kind of quotes of the shell; a text of Python has its own.
         shell = '"' if value.startswith('"') else "'"
         shown = repr(value.strip(shell))
+    if assigned and (name == "unknown" or (name, value) == ("missing", "marginal")):
+        # What becomes of records without a row in the channel is said by a policy.
+        return f"{parenthesis}policy=Policy({name}={shown or '..'})"
     return f"{parenthesis}{name}{equals}{shown}"
 
 

@@ -17,6 +17,7 @@ first one is remembered until further rows make it a fault (`_regular_rows`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Self
@@ -39,8 +40,8 @@ CR = 13
 
 Mask = NDArray[np.bool_]
 
-BLOCK = 1 << 20
-"""Bytes read at a time. The arrays of a block stay in the processor's cache."""
+BLOCK = 1 << 22
+"""Bytes read at a time. Of a smaller block the steps in Python take longer than its cells."""
 
 WIDE = 500
 """Columns of a table from which on a block holds `LEAST_ROWS`, if it can: every step of a release
@@ -60,6 +61,9 @@ LONGEST = 1 << 24
 
 BLANK = "is blank within the table"
 """The fault of a blank line before further rows."""
+
+QUESTION_CODES = re.compile(rb'(?:^|\n)"?\{""?ImportId""?:')
+"""The beginning of the row of codes in an export of Qualtrics."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +160,7 @@ class Blocks:
         else:
             self._skip(options.skip_lines)
         self.header = self._take_header()
+        self._refuse_question_lines()
 
     def _look_for_header(self) -> int:
         """How many lines above the header look like a title or a comment."""
@@ -206,6 +211,23 @@ class Blocks:
             self._rest = self._rest[:-1] + self.newline
         self._line += line_breaks(text[:after])
         return cells
+
+    def _refuse_question_lines(self) -> None:
+        """Refuse what Qualtrics writes below the header: they would count as people."""
+        found = QUESTION_CODES.search(self._rest)
+        if found is None:
+            return
+        above = self._rest[: found.start() + 1] if found.start() else b""
+        # The questions themselves are one row, of several lines often.
+        if len(self._splitter.split(above)) > 1:
+            return
+        last = self._line + line_breaks(above)
+        raise FileError(
+            self._name,
+            f"{self._name}, line {last}: the rows down to this one are the questions and codes "
+            "that Qualtrics writes below the header, and would count as people; delete them "
+            f"(sed '{self._line},{last}d')",
+        )
 
     def __iter__(self) -> Iterator[TextBlock]:
         width = len(self.header)

@@ -1,8 +1,9 @@
 """The plain spelling of identifiers: 17 for 017, 17.0, +17 and " 17", P1 for P001.
 
-A spreadsheet drops leading zeros, and a person has one more name. `plain_spelling` makes one text
-of all of them, by replacements one after the other (`STEPS`): " 017.0" becomes "017.0", then "017",
-then "17".
+A spreadsheet drops leading zeros, a file system writes accents as characters of their own, and a
+person has one more name. `plain_spelling` makes one text of all of them: first in one Unicode form
+(NFKC) and without signs that have no width, then by replacements one after the other (`STEPS`):
+" 017.0" becomes "017.0", then "017", then "17".
 """
 
 from __future__ import annotations
@@ -11,11 +12,15 @@ from typing import Any
 
 UNUSUAL = (
     r"^[\s\x{A0}\x{FEFF}]|[\s\x{A0}]$|^\+[0-9]|^-?0[0-9]+(\.0*)?$|^-?[0-9]+\.0*$"
-    r"|^[A-Za-z]+[-_ ]?0+[0-9]+$"
+    r"|^[A-Za-z]+[-_ ]?0+[0-9]+$|[^\x00-\x7F]"
 )
 """Matches every text that is not in its plain spelling, and perhaps others."""
 
+UNSEEN = r"[\x{AD}\x{200B}-\x{200F}\x{2060}\x{FEFF}]"
+"""Signs without width."""
+
 STEPS = (
+    (UNSEEN, ""),
     (r"^[\s\x{A0}\x{FEFF}]+|[\s\x{A0}]+$", ""),
     (r"^\+([0-9])", r"\1"),
     (r"^(-?[0-9]+)\.0*$", r"\1"),
@@ -38,7 +43,7 @@ def plain_spelling(texts: Any) -> Any | None:
     unusual = pc.match_substring_regex(texts, UNUSUAL)
     if not pc.any(unusual).as_py():
         return None
-    plain = texts
+    plain = pc.utf8_normalize(texts, form="NFKC")
     for pattern, replacement in STEPS:
         plain = pc.replace_substring_regex(plain, pattern, replacement)
     return plain

@@ -55,6 +55,10 @@ class PandasFrame(NativeTable):
         for at in range(self.native.shape[1]):
             try:
                 columns.append(pa.Array.from_pandas(self.column(at)))
+            except OverflowError:
+                # The texts of integers beyond 64 bits tell them apart as well.
+                texts = self.column(at).map(str, na_action="ignore")
+                columns.append(pa.Array.from_pandas(texts))
             except (
                 pa.ArrowInvalid,
                 pa.ArrowTypeError,

@@ -30,8 +30,8 @@ from mechdesign.tables.people_source import fold_frame, refuse_kept
 
 def sanitise_people(
     frame: Any, recipe: KeyedRecipe, people: People, first_row: int
-) -> tuple[Any, list[str]]:
-    """The released frame of one in memory, and warnings."""
+) -> tuple[Any, list[str], Drawer]:
+    """The released frame of one in memory, warnings, and what drew the people."""
     asked = recipe.options
     if first_row:
         raise InputError("people are drawn as a whole table: leave first_row out")
@@ -48,8 +48,10 @@ def sanitise_people(
     recipe = recipe.settled(table.header, [(columns.__getitem__, count)])
     # This process warns of a second draw by what it remembers; a ledger knows more.
     is_remembered = asked.ledger is None and asked.insecure_seed is None
+    drawers: list[Drawer] = []
 
     def release(drawer: Drawer) -> tuple[Any, list[str]]:
+        drawers.append(drawer)
         drawn = drawer.draw(columns.__getitem__, count)
         drawer.checks.add(count, lambda step: table.batch.column)
         watch_order(drawer, table)
@@ -75,7 +77,8 @@ def sanitise_people(
         native = adapter.finished(asked.kept, keep_index=False, reordered=asked.shuffle)
         return native, notices
 
-    return released_table(recipe, table.header, columns, count, release)
+    released, notices = released_table(recipe, table.header, columns, count, release)
+    return released, notices, drawers[-1]
 
 
 def _random_order(drawer: Drawer, purpose: str, count: int) -> Integers:

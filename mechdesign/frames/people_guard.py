@@ -79,10 +79,11 @@ def refuse_people_of_draw(
     if is_column:
         if not hasattr(records, "index") or not hasattr(records, "to_frame"):
             return
-        # Of several columns a column has tuples, and boxes take frames alone.
-        if isinstance(channel, BoxChannel) or len(channel.useful.columns) != 1:
+        released = (*channel.given_columns, *channel.randomised_columns)
+        # Of several columns a column has tuples.
+        if len(released) != 1:
             return
-        records = records.to_frame(channel.useful.columns[0])
+        records = records.to_frame(released[0])
     options = ReleaseOptions(unit=unit, keep_index=is_column)
     refuse_people_of_frame(records, recipe_of(channel, options))
 
@@ -149,7 +150,10 @@ def people_message(
     found = people_in(read, sensitive, among=names)
     if found is None:
         return None
-    reach = None if isinstance(channel, BoxChannel) else reach_in(found, channel)
+    reach = None
+    # The symbols of boxes are no cells of the table, so that nothing is known of them.
+    if len(channel.channels) == 1:
+        reach = reach_in(found, channel.channels[0])
     # As an error of this package it speaks of keywords, not of options.
     return str(InputError(people_notice(found, sensitive, reach)))
 

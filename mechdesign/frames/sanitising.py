@@ -109,16 +109,10 @@ Spark or Dask
             )
         refuse_people_of_lazy_table(frame, lazy, recipe)
         return release_lazy_table(lazy, recipe, first_row)
-    if recipe.people is not None:
-        if not isinstance(recipe, KeyedRecipe):
-            raise TypeError("people are released through a channel")
-        released, notices = sanitise_people(frame, recipe, recipe.people, first_row)
-    else:
-        done = release_frame(frame, recipe, first_row)
-        released, notices = done.frame, done.notices
-    for notice in notices:
+    done = release_frame(frame, recipe, first_row)
+    for notice in done.notices:
         warnings.warn(notice, stacklevel=2)
-    return released
+    return done.frame
 
 
 @dataclass(frozen=True)
@@ -141,6 +135,11 @@ class FrameRelease:
 
 def release_frame(frame: Any, recipe: Recipe, first_row: int = 0) -> FrameRelease:
     """Release a frame in memory; `sanitise` explains what is refused."""
+    if recipe.people is not None:
+        if not isinstance(recipe, KeyedRecipe):
+            raise TypeError("people are released through a channel")
+        done = sanitise_people(frame, recipe, recipe.people, first_row)
+        return FrameRelease(*done)
     options = recipe.options
     header = header_of(frame)
     columns = arrow_columns(frame)

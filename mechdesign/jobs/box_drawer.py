@@ -1,7 +1,7 @@
 """A channel of rows or boxes at work on the parts of a table: every record draws one row.
 
 For each part `BoxDrawer.draw` encodes the given columns and those of the levels, finds what
-identifies each record, and lets `RowRelease` or `BoxRelease` draw. A released column is codes into
+identifies each record, and lets `BoxRelease` draw. A released column is codes into
 one tuple of texts for the whole table. There is one release and one key for all columns, so the
 number of the releasable in a `Place` is always 0. What a kept column must not copy, and the order
 of which symbols is checked, leaves the given columns out: they are released as they are.
@@ -21,7 +21,6 @@ from mechdesign.jobs.recipe import DrawnColumn, Place, Recipe
 from mechdesign.jobs.release_drawer import ReleaseDrawer, naming_faults
 from mechdesign.leaks.order import Order
 from mechdesign.release.box_drawing import BoxRelease
-from mechdesign.release.row_draws import RowDraws
 
 
 class BoxDrawer(ReleaseDrawer):
@@ -49,7 +48,7 @@ class BoxDrawer(ReleaseDrawer):
         super().__init__(recipe, (channel,), header, plan, orders)
 
     @property
-    def releases(self) -> list[RowDraws]:
+    def releases(self) -> list[BoxRelease]:
         """The draws of the one channel."""
         return [self.release]
 

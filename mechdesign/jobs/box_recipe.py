@@ -34,7 +34,7 @@ from mechdesign.jobs.people_nights import BOXES_OF_NIGHTS, check_nights
 from mechdesign.jobs.people_run import check_people
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.jobs.side_files import Sides
-from mechdesign.release.box_drawing import box_channel_digest
+from mechdesign.release.box_samplers import box_channel_digest
 from mechdesign.tables.people import RECORDS, People
 from mechdesign.tables.row_boxes import BOX
 

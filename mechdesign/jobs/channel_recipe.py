@@ -1,4 +1,4 @@
-"""Channels as a recipe: each replaces its useful columns by one draw a record.
+"""Channels as a recipe: each replaces its useful columns by one output a record.
 
 A recipe is all that a release needs besides the table: channels, keys and options (`recipe`).
 `recipe_of` is the entry point of every release. It takes what a user wants to release a table
@@ -30,6 +30,7 @@ from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
+from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
 from mechdesign.jobs.box_recipe import BoxRecipe
 from mechdesign.jobs.channel_drawer import ChannelDrawer
@@ -56,6 +57,10 @@ from mechdesign.release.draws import Key
 from mechdesign.release.policies import MARGINAL, Policy, recorded_rules
 from mechdesign.release.released_values import LABEL, POSTERIOR_DRAW
 from mechdesign.tables.people import RECORDS, People
+
+LAW_NOT_KEPT = (
+    "the channel does not keep the law of its table, or comes without that table"
+)
 
 Kind = TypeVar("Kind", bound=Channel | BoxChannel)
 
@@ -194,11 +199,18 @@ class ChannelRecipe(KeyedRecipe):
             return self
         reason = self._unfixed(is_whole)
         if reason is None:
-            whole = self._codes_of_design(header, parts)
-            if whole is not None:
-                options = replace(self.options, draws=FIXED)
-                return replace(self, options=options, fixed_codes=whole)
-            reason = "the records are not those of the table of the design"
+            # Counts are fixed for one channel: those of several would have to be fixed together.
+            records: Integers | None = None
+            if len(self.channels) == 1:
+                records = fixed_records(self.channels[0])
+            if records is None:
+                reason = LAW_NOT_KEPT
+            else:
+                whole = self._codes_of_design(header, parts, records)
+                if whole is not None:
+                    options = replace(self.options, draws=FIXED)
+                    return replace(self, options=options, fixed_codes=whole)
+                reason = "the records are not those of the table of the design"
         if self.options.draws == FIXED:
             raise InputError(_cannot_be_fixed(reason))
         return replace(self, options=replace(self.options, draws=INDEPENDENT))
@@ -229,29 +241,22 @@ class ChannelRecipe(KeyedRecipe):
         return all(record.notion is not None and not record.after for record in records)
 
     def _unfixed(self, is_whole: bool) -> str | None:
-        """Why counts cannot be fixed, whatever the records are; None where they can."""
+        """Why counts cannot be fixed, whatever channel and records are; None where they can."""
         options = self.options
         if not is_whole:
             return "these are a part of a table"
         if options.identifiers or options.row_numbers is not None:
             return "records that are identified keep a draw of their own"
-        # Counts are fixed for one channel: those of several would have to be fixed together.
-        fixed = [fixed_records(channel) for channel in self.channels]
-        if len(fixed) > 1 or fixed[0] is None:
-            return "the channel does not keep the law of its table, or comes without that table"
         return None
 
     def _codes_of_design(
-        self, header: Sequence[Any], parts: Iterable[TablePart]
+        self, header: Sequence[Any], parts: Iterable[TablePart], records: Integers
     ) -> Codes | None:
         """The symbol of every record, if every symbol has as many records as in the table of the
         design; None otherwise, and then only the first records are looked at.
         """
-        missing = fixed_records(self.channels[0])
-        if missing is None:
-            return None
         # Two places more are for missing cells and unknown symbols, of which there must be none.
-        missing = np.append(missing, [0, 0])
+        missing = np.append(records, [0, 0])
         drawer = ChannelDrawer(self, self.channels, header)
         codes: list[Codes] = [np.zeros(0, dtype=np.int32)]
         first_row = 0

@@ -6,6 +6,7 @@ draw a record or many. It has three ways to release, each of which is a job (`jo
 the order of the job's steps with those of the output::
 
     write_file, for a file                       release_table, for a table at hand
+    settled      counts fixed, or draws alone    settled
     Job          keys chosen by the bytes        Job          keys chosen by the records
     the target is locked                         -
     _drawn_file  drawn into a temporary file     Job.met      earlier releases looked up

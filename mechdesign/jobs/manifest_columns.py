@@ -33,9 +33,9 @@ from mechdesign.jobs.manifest_records import (
     ValueCount,
 )
 from mechdesign.jobs.manifest_sentences import box_sentences, covers
+from mechdesign.release.box_drawing import BoxRelease
 from mechdesign.release.drawing import Release
 from mechdesign.release.released_values import OF_SYMBOLS
-from mechdesign.release.row_draws import RowDraws
 
 
 class Released(Protocol):
@@ -142,7 +142,7 @@ def released_column(
 
 def released_boxes(
     channel: BoxChannel,
-    release: RowDraws,
+    release: BoxRelease,
     use: Use,
     names: tuple[str, ...],
     *,
@@ -200,7 +200,7 @@ def _value_counts(
     return tuple(ValueCount(value=value, records=count) for value, count in pairs)
 
 
-def _level_counts(channel: BoxChannel, release: RowDraws) -> tuple[LevelCounts, ...]:
+def _level_counts(channel: BoxChannel, release: BoxRelease) -> tuple[LevelCounts, ...]:
     """Records of every symbol and every output, for each group of columns: those of the given
     columns, then those of the levels.
     """
@@ -221,7 +221,7 @@ def _level_counts(channel: BoxChannel, release: RowDraws) -> tuple[LevelCounts, 
 
 
 def _outputs_of(
-    channel: BoxChannel, release: RowDraws, k: int
+    channel: BoxChannel, release: BoxRelease, k: int
 ) -> tuple[ValueCount, ...]:
     """The released values of the group k of columns, each with its records."""
     given = len(channel.given)

@@ -25,9 +25,9 @@ from mechdesign.jobs.output_columns import OutputColumn
 from mechdesign.jobs.recipe import BadRecord, Drawer, DrawnColumn, Recipe
 from mechdesign.jobs.record_identity import identified_records, record_name
 from mechdesign.leaks.order import Order
+from mechdesign.release.box_drawing import BoxRelease
 from mechdesign.release.drawing import Release
 from mechdesign.release.draws import Records
-from mechdesign.release.row_draws import RowDraws
 from mechdesign.tables.columns import RecordFault, encode_for
 from mechdesign.tables.rebuilding import (
     arrow_type,
@@ -79,7 +79,7 @@ class ReleaseDrawer(Drawer):
 
     @property
     @abstractmethod
-    def releases(self) -> Sequence[Release | RowDraws]:
+    def releases(self) -> Sequence[Release | BoxRelease]:
         """The draws, one for each channel."""
 
     def reads(self, schema: Any) -> tuple[list[str], list[str]]:

@@ -5,8 +5,10 @@ nothing.
 both to the recipe as a `FileRun`; the recipe draws, enters and renames (`KeyedRecipe.write_file`).
 `sanitise_file` is the public function for channels.
 
-The input is read twice: once to hash it, so that the ledger can tell whether it was released
-before, and once to draw. Where the output is a file, temporary files lie in its folder.
+The input is read at least twice: once to hash it, so that the ledger can tell whether it was
+released before, and once to draw. Where counts can be fixed, `settled` reads the released columns
+before that, and the guard of people may read others. Where the output is a file, temporary files
+lie in its folder.
 """
 
 from __future__ import annotations

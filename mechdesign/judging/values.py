@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.integers import Integers
+from mechdesign.formats.formulas import as_text
 from mechdesign.leaks.learners import numbers_in
 
 SUPPRESSED = ("*", "**", "***", "?*", "NA*", "NA")
@@ -101,6 +102,9 @@ def _read(
     """The places that a value names; None where it cannot be read."""
     if value in place_of:
         return np.array([place_of[value]], np.int64)
+    if value[:1] == "'" and value[1:] in place_of and as_text(value[1:]) == value:
+        # A formula that was escaped for spreadsheets.
+        return np.array([place_of[value[1:]]], np.int64)
     if value.strip() in SUPPRESSED or not value.strip():
         return np.arange(len(place_of))
     if value[0] == "{" and value[-1] == "}":

@@ -11,8 +11,9 @@ go by what is released and what for:
     average*, least_leakage          average leakages (the privacy funnel)
     task_design, query_design        other purposes: a task column, linear queries
     population*                      a promise for the population behind the table
-    row*                             several columns at once, split by a tree
-    box_*                            the same for the population
+    plan_*, smallest_groups          rows of several columns, released as rows of the table
+    strata_design                    one column beside given ones
+    box_*                            rows in boxes, for the population, split by a tree
 """
 
 from mechdesign.mechanisms.designing import design, design_requested

@@ -2,7 +2,9 @@
 
 `design_requested` is the one way from a `DesignRequest` to a `Design`. It decides in this order
 
-1. the table: sorted into bins first, of one or several secrets, with the columns that are released;
+1. the table: sorted into bins first, of one or several secrets, with the columns that are released.
+   Boxes, rows and columns beside given ones go to modules of their own here (`design_boxes`,
+   `plan_design`, `by_strata`);
 2. the rules of the promise: about the table (`rules`) or about its population (`population`);
 3. the mechanism, or the objective, that works by these rules (`by_rules`), and merging where the
    optimum fails or ends early;

@@ -1,109 +1,107 @@
 """Draws of released boxes: a row is in a box, and the channel of its stratum draws an output.
 
-Each part (stratum) of such a channel has boxes and a channel W of its own. All parts together are
-one sampler, with a row for each box of each part and the outputs of all parts side by side
-(`_OutputSampler`). A row of given symbols and codes takes these steps (`BoxRelease._drawn`):
+The columns of such a channel come in groups: first the given columns, one a group, then the box, or
+with filling the columns that it is made of. `BoxRelease.draw` takes a batch of records through
+three steps:
 
-    step 0       its stratum and its box b give a row of the sampler: an output y, from W(y | b)
-    step 1       with filling: a box, in proportion to n(b) W(y | b); y itself where it is a box
-    step 2       with filling: a row of the table in that box, as often as the table has it
+1. Cells become symbols, one for each group (`_codes`).
+2. Symbols become outputs, one for each group (`_drawn`): the stratum and the box of the row choose
+   a row of the samplers (`box_samplers`). Every step of these has numbers of its own, which belong
+   to the key, the channel, the step and the record (`_drawn_step`).
+3. Outputs become the texts of released columns (`OutputColumn`).
 
-n(b) are the records of the box b (`boxes_of_outputs`). For example, the boxes 0 and 1 have 30 and
-10 records, and W gives the label y to box 0 always and to box 1 half the time. Then y is filled
-from box 0 with 30 : 5, by one of its rows, all columns at once: only rows of the table are
-released. Step 2 is exact, and step 1 exact for boxes: with their law kept, every row of the table
-is released as often as the table has it, in expectation.
+For example, with the given column sex and boxes of job and state, the record (F, nurse, Iowa) has
+the symbols F, nurse and Iowa. If its box is filled with (clerk, Ohio), the released columns sex,
+job and state get the texts F, clerk and Ohio.
 
-The steps of filling depend on the output alone, so they disclose nothing more of the record. Every
-step has numbers of its own, which belong to the key, the channel, the step and the record
-(`_drawn_step`). `box_channel_digest` names the channel in the key.
+Records with identifiers keep their draws in any order (`_drawn_for_identified`). The memory of
+`identified_draws` has one number for each identifier, so a row of symbols is one number there, with
+one digit for each group (`_row_numbers`): with 2 and 3 symbols, the row (1, 2) has the digits 2 and
+3 in the bases 3 and 4, and the number 2 * 4 + 3 = 11.
 """
 
 from __future__ import annotations
 
-import hashlib
+import math
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.integers import IntegerRows, Integers
-from mechdesign.core.json_values import canonical
+from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import Encoded
-from mechdesign.release.draws import Key, Records
-from mechdesign.release.policies import (
-    FINE,
-    MARGINAL,
-    REFUSE,
-    Policy,
-    apportioned,
-    policy_row,
+from mechdesign.release.box_samplers import (
+    NO_ROW,
+    Filling,
+    OutputSampler,
+    ReleasableBoxes,
+    box_channel_digest,
 )
-from mechdesign.release.protocol import Releasable
-from mechdesign.release.row_draws import RowDraws, RowsWithStrata, row_strata
+from mechdesign.release.draws import Identifiers, Key, Records
+from mechdesign.release.identified_draws import KEEP, REDRAW, IdentifiedDraws
+from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
 from mechdesign.release.sampling import Sampler
-from mechdesign.tables.columns import MISSING, UnknownSymbol, unknown_at
-from mechdesign.tables.row_boxes import NOTHING, Boxes, box_name
-from mechdesign.tables.variable import Variable
+from mechdesign.tables.columns import (
+    MISSING,
+    UnknownSymbol,
+    positions_of,
+    unknown_at,
+)
+from mechdesign.tables.variable import Variable, column_names
 
-NO_ROW = -1
-"""In the place of a row of a sampler: the box has none."""
+PRIME = 2**31 - 1
+"""Rows of symbols are told apart by their number modulo this, where identifiers are checked.
 
-Law: TypeAlias = dict[int, int]
-"""A distribution: the positive integers of its places, in proportion to it."""
-
-
-class ReleasablePart(Protocol):
-    """What is needed of the boxes of a stratum."""
-
-    @property
-    def stratum(self) -> tuple[int, ...]:
-        """Codes of the given columns."""
-        ...
-
-    @property
-    def boxes(self) -> Boxes:
-        """The partition of rows."""
-        ...
-
-    @property
-    def channel(self) -> Releasable | None:
-        """From boxes to outputs; None where nothing is released."""
-        ...
-
-    @property
-    def fill(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
-        """For each box its rows: codes of the columns, and then the records."""
-        ...
-
-    @property
-    def releases_boxes(self) -> bool:
-        """Whether the outputs are boxes, and not labels of several."""
-        ...
+It fits the 32 bits that `FirstSymbols` keeps of each, and two different rows agree by chance once
+in 2^31 times.
+"""
 
 
-class ReleasableBoxes(RowsWithStrata, Protocol):
-    """What is needed of a channel of boxes, which is above this package."""
+@dataclass(frozen=True)
+class OutputColumn:
+    """A released column: its name, its texts, and for each output code of its group the place of
+    the text.
 
-    @property
-    def parts(self) -> Sequence[ReleasablePart]:
-        """One for each stratum, in their order."""
-        ...
+    `group` counts the given columns first, then the levels.
+    """
 
-    @property
-    def fills(self) -> bool:
-        """Whether symbols are released in the place of boxes."""
-        ...
+    name: str
+    group: int
+    texts: tuple[str, ...]
+    places: NDArray[np.int32]
 
 
-class BoxRelease(RowDraws):
-    """A channel of boxes prepared for drawing; parameters and attributes are those of `RowDraws`.
+class BoxRelease(IdentifiedDraws):
+    """A channel of boxes prepared for drawing.
 
-    Symbols that the table of the channel did not have belong to a box, so there is no rule for
-    them; missing cells are refused.
+    Parameters
+    ----------
+    channel : ReleasableBoxes
+    key : Key
+    policy : Policy, optional
+        Without a rule for unknown symbols and missing cells: symbols that the table of the channel
+        did not have belong to a box, and missing cells are refused.
+    changed : {"refuse", "keep", "redraw"}
+        What becomes of an identified record whose row is another one than when it was released
+        before: an error, its old row of draws, or draws of its own.
+
+    Attributes
+    ----------
+    columns : tuple of OutputColumn
+        What `draw` gives, in this order: given columns, then those of the boxes.
+    digest : str
+        SHA-256 of what the channel does.
+    codes : list of arrays
+        For each group the symbols of the records that were drawn last, as `symbol_counts` counts
+        them.
+    symbol_counts : list of arrays
+        For each group how many records had each symbol, a missing cell, and an unknown symbol.
+    output_counts : list of arrays
+        For each group how many records got each output.
     """
 
     def __init__(
@@ -114,27 +112,114 @@ class BoxRelease(RowDraws):
         policy: Policy | None = None,
         changed: str = REFUSE,
     ) -> None:
-        # The constructor of `RowDraws` calls `_prepare`, so it comes last.
-        self._partitions: list[Boxes] = [part.boxes for part in channel.parts]
-        self._samplers = _OutputSampler(channel)
-        self._fill: _Filling | None = None
+        self.channel = channel
+        self.policy = policy or Policy()
+        _check_policy(self.policy)
+        self.digest = box_channel_digest(channel)
+        super().__init__(key.derived("row channel", self.digest), changed)
+        self._samplers = OutputSampler(channel)
+        self._fill: Filling | None = None
         if channel.fills:
-            self._fill = _Filling(channel)
-        self._boxes = channel
-        super().__init__(channel, key, policy=policy, changed=changed)
+            self._fill = Filling(channel)
+        form = self.policy.cell_form
+        groups = channel.given + channel.levels
+        self._alphabets = [normalised(variable, form) for variable in groups]
+        self.columns = _output_columns(channel)
+        if changed == KEEP:
+            self._check_reversible()
+        self.codes: list[Integers] = []
+        self.symbol_counts: list[Integers] = []
+        self.output_counts: list[Integers] = []
+        for variable in self._alphabets:
+            self.symbol_counts.append(np.zeros(len(variable) + 2, dtype=np.int64))
+        for released in (*channel.given, *channel.labels):
+            self.output_counts.append(np.zeros(len(released), dtype=np.int64))
 
-    def _prepare(self) -> str:
-        """Check the policy; the digest of what the channel does."""
-        for name, rule in (
-            ("unknown", self.policy.unknown),
-            ("missing", self.policy.missing),
-        ):
-            if rule != REFUSE:
-                raise InputError(
-                    f"{name} ({rule}): a channel for boxes of rows covers symbols that its table "
-                    "did not have, and refuses missing cells: leave the option out"
-                )
-        return box_channel_digest(self._boxes)
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the released columns."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def texts(self) -> tuple[tuple[str, ...], ...]:
+        """Texts of each released column, which the codes of `draw` point to."""
+        return tuple(column.texts for column in self.columns)
+
+    def draw(
+        self, columns: Sequence[Encoded], records: Records
+    ) -> list[NDArray[np.int32]]:
+        """What to release for each record: for every released column codes into its `texts`.
+
+        Parameters
+        ----------
+        columns : sequence of Encoded
+            One for each of the channel's `released_columns`, in their order.
+        records : RowNumbers, NumberedRecords or Identifiers
+        """
+        codes = self._codes(columns, checks=True)
+        if isinstance(records, Identifiers):
+            outputs = self._drawn_for_identified(codes, records)
+        else:
+            outputs = self._drawn(codes, records, self._key)
+        for counts, group in zip(self.output_counts, outputs, strict=True):
+            counts += np.bincount(group, minlength=len(counts))
+        return [column.places[outputs[column.group]] for column in self.columns]
+
+    def count(self, columns: Sequence[Encoded], times: Integers) -> None:
+        """Add records to `symbol_counts`, each so many times; nothing is drawn or refused."""
+        self._codes(columns, checks=False, times=times)
+
+    @property
+    def has_bins(self) -> bool:
+        """Whether a column is released in bins, so that its cells are many different numbers."""
+        return any(any(variable.bins) for variable in self._alphabets)
+
+    def _codes(
+        self,
+        columns: Sequence[Encoded],
+        *,
+        checks: bool,
+        times: Integers | None = None,
+    ) -> list[Integers]:
+        """The symbol of every record in every group, -1 where it is unknown or missing and that is
+        allowed. The records are counted.
+
+        Parameters
+        ----------
+        columns : sequence of Encoded
+            One for each of the channel's `released_columns`.
+        checks : bool
+            Whether unknown symbols and missing cells are refused by the rules of the policy.
+        times : (n,) array, optional
+            How many records each one counts for; one by default.
+        """
+        cells = normalised_cells(columns, self.policy.cell_form)
+        codes: list[Integers] = []
+        counted: list[Integers] = []
+        start = 0
+        for k, variable in enumerate(self._alphabets):
+            end = start + len(variable.columns)
+            cells_of_group = cells[start:end]
+            start = end
+            places = positions_of(cells_of_group, variable)
+            symbols = places
+            # Most batches have neither, and then no array is copied.
+            if places.size and places.min() < 0:
+                if checks:
+                    is_given = k < len(self.channel.given)
+                    self._check_unknown(places, cells_of_group, variable, is_given)
+                # MISSING (-2) and UNKNOWN (-1) are the last two places of the counts.
+                symbols = np.where(places < 0, places + len(variable) + 2, places)
+                places = np.maximum(places, -1)
+            codes.append(places)
+            counted.append(symbols)
+        # Counted only now: if a later group refuses the batch, nothing of it counts.
+        for counts, symbols in zip(self.symbol_counts, counted, strict=True):
+            # Weighted counts are floats, which are exact up to 2^53.
+            added = np.bincount(symbols, times, minlength=len(counts))
+            counts += added.astype(np.int64)
+        self.codes = counted
+        return codes
 
     def _check_unknown(
         self,
@@ -161,18 +246,33 @@ class BoxRelease(RowDraws):
             )
         raise unknown_at(first, cells, variable)
 
+    def _drawn_for_identified(
+        self, codes: list[Integers], records: Identifiers
+    ) -> list[NDArray[np.int32]]:
+        """The draws of identified records, by the rule `changed` where a row has changed."""
+        numbers = self._row_numbers(codes)
+        first_numbers = self.first_codes(numbers, records)
+        changed = np.flatnonzero(first_numbers != numbers)
+        if self.changed == KEEP:
+            # The old row under the old key gives the old output again.
+            codes = self._with_first_rows(codes, first_numbers, changed)
+        outputs = self._drawn(codes, records, self._key)
+        if self.changed == REDRAW:
+            self._redraw_changed(outputs, codes, numbers, changed, records)
+        return outputs
+
     def _drawn(
         self, codes: Sequence[Integers], records: Records, key: Key
     ) -> list[NDArray[np.int32]]:
         """Output codes of every group; those of the given columns are their symbols."""
         given = len(self.channel.given)
-        strata = row_strata(self.channel, codes[:given], len(records))
+        strata = _strata(self.channel, codes[:given], len(records))
         rows = np.column_stack(codes[given:])
         # Each stratum has boxes of its own.
         boxes = np.zeros(len(records), dtype=np.int64)
         for stratum in np.unique(strata).tolist():
             at = np.flatnonzero(strata == stratum)
-            boxes[at] = self._partitions[int(stratum)].of(rows[at])
+            boxes[at] = self.channel.parts[int(stratum)].boxes.of(rows[at])
         sampler_rows = self._samplers.rows_at(strata, boxes)
         lost = np.flatnonzero(sampler_rows == NO_ROW)
         if lost.size:
@@ -196,6 +296,76 @@ class BoxRelease(RowDraws):
         filled = _drawn_step(self._fill.rows, boxes, 2, records, key)
         return [column[filled] for column in self._fill.codes]
 
+    def _redraw_changed(
+        self,
+        outputs: list[NDArray[np.int32]],
+        codes: Sequence[Integers],
+        numbers: Integers,
+        changed: Integers,
+        records: Identifiers,
+    ) -> None:
+        """Draw the records at the places `changed` anew, under the key of their change."""
+        for number in np.unique(numbers[changed]).tolist():
+            at = changed[numbers[changed] == number]
+            key = self.key_of_change(number)
+            try:
+                drawn = self._drawn([code[at] for code in codes], records.some(at), key)
+            except UnknownSymbol as error:
+                # Its position is among the changed records, and messages count those of the batch.
+                position = int(at[error.position])
+                raise UnknownSymbol(position, error.what) from None
+            for group, values in zip(outputs, drawn, strict=True):
+                group[at] = values
+
+    def _row_numbers(self, codes: Sequence[Integers]) -> Integers:
+        """One number for the row of each record; modulo `PRIME` where there are more rows.
+
+        The codes of the groups are its digits, in the mixed base of their numbers of symbols: a
+        code from -1 (unknown) up to n - 1 is the digit code + 1 in base n + 1.
+        """
+        numbers = np.zeros(len(codes[0]), dtype=np.int64)
+        for code, variable in zip(codes, self._alphabets, strict=True):
+            numbers = (numbers * (len(variable) + 1) + code + 1) % PRIME
+        return numbers
+
+    def _with_first_rows(
+        self, codes: list[Integers], first_numbers: Integers, changed: Integers
+    ) -> list[Integers]:
+        """The codes, with those of the first release at the places `changed`."""
+        # The inverse of `_row_numbers`, which `_check_reversible` has made sure of. The last group
+        # is the last digit, so the digits are split off from the end.
+        numbers = first_numbers[changed]
+        replaced: list[Integers] = []
+        for code, variable in zip(
+            reversed(codes), reversed(self._alphabets), strict=True
+        ):
+            first = code.copy()
+            numbers, digits = np.divmod(numbers, len(variable) + 1)
+            first[changed] = digits - 1
+            replaced.append(first)
+        replaced.reverse()
+        return replaced
+
+    def _check_reversible(self) -> None:
+        """Refuse to keep old rows where several rows have one number, and none can be restored."""
+        rows = math.prod(len(variable) + 1 for variable in self._alphabets)
+        if rows > PRIME:
+            raise InputError(
+                f"the columns of this channel have {rows:,} combinations of symbols, and the "
+                f"ledger tells {PRIME:,} apart: records that changed cannot keep their old output; "
+                "draw them anew (--changed redraw), or leave them out"
+            )
+
+
+def _check_policy(policy: Policy) -> None:
+    """Refuse rules for symbols that no box leaves uncovered, and for missing cells."""
+    for name, rule in (("unknown", policy.unknown), ("missing", policy.missing)):
+        if rule != REFUSE:
+            raise InputError(
+                f"{name} ({rule}): a channel for boxes of rows covers symbols that its table "
+                "did not have, and refuses missing cells: leave the option out"
+            )
+
 
 def _drawn_step(
     sampler: Sampler,
@@ -209,228 +379,42 @@ def _drawn_step(
     return sampler.draw(rows.astype(np.int64), source)
 
 
-class _OutputSampler:
-    """All parts as one sampler: a row for each box of each part, one part after the other.
-
-    For example, two parts with two boxes and two outputs each make four rows over four outputs; the
-    rows of the second part are zero on the first two outputs. A box without a law
-    (`_laws_of_part`) gets no row, so a row's place is looked up in `_rows`.
-
-    Attributes
-    ----------
-    sampler : Sampler
-        Over the outputs of all parts, one part after the other.
-    labels : (outputs,) array
-        The label of each output in the released column; not used with filling.
-    """
-
-    def __init__(self, channel: ReleasableBoxes) -> None:
-        laws: list[Law] = []
-        labels: list[int] = []
-        # Parts may share labels, which are one text of the released column.
-        place_of_label: dict[str, int] = {}
-        if not channel.fills:
-            for place, label in enumerate(channel.labels[0]):
-                place_of_label[label] = place
-        self._first_boxes: list[int] = []
-        self._rows: list[int] = []
-        for part in channel.parts:
-            first_output = len(labels)
-            self._first_boxes.append(len(self._rows))
-            laws_of_boxes, names = _laws_of_part(part)
-            labels += [place_of_label.get(name, 0) for name in names]
-            for law in laws_of_boxes:
-                if law is None:
-                    self._rows.append(NO_ROW)
-                    continue
-                self._rows.append(len(laws))
-                laws.append(_moved(law, first_output))
-        self.labels = np.array(labels, dtype=np.int32)
-        self.sampler = _sampler(laws, len(labels))
-
-    def rows_at(self, strata: Integers, boxes: Integers) -> Integers:
-        """Row of the sampler for each record, `NO_ROW` where there is none."""
-        first = np.array(self._first_boxes, dtype=np.int64)
-        return np.array(self._rows, dtype=np.int64)[first[strata] + boxes]
-
-
-def _laws_of_part(
-    part: ReleasablePart,
-) -> tuple[list[Law | None], tuple[str, ...]]:
-    """For every box the law of its output, None where it has none; and the labels of the outputs.
-
-    A box that no record of the table was in has the marginal, if the promise covers it and the
-    table is there.
-    """
-    count = len(part.boxes)
-    channel = part.channel
-    if channel is None:
-        # One output, for all boxes alike: nothing is released.
-        return [{0: FINE} for _ in range(count)], (NOTHING,)
-    # Rows of a sampler have totals of their own, so those of parts need no common one.
-    law_of_box: dict[str, Law] = {}
-    for name, row in zip(channel.useful.names, channel.rows, strict=True):
-        law_of_box[name] = _positive(row)
-    marginal: Law | None = None
-    if channel.unseen and channel.joint is not None:
-        # Boxes without records are covered if they are released like the marginal.
-        masses = policy_row(channel, MARGINAL, "unknown")
-        marginal = shares_of(masses)
-    laws = [law_of_box.get(box_name(box), marginal) for box in range(count)]
-    return laws, tuple(channel.outputs)
-
-
-class _Filling:
-    """Samplers of a box for each output, and of a row for each box.
-
-    Outputs, boxes and rows are numbered through all parts, one part after the other.
-
-    Attributes
-    ----------
-    boxes : Sampler
-        Of boxes, with a row for each output.
-    rows : Sampler
-        Of rows, with a row for each box; its totals are the records of the boxes.
-    codes : list of (rows,) arrays
-        The code of every row in each released column.
-    """
-
-    def __init__(self, channel: ReleasableBoxes) -> None:
-        boxes: list[Law] = []
-        laws: list[Law] = []
-        rows: list[tuple[int, ...]] = []
-        for part in channel.parts:
-            first_box = len(laws)
-            if part.channel is None:
-                # One output, one box, and behind the symbols the label of what is not released.
-                boxes.append({first_box: FINE})
-                laws.append({len(rows): 1})
-                rows.append(tuple(len(variable) for variable in channel.levels))
-                continue
-            boxes += boxes_of_outputs(part, part.channel, first_box)
-            for rows_of_box in part.fill:
-                law: Law = {}
-                for *codes, records in rows_of_box:
-                    law[len(rows)] = records
-                    rows.append(tuple(codes))
-                # Nothing leads to a box without records; its law only keeps the places.
-                laws.append(law or {0: 1})
-        self.boxes = _sampler(boxes, len(laws))
-        self.rows = _sampler(laws, len(rows))
-        table = np.array(rows, dtype=np.int32)
-        self.codes = [table[:, k] for k in range(len(channel.levels))]
-
-
-def boxes_of_outputs(
-    part: ReleasablePart, channel: Releasable, first: int
-) -> list[Law]:
-    """The law of the box b that fills each output y of a part.
-
-    Where the outputs are boxes it is the box itself; else it is in proportion to n(b) W(y | b),
-    with the records n(b) of the box. The boxes are numbered from `first` on.
-    """
-    if part.releases_boxes:
-        box_of_name = {box_name(box): box for box in range(len(part.boxes))}
-        return [{first + box_of_name[name]: FINE} for name in channel.outputs]
-    sizes = [sum(row[-1] for row in rows) for rows in part.fill]
-    laws: list[Law] = []
-    rows = dict(zip(channel.useful.names, channel.rows, strict=True))
-    totals = dict(zip(channel.useful.names, channel.row_totals, strict=True))
-    for y in range(len(channel.outputs)):
-        masses: list[int] = []
-        for box, records in enumerate(sizes):
-            name = box_name(box)
-            # A box without records of the proof has no row, so no output leads back to it.
-            if name not in rows:
-                masses.append(0)
-                continue
-            scale = channel.denominator // totals[name]
-            masses.append(records * rows[name][y] * scale)
-        laws.append(_moved(shares_of(masses), first))
-    return laws
-
-
-def law_of_boxes(part: ReleasablePart, channel: Releasable) -> NDArray[np.float64]:
-    """(boxes, boxes) array: for every true box, the probability of each that is filled.
-
-    The box that is filled is the output, or drawn from its posterior: the channel is followed by
-    this draw. A box that no record of the proof is in has a row of zeros.
-    """
-    count = len(part.boxes)
-    filled = np.zeros((len(channel.outputs), count))
-    for y, masses in enumerate(boxes_of_outputs(part, channel, 0)):
-        total = sum(masses.values())
-        for box, mass in masses.items():
-            filled[y, box] = mass / total
-    outputs = np.zeros((count, len(channel.outputs)))
-    place = {box_name(box): box for box in range(count)}
-    for name, row, total in zip(
-        channel.useful.names, channel.rows, channel.row_totals, strict=True
-    ):
-        outputs[place[name]] = np.array(row, dtype=np.float64) / total
-    return outputs @ filled
-
-
-def shares_of(masses: list[int]) -> Law:
-    """The law in proportion to masses."""
-    return _positive(apportioned(masses, FINE).tolist())
-
-
-def _positive(row: Sequence[int]) -> Law:
-    """The positive entries of a row, by their places."""
-    return {place: value for place, value in enumerate(row) if value}
-
-
-def _moved(law: Law, first: int) -> Law:
-    """The law with its places counted from `first` on."""
-    return {first + place: value for place, value in law.items()}
-
-
-def _sampler(laws: Sequence[Law], width: int) -> Sampler:
-    """A sampler with a row for each law; its total is the sum of the law."""
-    ends = [0]
-    places: list[int] = []
-    values: list[int] = []
-    for law in laws:
-        for place in sorted(law):
-            places.append(place)
-            values.append(law[place])
-        ends.append(len(places))
-    table = IntegerRows(
-        (len(laws), width),
-        np.array(ends, dtype=np.int64),
-        np.array(places, dtype=np.int64),
-        np.array(values, dtype=np.int64),
-    )
-    return Sampler(table, [sum(law.values()) for law in laws])
-
-
-def box_channel_digest(channel: ReleasableBoxes) -> str:
-    """SHA-256 of what a channel of boxes does: its columns, symbols, boxes and rows, and what fills
-    boxes.
-    """
-    parts: list[dict[str, object]] = []
-    for part in channel.parts:
-        digest_of_channel: str | None = None
-        marginal: list[int] = []
-        if part.channel is not None:
-            digest_of_channel = part.channel.digest
-            # The marginal is drawn from the table, which the digest of the channel leaves out.
-            if part.channel.unseen and part.channel.joint is not None:
-                marginal = policy_row(part.channel, MARGINAL, "unknown")
-        parts.append(
-            {
-                "stratum": part.stratum,
-                "splits": [vars(split) for split in part.boxes.splits],
-                "channel": digest_of_channel,
-                "marginal": list(map(str, marginal)),
-                "fill": part.fill,
-                "releases_boxes": part.releases_boxes,
-            }
+def _strata(
+    channel: ReleasableBoxes, given: Sequence[Integers], records: int
+) -> Integers:
+    """The place of the stratum of every record, from the codes of the given columns."""
+    stacked = np.zeros((records, len(given)), dtype=np.int64)
+    for k, codes in enumerate(given):
+        stacked[:, k] = codes
+    strata = channel.strata_of(stacked)
+    if strata.size and strata.min() < 0:
+        lost = np.flatnonzero(strata < 0)
+        names = ",".join(column_names(channel.given))
+        raise UnknownSymbol(
+            int(lost[0]),
+            "the channel does not know this combination of the given columns "
+            f"{quoted(names)}; leave the record out, or design the channel with a table that "
+            "has it",
         )
-    content = {
-        "given": [[v.columns, v.symbols] for v in channel.given],
-        "columns": [[v.columns, v.symbols] for v in channel.levels],
-        "parts": parts,
-    }
-    return hashlib.sha256(canonical(content).encode()).hexdigest()
+    return strata
+
+
+def _output_columns(channel: ReleasableBoxes) -> tuple[OutputColumn, ...]:
+    """The released columns of every group, given columns first."""
+    # For each group the texts of every output code: one text a column.
+    groups: list[list[tuple[str, ...]]] = []
+    for variable in channel.given:
+        groups.append(list(variable.symbols))
+    for level, labels in enumerate(channel.labels):
+        outputs = range(len(labels))
+        groups.append([channel.texts_of(level, output) for output in outputs])
+    names = iter(channel.output_columns)
+    columns: list[OutputColumn] = []
+    for group, symbols in enumerate(groups):
+        for cells in zip(*symbols, strict=True):
+            # Outputs of crossed columns share texts: each column has every text once.
+            texts = tuple(dict.fromkeys(cells))
+            place_of = dict(zip(texts, range(len(texts)), strict=True))
+            places = np.array([place_of[cell] for cell in cells], dtype=np.int32)
+            columns.append(OutputColumn(next(names), group, texts, places))
+    return tuple(columns)

@@ -48,9 +48,8 @@ def moved_along_cycles(
     cycles = [*disjoint_cycles(rows[fractional], columns[fractional])]
     coins = chance.coins(len(cycles)).tolist()
     for cycle, coin in zip(cycles, coins, strict=True):
-        least = min(values[entry] for entry in cycle)
-        largest = max(values[entry] for entry in cycle)
-        move = min(least, whole - largest)
+        along = [values[entry] for entry in cycle]
+        move = min(min(along), whole - max(along))
         if coin:
             move = -move
         for entry in cycle[::2]:

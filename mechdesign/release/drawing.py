@@ -9,7 +9,8 @@ A `Release` is made once for a channel and a key. `Release.draw` then takes batc
    symbols under one identifier would have dependent draws: such records are refused.
 3. `_choices` draws the output y: the place where the random integer u of the record falls among the
    cumulated integers of row x (`sampling`). With the row (3, 1), u = 0, 1, 2 give the output 0, and
-   u = 3 gives 1.
+   u = 3 gives 1. Where the counts of all outputs are fixed (`fix`), it looks the output up that the
+   record was given with all others; `ChannelRecipe.settled` decides which of both.
 4. What is published for y, its label or a symbol, are codes into `texts` (`publication`).
 
 Files, data frames and clusters all draw here. u is a function of the key, the channel

@@ -18,12 +18,13 @@ import numpy as np
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.formats.cells import Encoded
-from mechdesign.release.box_drawing import BoxRelease, ReleasableBoxes
+from mechdesign.release.box_drawing import BoxRelease
+from mechdesign.release.box_samplers import ReleasableBoxes
 from mechdesign.release.drawing import Release
 from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
 from mechdesign.release.policies import NEAREST, REFUSE, Policy
 from mechdesign.release.protocol import Releasable
-from mechdesign.release.row_frames import frame_of
+from mechdesign.release.released_frames import frame_of
 from mechdesign.release.whole_tables import fix_where_whole
 from mechdesign.tables.people import People
 from mechdesign.tables.people_source import FoldedTable, fold_frame

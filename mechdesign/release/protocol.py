@@ -1,8 +1,8 @@
 """The attributes of a channel that this package uses to draw from it.
 
 Channels are above this package and call it. This package knows them by the Protocol below alone, so
-no import runs upwards. Channels of rows and of boxes have Protocols of their own
-(`row_draws.RowsWithStrata`, and those that extend it).
+no import runs upwards. Channels of boxes have a Protocol of their own
+(`box_samplers.ReleasableBoxes`).
 
 For example, a channel that releases the truth of two symbols with probability 3/4 has::
 

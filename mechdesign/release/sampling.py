@@ -13,6 +13,7 @@ bisection.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,10 +87,11 @@ class Sampler:
             [max(0, length - bits) for length in lengths_in_bits], dtype=np.int64
         )
         self._buckets = int(((self._totals - 1) >> self._shifts).max()) + 1
-        self._guide = self._make_guide(len(integers))
 
-    def _make_guide(self, rows: int) -> NDArray[np.int32]:
+    @cached_property
+    def _guide(self) -> NDArray[np.int32]:
         """For each row and bucket the output of all of it, or -1 if several."""
+        rows = len(self._totals)
         # Both ends of a bucket lead to the same output exactly if all of the bucket does, because
         # cumulated integers grow along a row.
         x = np.repeat(np.arange(rows, dtype=np.int64), self._buckets)

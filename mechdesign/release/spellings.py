@@ -32,14 +32,15 @@ from mechdesign.formats.plain_spelling import plain_spelling
 from mechdesign.release.first_symbols import REMEMBERED, FirstSymbols
 
 TWO_SPELLINGS = (
-    "two identifiers differ only in blanks, leading zeros, a sign or .0: nobody can tell whether "
-    "they are one record, which would be drawn twice; spell all identifiers alike"
+    "two identifiers differ only in blanks, leading zeros, a sign, .0 or the Unicode form: nobody "
+    "can tell whether they are one record, which would be drawn twice; spell all identifiers alike"
 )
 
 OTHER_SPELLING = (
     "records were released before under identifiers that differ from these only in blanks, leading "
-    "zeros, a sign or .0, and would be drawn a second time: spell the identifiers as they were (a "
-    "spreadsheet takes leading zeros away), or accept a second draw (--fresh-draw)"
+    "zeros, a sign, .0 or the Unicode form, and would be drawn a second time: spell the "
+    "identifiers as they were (a spreadsheet takes leading zeros away), or accept a second draw "
+    "(--fresh-draw)"
 )
 
 FIRST_ROOM = 1 << 10

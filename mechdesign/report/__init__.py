@@ -2,8 +2,8 @@
 `mechdesign.report`.
 
 A report is made in three steps: `collect` measures and audits, `content` chooses the figures and
-words of a `record`, and `document` lays it out for `pages` and `terminal`. Whole rows and boxes
-have pages of their own (`rows_page`, `boxes_page`). Users write ``mechdesign.report(design, path)``
+words of a `record`, and `document` lays it out for `pages` and `terminal`. Boxes have a page
+of their own (`boxes_page`). Users write ``mechdesign.report(design, path)``
 for all of them, so the class of this module has a `__call__`.
 """
 

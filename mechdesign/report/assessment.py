@@ -17,7 +17,7 @@ from mechdesign.core.wording import listed
 from mechdesign.leaks.assessment import Assessment, ColumnAssessment, Disclosure
 from mechdesign.report import blocks
 from mechdesign.report.layout import aligned, item, paragraph
-from mechdesign.report.wording import count, label, percent
+from mechdesign.report.wording import count, label, spoken
 
 _Shown: TypeAlias = Callable[[str], str]
 """How the name of a column is shown."""
@@ -32,23 +32,23 @@ HEADER = (
     "column",
     "values",
     "tells",
-    "largest lift",
-    "smallest",
-    "pinned down",
+    "raises",
+    "lowers",
+    "gives away",
     "note",
 )
 
-PAIR_HEADER = ("columns", "values", "tells", "largest lift", "smallest", "pinned down")
+PAIR_HEADER = ("columns", "values", "tells", "raises", "lowers", "gives away")
 
 LEFT = (0, 6)
 """Columns of words, which are aligned to the left."""
 
 LEGEND = (
     "'tells' is the share of the information in the sensitive column that a value gives about "
-    "a record, read from the other records with that value. A lift is P(symbol | value) / "
-    "P(symbol); the largest and smallest are exact for this table, over values of two records "
-    "or more. 'pinned down' is the share of the records whose value comes again, always with "
-    "one sensitive symbol."
+    "a record, read from the other records with that value. 'raises' and 'lowers' say how many "
+    "times as likely as before some value makes a sensitive one, at most and at least: exact for "
+    "this table, over values of two records or more. 'gives away' is the share of the records "
+    "whose value comes again, always with one sensitive value."
 )
 
 
@@ -136,15 +136,26 @@ def joint_figure(assessment: Assessment) -> str:
         subject = f"The column {label(assessment.row.columns[0])} alone guesses"
         without = "it"
     sentence = (
-        f"{subject} {sensitive} right for {percent(guess.right)} of the {assessment.units}, "
-        f"against {percent(guess.right_without)} without {without}"
+        f"{subject} {sensitive} right for {spoken(guess.right)} of the {assessment.units}, "
+        f"against {spoken(guess.right_without)} without {without}"
     )
-    if guess.auc is not None:
-        sentence += f" (AUC {guess.auc:.3f})"
     return (
         f"{sentence}; of the 5 % that the guess is surest of, "
-        f"{percent(guess.surest_right)} are right."
+        f"{spoken(guess.surest_right)} are right."
     )
+
+
+def _worst_column(assessment: Assessment, sensitive: str) -> list[str]:
+    """A sentence on the column that tells most by itself; none where a single one was read."""
+    others = [column for column in assessment.columns if not column.identifier]
+    if len(others) < 2 or others[0].disclosure.largest_lift is None:
+        return []
+    worst = others[0].disclosure
+    return [
+        f"{label(worst.columns[0])} says most by itself: it tells "
+        f"{spoken(worst.information)} of what there is to know about {sensitive}, and its worst "
+        f"value makes one of {sensitive} {_lift(worst.largest_lift)} times as likely."
+    ]
 
 
 def _symptom_texts(assessment: Assessment) -> list[str]:
@@ -175,9 +186,9 @@ def _cards(assessment: Assessment) -> tuple[tuple[str, str], ...]:
     guess = assessment.guess
     return (
         (assessment.units.capitalize(), f"{assessment.records:,}"),
-        ("Guessed right from the whole row", percent(guess.right)),
-        ("Guessed right without it", percent(guess.right_without)),
-        ("Rows that occur once", percent(assessment.unique_rows)),
+        ("Guessed right from the whole row", spoken(guess.right)),
+        ("Guessed right without it", spoken(guess.right_without)),
+        ("Rows that occur once", spoken(assessment.unique_rows)),
     )
 
 
@@ -186,7 +197,7 @@ def _opening_texts(assessment: Assessment) -> list[str]:
     # A symbol may be long, and its share must be seen.
     shares: list[str] = []
     for name, share in assessment.shares.items():
-        shares.append(f"{blocks.short(name)} {percent(share)}")
+        shares.append(f"{blocks.short(name)} {spoken(share)}")
     first = ", ".join(shares[:SHOWN_SHARES])
     if len(shares) > SHOWN_SHARES:
         first += f" and {len(shares) - SHOWN_SHARES:,} more"
@@ -195,14 +206,18 @@ def _opening_texts(assessment: Assessment) -> list[str]:
     lines = [
         f"{size}. Sensitive: {sensitive} ({first}).",
         joint_figure(assessment),
+        *_worst_column(assessment, sensitive),
     ]
     if assessment.guess.model != "none":
+        auc = ""
+        if assessment.guess.auc is not None:
+            auc = f" (AUC {assessment.guess.auc:.3f})"
         lines.append(
             f"The guess is {assessment.guess.model}, cross-validated on "
-            f"{count(assessment.guess.records, assessment.unit, assessment.units)}."
+            f"{count(assessment.guess.records, assessment.unit, assessment.units)}{auc}."
         )
     lines.append(
-        f"{percent(assessment.unique_rows)} of the {assessment.units} have a row that no other "
+        f"{spoken(assessment.unique_rows)} of the {assessment.units} have a row that no other "
         f"{assessment.unit} has."
     )
     return lines
@@ -257,10 +272,10 @@ def _figures(disclosure: Disclosure, shown: _Shown) -> tuple[str, ...]:
     return (
         " x ".join(shown(name) for name in disclosure.columns),
         f"{disclosure.values:,}",
-        percent(disclosure.information),
+        spoken(disclosure.information),
         _lift(disclosure.largest_lift),
         _lift(disclosure.smallest_lift),
-        percent(disclosure.pinned),
+        spoken(disclosure.pinned),
     )
 
 

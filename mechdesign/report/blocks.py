@@ -190,15 +190,19 @@ def grid(
     rows: Sequence[tuple[Cell, ...]],
     what: str,
     left: tuple[int, ...] = (),
+    total: int | None = None,
 ) -> list[Block]:
     """A table of as many rows as a page has room for, with a remark if some are left
     out; nothing without rows.
+
+    `rows` may be the first ones alone, at least `MOST_ROWS`, of `total`.
     """
+    total = len(rows) if total is None else total
     if not rows:
         return []
     blocks: list[Block] = [Grid(caption, header, tuple(rows[:MOST_ROWS]), left=left)]
-    if len(rows) > MOST_ROWS:
-        text = f"The first {MOST_ROWS:,} of {len(rows):,} ({what}) are shown. {ALL_IN_JSON}"
+    if total > MOST_ROWS:
+        text = f"The first {MOST_ROWS:,} of {total:,} ({what}) are shown. {ALL_IN_JSON}"
         blocks.append(Remark(text))
     return blocks
 

@@ -183,7 +183,7 @@ def _possible(design: Design, secret: str) -> tuple[str, ...]:
     if law is None:
         texts.append(
             "Estimate how frequent the values are. The release has labels in their place, and the "
-            "program turns counts of labels into estimates (`mechdesign estimate`)."
+            "program turns counts of labels into estimates."
         )
     else:
         texts.append(_law_sentence(law))
@@ -267,9 +267,7 @@ def _checked(design: Design, file: str) -> tuple[str, ...]:
         )
     return (
         verdict,
-        f"Whoever holds the data can repeat the check in one line: mechdesign audit {file}",
-        "The released file itself is checked with `mechdesign check`, and attacked on purpose with "
-        "`mechdesign judge`.",
-        "Specialists find the definitions, the budgets and the proof in the internal report "
-        "(`mechdesign report --report`).",
+        f"Whoever holds the data can repeat the check: the file {file} has all that it needs.",
+        "The released file itself can be checked, and attacked on purpose, by the same program.",
+        "Specialists find the definitions, the budgets and the proof in the internal report.",
     )

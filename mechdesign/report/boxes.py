@@ -102,21 +102,26 @@ def _objective(channel: BoxChannel) -> str:
     return "information"
 
 
-def box_audit_text(audit: BoxAudit) -> str:
-    """The text of `audit` on a channel for boxes."""
+def box_audit_text(audit: BoxAudit, law: str = "") -> str:
+    """The text of `audit` on a channel for boxes; `law` says what an analyst reads."""
     lines = layout.all_lines(promise_lines(audit))
-    if audit.notion is not None:
-        verdict = "VIOLATED"
-        if audit.satisfied:
-            verdict = "satisfied"
-        lines.append(
-            f"{audit.notion.text} for the population: {verdict}, decided in exact arithmetic."
-        )
-        lines.append(
-            f"Population: {wording.achieved_text(audit.achieved)} (nats, rounded up)."
-        )
-        lines.append(f"Table: {wording.achieved_text(audit.on_table)}.")
-    return "\n".join(lines)
+    if law:
+        lines.append(law)
+    if audit.notion is None:
+        return "\n".join(lines)
+    verdict = "satisfied" if audit.satisfied else "VIOLATED"
+    plain = "holds" if audit.satisfied else "does NOT hold"
+    return "\n".join(
+        [
+            f"The promise {plain}. Decided in exact arithmetic.",
+            *lines,
+            "",
+            "For specialists",
+            f"  {audit.notion.text} for the population: {verdict}, decided in exact arithmetic.",
+            f"  Population: {wording.achieved_text(audit.achieved)} (nats, rounded up).",
+            f"  Table: {wording.achieved_text(audit.on_table)}.",
+        ]
+    )
 
 
 def box_audit_record(audit: BoxAudit) -> dict[str, Any]:

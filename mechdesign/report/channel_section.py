@@ -74,7 +74,8 @@ def codebook_blocks(report: Report) -> list[blocks.Block]:
         "largest lift",
     )
     rows: list[tuple[blocks.Cell, ...]] = []
-    for meaning in codebook:
+    shown = codebook[: blocks.MOST_ROWS]
+    for meaning in shown:
         rows.append(
             blocks.cells(
                 blocks.short(meaning.output),
@@ -84,10 +85,12 @@ def codebook_blocks(report: Report) -> list[blocks.Block]:
                 at_most(meaning.highest_lift),
             )
         )
-    table = blocks.grid("Posterior of each output", header, rows, "outputs", left=(2,))
+    caption = "Posterior of each output"
+    table = blocks.grid(
+        caption, header, rows, "outputs", left=(2,), total=len(codebook)
+    )
     parts: list[blocks.Block] = [blocks.Text(text), *table]
     # The remark is about the rows that the page shows.
-    shown = codebook[: blocks.MOST_ROWS]
     if any(len(meaning.posterior) > blocks.MOST_SHARES for meaning in shown):
         parts.append(
             blocks.Remark(
@@ -125,14 +128,17 @@ def _most_probable(channel: ChannelTable, useful: str) -> list[blocks.Block]:
         f"are listed, the others summed up. {blocks.ALL_IN_JSON}"
     )
     rows: list[tuple[blocks.Cell, ...]] = []
-    for name, row in zip(channel.symbols, channel.rows, strict=True):
+    shown = slice(blocks.MOST_ROWS)
+    for name, row in zip(channel.symbols[shown], channel.rows[shown], strict=True):
         shares = [(channel.outputs[entry.output], entry.share) for entry in row]
         rows.append(blocks.cells(blocks.short(name), _listed(shares)))
     caption = f"What is released for every value of {useful}"
     header = (useful, "outputs, with their probabilities")
     return [
         blocks.Remark(remark),
-        *blocks.grid(caption, header, rows, useful, left=(1,)),
+        *blocks.grid(
+            caption, header, rows, useful, left=(1,), total=len(channel.symbols)
+        ),
     ]
 
 

@@ -86,6 +86,14 @@ NO_AVERAGE = "No curve: it would belong to channels that ignore the average budg
 NO_GIVEN = "No curve: it would belong to channels that change the given columns."
 NO_SAMPLE = "No curve: `mechdesign compare --confidence` draws it from the same shares and symbols."
 
+MANY_OUTPUTS = 20_000
+"""Outputs up to which a report has all measures: their logarithms and powers take 0.4 ms each."""
+
+NO_MEASURES = (
+    "Other figures of this channel are not listed: it has more outputs than a report measures. "
+    "`mechdesign audit CHANNEL --all-measures` computes them."
+)
+
 LEAST_FIGURES = 4
 """Figures of a least-cost design: cost, its bound, truth, and the deviation of frequencies."""
 
@@ -165,13 +173,18 @@ def internal_report(
         The time for the curve.
     """
     channel = design.channel
+    absent: dict[str, str] = {}
     with watch("measuring the channel"):
-        measures = measure(channel, joint)
+        attained: Mapping[str, float] = {}
+        if len(channel.outputs) <= MANY_OUTPUTS:
+            attained = measure(channel, joint).leakage
+        else:
+            absent["measures"] = NO_MEASURES
         verdict = audit(channel, joint, design.notion, population=design.confidence)
         summary = summary_report(
             design,
             joint,
-            attained=measures.leakage,
+            attained=attained,
             remarks=(*remarks_of(design), *design.messages),
             verdict=verdict,
             table=table,
@@ -185,8 +198,7 @@ def internal_report(
             if work is not None:
                 progress = work.at
             curve, reason = curve_through(joint, design, axis, progress, seconds)
-    report = full_report(summary, channel, joint, measures)
-    absent: dict[str, str] = {}
+    report = full_report(summary, channel, joint)
     if curve is None:
         absent["curve"] = reason
     return replace(report, curve=curve, absent=absent)

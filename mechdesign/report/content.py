@@ -25,7 +25,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from mechdesign.auditing.measures import ChannelMeasures
+from mechdesign.auditing.columns import columns_on
+from mechdesign.auditing.leakages import lift_range
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import NO_PUBLIC_AVERAGE, ChannelRecord
@@ -49,6 +50,7 @@ from mechdesign.report.promises import (
 )
 from mechdesign.report.record import (
     ChannelTable,
+    Computed,
     Entry,
     Kept,
     LeastKept,
@@ -150,9 +152,7 @@ def summary_report(
     )
 
 
-def full_report(
-    summary: Report, channel: Channel, joint: Joint, measures: ChannelMeasures
-) -> Report:
+def full_report(summary: Report, channel: Channel, joint: Joint) -> Report:
     """The summary with the lifts and the codebook."""
     names = summary.asked.sensitive_symbols
     before: list[tuple[float, ...]] = []
@@ -163,26 +163,37 @@ def full_report(
         released = secret.p @ channel.probabilities
         lifts = released / secret.p_s[:, None] / released.sum(axis=0)
         after += map(tuple, lifts.tolist())
-    # What each output says of the useful symbol: P(x|y), the largest first.
-    meanings: list[Meaning] = []
-    posteriors = channel.codebook().values()
-    for output, posterior in zip(measures.outputs, posteriors, strict=True):
-        largest_first = sorted(posterior.items(), key=lambda share: -share[1])
-        meanings.append(
-            Meaning(
-                output=output.output,
-                probability=output.probability,
-                posterior=tuple(largest_first),
-                # Rounded down, a lift of zero is a negative one.
-                lowest_lift=max(0.0, output.min_lift),
-                highest_lift=output.max_lift,
-            )
+    names_of_symbols = channel.useful.names
+    # It raises where the channel has no table.
+    probabilities = channel.output_masses
+    assert channel.joint is not None
+    weights = channel.joint.useful_counts
+    columns = columns_on(channel, joint)
+
+    def meaning(y: int) -> Meaning:
+        """What an output says of the useful symbol: P(x|y), the largest first."""
+        inputs, values = channel.columns[y]
+        masses = [weights[x] * w for x, w in zip(inputs, values, strict=True)]
+        total = sum(masses)
+        posterior = [
+            (names_of_symbols[x], mass / total)
+            for x, mass in zip(inputs, masses, strict=True)
+        ]
+        posterior.sort(key=lambda share: -share[1])
+        lowest, highest = lift_range(columns[y], joint)
+        return Meaning(
+            output=channel.outputs[y],
+            probability=float(probabilities[y]),
+            posterior=tuple(posterior),
+            lowest_lift=lowest,
+            highest_lift=highest,
         )
+
     return replace(
         summary,
         before=Lifts(names, joint.useful.names, tuple(before)),
         after=Lifts(names, channel.outputs, tuple(after)),
-        codebook=tuple(meanings),
+        codebook=Computed(len(channel.outputs), meaning),
     )
 
 
@@ -250,18 +261,24 @@ def _least(
 
 def _channel_table(channel: Channel) -> ChannelTable:
     """The positive integers of the channel, row by row, with their shares."""
-    rows: list[tuple[Entry, ...]] = []
-    for row, total in zip(channel.integers.entries(), channel.row_totals, strict=True):
-        entries: list[Entry] = []
-        for output, weight in row:
-            entries.append(Entry(output, weight, weight / total))
-        rows.append(tuple(entries))
+    integers = channel.integers
+    totals = channel.row_totals
+
+    def entries(x: int) -> tuple[Entry, ...]:
+        span = slice(int(integers.indptr[x]), int(integers.indptr[x + 1]))
+        outputs = integers.indices[span].tolist()
+        weights = integers.values[span].tolist()
+        return tuple(
+            Entry(output, weight, weight / totals[x])
+            for output, weight in zip(outputs, weights, strict=True)
+        )
+
     return ChannelTable(
         symbols=channel.useful.names,
         outputs=channel.outputs,
         denominator=channel.denominator if channel.totals is None else None,
         totals=channel.totals,
-        rows=tuple(rows),
+        rows=Computed(len(totals), entries),
         cells=tuple(cell_sentences(channel.record.rules)),
     )
 

@@ -20,6 +20,7 @@ a picture.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -56,11 +57,12 @@ from mechdesign.report.judgement import judgement_text
 from mechdesign.report.pages import laid_out
 from mechdesign.report.sentences import composition_text
 from mechdesign.report.wording import (
+    TENTH,
     count,
     label,
-    percent,
-    percent_at_least,
     percent_at_most,
+    spoken,
+    tenths_at_least,
     title,
 )
 from mechdesign.tables.joint import Joint
@@ -75,9 +77,9 @@ ASSESSMENT_HEADINGS = (
     "column",
     "values",
     "tells",
-    "largest lift",
-    "smallest lift",
-    "pinned down",
+    "raises",
+    "lowers",
+    "gives away",
     "rare values",
     "identifier",
 )
@@ -377,13 +379,13 @@ def _finding_columns(check: ReleaseCheck) -> Mapping[str, Sequence[Any]]:
 
 
 SHARES: dict[str, Callable[[float], str]] = {
-    "before": percent,
-    "lowest after": percent_at_least,
-    "highest after": percent_at_most,
-    "nmi": percent_at_least,
-    "upper_bound_nmi": percent_at_most,
-    "tells": percent,
-    "pinned down": percent,
+    "before": spoken,
+    "lowest after": tenths_at_least,
+    "highest after": partial(percent_at_most, step=TENTH),
+    "nmi": tenths_at_least,
+    "upper_bound_nmi": partial(percent_at_most, step=TENTH),
+    "tells": spoken,
+    "gives away": spoken,
 }
 """Columns of results that are shown as percentages, rounded outwards as on the command line."""
 

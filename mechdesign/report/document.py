@@ -70,9 +70,7 @@ def document_of(report: Report) -> blocks.Document:
         *_section_of("lifts", "Before and after", lift_blocks(report)),
         *_section_of("channel", "The channel", channel_blocks(report)),
         *_section_of("codebook", "Codebook", codebook_blocks(report)),
-        *_section_of(
-            "measures", "Other measures of leakage", measure_blocks(report.promise)
-        ),
+        *_section_of("measures", "Other measures of leakage", _measure_blocks(report)),
         *_section_of("asked", "What was asked", _request_blocks(request)),
         *_section_of("provenance", "Provenance", [blocks.Facts(tuple(facts))]),
     ]
@@ -133,6 +131,14 @@ def summary_sections(report: Report) -> list[blocks.Section]:
             "notion", "For specialists", notion_blocks(report.promise, report.asked)
         ),
     ]
+
+
+def _measure_blocks(report: Report) -> list[blocks.Block]:
+    """The measures, and why those of this channel are not there."""
+    table = measure_blocks(report.promise)
+    if table and "measures" in report.absent:
+        table.append(blocks.Remark(report.absent["measures"]))
+    return table
 
 
 def _law_blocks(report: Report) -> list[blocks.Block]:

@@ -15,11 +15,10 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import RELATIVE
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.limits import LiftLimits
-from mechdesign.core.wording import percent_of
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import layout, wording
 from mechdesign.report.asked import names_of
-from mechdesign.report.promises import COMPARED
+from mechdesign.report.promises import COMPARED, population_line
 from mechdesign.report.record import Report
 from mechdesign.report.scope_texts import FREE, FREE_SIDE
 from mechdesign.tables.people import RECORDS
@@ -207,14 +206,10 @@ def _population_text(design: Design) -> str:
                 "Population: not computed within the time limit; `audit` computes it."
             )
         return "Population: unknown, because the table has no numbers of records."
-    factors = wording.times_text(population.achieved, design.notion)
-    level = percent_of(population.level)
-    text = f"Population ({level} confidence): {factors} as probable"
-    if design.confidence is not None:
-        return f"{text} (verified)."
-    if _takes_confidence(design):
-        return f"{text}; --confidence 0.95 protects it."
-    return f"{text}."
+    text = population_line(population, design.confidence, design.notion)
+    if design.confidence is None and _takes_confidence(design):
+        return f"{text.removesuffix('.')}; --confidence 0.95 protects it."
+    return text
 
 
 def _takes_confidence(design: Design) -> bool:

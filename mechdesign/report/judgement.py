@@ -173,7 +173,11 @@ def _own_row_text(judgement: Judgement) -> str:
     value = label(attack.key.removeprefix(SUREST_5))
     secret = ", ".join(map(label, judgement.sensitive))
     if attack.released is None or attack.untouched is None or attack.without is None:
-        return f"Nobody's own row was attacked for {secret}: it is not known whose row is whose."
+        return (
+            f"Nobody's own row was attacked for {secret}: the rows stand in another order than the "
+            "records, or are more or fewer, so it is not known whose row is whose (--identity COL "
+            "links them)."
+        )
     text = (
         "Somebody who knows whose row is whose, and has learnt elsewhere what rows say, points at "
         f"the 5 % of the people who look most like {secret} {value}: {_spoken(attack.released)} "

@@ -63,11 +63,13 @@ def least_blocks(least: LeastKept, useful: str) -> list[blocks.Block]:
         pairs = wording.count(len(asked["forbid"]), "pair")
         texts.append(f"{pairs} of symbols is never released one for the other.")
     rows: list[tuple[blocks.Cell, ...]] = []
-    for name, share in least.by_symbol:
+    for name, share in least.by_symbol[: blocks.MOST_ROWS]:
         rows.append(blocks.cells(blocks.short(name), wording.percent_at_least(share)))
     what = "row" if least.of_rows else "value"
     caption = f"Probability that each {what} of {useful} is released as it is"
-    table = blocks.grid(caption, (useful, "stays true"), rows, useful)
+    table = blocks.grid(
+        caption, (useful, "stays true"), rows, useful, total=len(least.by_symbol)
+    )
     columns: list[blocks.Block] = []
     if least.by_column:
         lines = [blocks.cells(*texts) for texts in least.by_column]

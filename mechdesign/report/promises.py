@@ -18,18 +18,28 @@ from mechdesign.auditing.composition import sum_above
 from mechdesign.auditing.demands import allowed_sides
 from mechdesign.auditing.implied_bounds import guarantees
 from mechdesign.auditing.leakages import belief_ranges
+from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Achieved, Audit, Used, Worst
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import RELATIVE
-from mechdesign.core.wording import about, at_most
+from mechdesign.core.limits import MeanLimits
+from mechdesign.core.wording import about, at_most, percent_of
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
 from mechdesign.report.asked import names_of
 from mechdesign.report.blocks import short
 from mechdesign.report.plain_values import optional_record
 from mechdesign.report.record import Belief, Bound, Promise, Request
-from mechdesign.report.wording import achieved_text, title
+from mechdesign.report.wording import (
+    achieved_text,
+    range_text,
+    short_factor,
+    times_text,
+    title,
+)
+from mechdesign.tables.confidence import ConfidenceSet
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import Variable
 
 
 class MeasureNames(NamedTuple):
@@ -198,6 +208,48 @@ def achieved_texts(achieved: Achieved, used: Used | None) -> list[str]:
         )
     texts.append(f"Achieved: {achieved_text(achieved)} (nats, rounded up).")
     return texts
+
+
+def effect_text(notion: Notion, achieved: Achieved, secret: str, subject: str) -> str:
+    """What `subject`, such as "a released value", does at most to the probability of the secret."""
+    limits = notion.limits
+    is_plural = subject.startswith("all ")
+    make, be = ("make", "are") if is_plural else ("makes", "is")
+    if isinstance(limits, MeanLimits):
+        factors = range_text(achieved.eps_l, achieved.eps_u)
+        return (
+            f"{subject} {make} any value of {secret} {factors} as probable (the budgets are about "
+            "averages)"
+        )
+    if limits.need_shares:
+        factors = times_text(achieved, notion)
+        return f"{subject} {make} any value of {secret} {factors} as probable"
+    if math.isinf(achieved.eps_ldp):
+        return f"{subject} can rule out a value of {secret}"
+    factor = short_factor(achieved.eps_ldp, upper=True)
+    than = f"for one value of {secret} as for another"
+    return f"{subject} {be} at most {factor} times as probable {than}"
+
+
+def subject_of(channel: Channel) -> str:
+    """What a release of a record, or of a person, is called where its effect is said."""
+    if channel.useful.people is not None:
+        return "all released records of a person together"
+    return "a released value" if channel.published is None else "a released row"
+
+
+def protected_name(sensitive: Variable) -> str:
+    """The protected columns as one name; " or " between those that are protected each alone."""
+    return title(sensitive.columns, " or " if sensitive.protects_columns else " x ")
+
+
+def population_line(
+    promise: PopulationPromise, confidence: ConfidenceSet | None, notion: Notion
+) -> str:
+    """What holds for the population, in a line; verified for a design with confidence."""
+    factors = times_text(promise.achieved, notion)
+    text = f"Population ({percent_of(promise.level)} confidence): {factors} as probable"
+    return f"{text}." if confidence is None else f"{text} (verified)."
 
 
 def worst_text(worst: Worst) -> str:

@@ -17,8 +17,9 @@ Figures are not rounded here, except that those which an audit has rounded outwa
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
 from mechdesign.comparison.curve import Curve
 from mechdesign.release.moved_numbers import Moved
@@ -198,6 +199,29 @@ class Entry:
     share: float
 
 
+Item = TypeVar("Item")
+
+
+class Computed(Sequence[Item], Generic[Item]):
+    """Items that are computed whenever they are asked for.
+
+    A page shows few of 100,000, and all of them would take a hundred megabytes.
+    """
+
+    def __init__(self, size: int, item: Callable[[int], Item]) -> None:
+        self._size = size
+        self._item = item
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return tuple(self[i] for i in range(*place.indices(self._size)))
+        # A range treats negative places and those out of range as a list does.
+        return self._item(range(self._size)[cast("int", place)])
+
+
 @dataclass(frozen=True)
 class ChannelTable:
     """The channel: for each useful symbol its outputs (positions in `outputs`) of
@@ -209,7 +233,7 @@ class ChannelTable:
     outputs: tuple[str, ...]
     denominator: int | None
     totals: tuple[int, ...] | None
-    rows: tuple[tuple[Entry, ...], ...]
+    rows: Sequence[tuple[Entry, ...]]
     cells: tuple[str, ...] = ()
 
 
@@ -258,7 +282,7 @@ class Report:
     before: Lifts | None = None
     after: Lifts | None = None
     channel: ChannelTable
-    codebook: tuple[Meaning, ...] | None = None
+    codebook: Sequence[Meaning] | None = None
     provenance: tuple[Fact, ...] = ()
     commands: tuple[Command, ...] = ()
     absent: dict[str, str] = field(default_factory=dict[str, str])

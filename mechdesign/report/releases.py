@@ -61,7 +61,7 @@ def check_text(check: ReleaseCheck, path: str) -> str:
                 units = "people" if check.unit == PERSON else None
                 text += f" ({count(finding.records, check.unit, units)} in all)"
             lines.append(item(label(text)))
-    lines += ["", "Frequencies", *_test(check.frequencies)]
+    lines += ["", "Frequencies (for specialists)", *_test(check.frequencies)]
     if check.also is not None:
         lines += _test(check.also)
     if check.notices:
@@ -135,10 +135,10 @@ def estimate_record(
 
 def _verdict(check: ReleaseCheck, path: str) -> str:
     """The first line: whether the file can be a draw of the channel."""
-    verdict = "NOT PLAUSIBLE"
+    verdict = "does NOT look like"
     if check.plausible:
-        verdict = "plausible"
-    text = f"{label(path)}: {verdict} as a draw of the channel"
+        verdict = "looks like"
+    text = f"{label(path)} {verdict} a faithful release of its channel"
     # A faithful release of other records may fail the test against the table, so the
     # verdict is conditional.
     only_table = check.frequencies.against == "table" and not check.findings

@@ -28,7 +28,15 @@ from mechdesign.report.content import summary_report
 from mechdesign.report.document import lead_of, summary_sections
 from mechdesign.report.first_screen import change_of
 from mechdesign.report.promise_section import amount, measure_blocks
-from mechdesign.report.promises import achieved_texts, relative_sentences, worst_text
+from mechdesign.report.promises import (
+    achieved_texts,
+    effect_text,
+    promised_bounds,
+    protected_name,
+    relative_sentences,
+    subject_of,
+    worst_text,
+)
 from mechdesign.report.record import Report
 from mechdesign.report.sentences import outwards, text_of
 from mechdesign.tables.joint import Joint
@@ -87,16 +95,30 @@ def design_text(
     return "\n".join(lines)
 
 
-def audit_text(audit: Audit, population: Sequence[str] = ()) -> str:
-    """Verdict, achieved budgets, the worst cell and what holds for the population,
-    without a final newline.
+def audit_text(
+    audit: Audit,
+    plain: Sequence[str] = (),
+    details: Sequence[str] = (),
+    *,
+    effect: str | None = None,
+) -> str:
+    """The verdict and `plain` sentences; then, for specialists, the achieved budgets, the worst
+    cell and `details`. Without a final newline.
+
+    `effect` says what a release can do (`effect_text`); without it nothing is known of the columns.
     """
+    if effect is None:
+        effect = effect_text(
+            audit.notion, audit.achieved, "the secret", "a released value"
+        )
+    verdict = "The promise holds" if audit.satisfied else "The promise does NOT hold"
     return text_of(
         "audit",
         audit,
+        (f"{verdict}: {effect}. Decided in exact arithmetic.", *plain),
         achieved_texts(audit.achieved, audit.used),
         worst_text(audit.worst),
-        population,
+        details,
     )
 
 
@@ -116,12 +138,20 @@ def channel_text(channel: Channel) -> str:
         for output, weight in row:
             shares[channel.outputs[output]] = weight / total
         published[name] = shares
-    promised = ""
+    promised: list[str] = []
     notion = channel.promise
     if notion is not None:
-        sentences = [promise_sentence(notion.text, keeps_promise(channel))]
-        sentences += relative_sentences(channel)
-        promised = " ".join(sentences)
+        secret = "the secret"
+        if channel.joint is not None:
+            secret = protected_name(channel.joint.sensitive)
+        effect = effect_text(
+            notion, promised_bounds(notion), secret, subject_of(channel)
+        )
+        promised = [
+            f"Promised: {effect}.",
+            promise_sentence(notion.text, keeps_promise(channel)),
+            *relative_sentences(channel),
+        ]
     population = _population_of(channel)
     cells = cell_sentences(channel.record.rules)
     text = text_of("channel", channel, promised, published, population, cells)

@@ -83,6 +83,13 @@ def tenths_at_least(share: float) -> str:
     return percent(share, ROUND_FLOOR, step=TENTH)
 
 
+def spoken(share: float) -> str:
+    """A share as people say it, rounded to the nearest: ``8.8 %``, ``<0.1 %``, ``0 %``."""
+    if share in (0, 1):
+        return f"{share * 100:.0f} %"
+    return percent(share, step=TENTH)
+
+
 def people_in(share: float) -> str:
     """A share as people say it, with "about" unless it is exact: ``about 4 in 10``, ``1 in 2``.
 

@@ -8,7 +8,7 @@ boxes (`save_page`), and their pages for everybody (`save_public_page`). All bec
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -103,7 +103,14 @@ def save_public_page(
 
 def report_text(report: Report, ending: str) -> str:
     """The report in the format of this ending."""
-    record = {"format": FORMAT, "version": VERSION, **asdict(report)}
+    record: dict[str, Any] = {}
+    # Pages do not have it, and that of a large channel takes seconds.
+    if ending == ".json":
+        table = replace(report.channel, rows=tuple(report.channel.rows))
+        report = replace(report, channel=table)
+        if report.codebook is not None:
+            report = replace(report, codebook=tuple(report.codebook))
+        record = {"format": FORMAT, "version": VERSION, **asdict(report)}
     return document_text(record, lambda: document_of(report), ending)
 
 

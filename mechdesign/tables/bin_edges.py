@@ -162,7 +162,8 @@ def _numbers_of_cells(
             masses[value] += mass
     if bad:
         raise InputError(
-            f"{name}: {bad} different cell(s) are no {WHAT[kind]}; correct them, or leave --bin out"
+            f"{name}: {bad} different cell(s) are no {WHAT[kind]}; correct them, say that they are "
+            "empty cells (--missing-codes), or leave --bin out"
         )
     return sorted(masses.items())
 

@@ -27,7 +27,7 @@ time with its zone, and 'clock' a time of day.
 WHAT: Mapping[Kind, str] = {
     "number": "number",
     "date": "date (2024-01-31)",
-    "time": "date and time (2024-01-31 08:00)",
+    "time": "date and time without a zone (2024-01-31 08:00)",
     "instant": "date and time with its zone (2024-01-31 08:00+01:00)",
     "clock": "time of day (08:00)",
 }

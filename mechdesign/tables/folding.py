@@ -230,8 +230,9 @@ def fold(
     _, first, of_record = np.unique(numbers, return_index=True, return_inverse=True)
     if len(first) > 1 and _plain_people(keys) < len(first):
         raise InputError(
-            f"two people in {listed([*person])} differ only in blanks, leading zeros, a sign or "
-            ".0: nobody can tell whether they are one; spell all of them alike"
+            f"two people in {listed([*person])} differ only in blanks, leading zeros, a sign, "
+            ".0 or the Unicode form: nobody can tell whether they are one; spell all of them alike "
+            "(--normalise NFC)"
         )
     # By first appearance, so that the people stand in the order of the table.
     order_of_people = np.argsort(first, kind="stable")

@@ -21,7 +21,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
-from mechdesign.core.arguments import repeated, valid_text
+from mechdesign.core.arguments import check_texts, repeated, valid_text
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
 from mechdesign.tables.bins import Bins
@@ -79,13 +79,12 @@ class Variable:
 
     def __post_init__(self) -> None:
         # Symbols come from frames and files of any kind, and go into files as UTF-8.
-        symbols: list[Symbol] = []
-        for symbol in self.symbols:
-            symbols.append(_valid_texts(symbol, "a symbol"))
+        symbols = tuple(map(tuple, self.symbols))
+        check_texts(symbols, "a symbol")
         # The class is frozen, so normalised fields are set past its own `__setattr__`.
-        columns = _valid_texts(self.columns, "a column name")
+        columns = tuple(valid_text(name, "a column name") for name in self.columns)
         object.__setattr__(self, "columns", columns)
-        object.__setattr__(self, "symbols", tuple(symbols))
+        object.__setattr__(self, "symbols", symbols)
         self._check_columns()
         self._check_symbols()
         self._check_bins()
@@ -300,11 +299,6 @@ class Variable:
     def select(self, keep: Sequence[int]) -> Variable:
         """The variable with only the symbols at the positions `keep`."""
         return replace(self, symbols=tuple(self.symbols[i] for i in keep))
-
-
-def _valid_texts(texts: Sequence[str], what: str) -> tuple[str, ...]:
-    """The texts, each of which must be one that a file can hold."""
-    return tuple(valid_text(text, what) for text in texts)
 
 
 def _quoted_parts(symbol: Symbol) -> str:

@@ -1,4 +1,4 @@
-"""Reading a table for a design against the csv module, in processor time and memory."""
+"""Reading a table for a design against the csv module and DuckDB, in processor time and memory."""
 
 from __future__ import annotations
 
@@ -26,6 +26,44 @@ TABLES = {
         "weight": "hours",
     },
 }
+
+
+MOST_TIMES_DUCKDB = 2.0
+"""Of counting two columns, without the start of both."""
+
+RUNS = 3
+
+
+@pytest.mark.benchmark
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_ten_million_rows_against_duckdb(tmp_path, kind):
+    """The least of some runs in turns, on one thread each."""
+    pytest.importorskip("duckdb")
+    source = str(tmp_path / f"people.{kind}")
+    isolated("people", rows=2 * ROWS, path=source)
+    runs: dict[str, list[dict]] = {"read": [], "read_duckdb": []}
+    for job in [*runs] * RUNS:
+        runs[job].append(
+            isolated(job, source=source, sensitive="city", useful="occupation")
+        )
+    best = {job: min(each, key=lambda one: one["cpu"]) for job, each in runs.items()}
+    peer = best["read_duckdb"]
+    table(
+        f"Joint table of {2 * ROWS:,} rows of {kind}",
+        ["reader", "processor s", "times DuckDB", "peak MiB"],
+        [
+            [
+                job,
+                seconds(one["cpu"]),
+                f"{one['cpu'] / peer['cpu']:.2f}",
+                f"{one['memory']:.0f}",
+            ]
+            for job, one in best.items()
+        ],
+    )
+    assert best["read"]["total"] == peer["total"]
+    assert best["read"]["shape"] == peer["shape"]
+    assert best["read"]["cpu"] <= MOST_TIMES_DUCKDB * peer["cpu"]
 
 
 @pytest.mark.benchmark

@@ -245,5 +245,7 @@ def test_the_check_knows_the_policy_from_the_manifest(release):
     channel, out = release
     assert md.check(channel, out, original=out.parent / "in.csv").plausible
     (out.parent / "out.csv.manifest.json").unlink()
-    with pytest.raises(InputError, match=r"say what to publish \(missing="):
+    with pytest.raises(
+        InputError, match=r"say what to publish \(policy=Policy\(missing='marginal'\)\)"
+    ):
         md.check(channel, out, original=out.parent / "in.csv")

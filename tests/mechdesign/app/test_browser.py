@@ -10,6 +10,7 @@ import shutil
 import time
 import zipfile
 
+import pandas as pd
 import pytest
 
 playwright = pytest.importorskip(
@@ -81,7 +82,7 @@ def unnamed(page):
     """Controls, and places that the keyboard scrolls, that a screen reader could not name."""
     return page.evaluate(
         """() => [...document.querySelectorAll(
-            "input, select, button, a, summary, [role=region], [role=img]"
+            "input:not([type=hidden]), select, button, a, summary, [role=region], [role=img]"
         )].filter(
             element => !(element.labels && element.labels.length)
                 && !element.getAttribute("aria-label")
@@ -247,7 +248,7 @@ def test_from_a_survey_to_a_checked_release_in_ten_clicks(
     assert fits(page)
     assert unnamed(page) == []
     text = page.inner_text("main")
-    assert "Checked: a plausible draw of the channel" in text
+    assert "Checked: it looks like a faithful release of its channel" in text
     for reading in ("job: 0.0 % of the records differ", "What an analyst reads"):
         assert reading in page.text_content("main")
     tab_to(page, "Everything in one archive (release.zip)")
@@ -414,3 +415,50 @@ def test_a_large_table(served, page, tmp_path):
     heading_with_focus(page, "1. File")
     open_by_keyboard(page, address, small)
     assert len(large_page) < 2 * len(page.content())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["sav", "zip"])
+def test_other_files_go_the_whole_way(served, people, page, tmp_path, kind):
+    """A file of SPSS, and a CSV alone in a zip archive."""
+    path = tmp_path / f"people.{kind}"
+    if kind == "sav":
+        pyreadstat = pytest.importorskip(
+            "pyreadstat", reason="the extra stats is not installed"
+        )
+        table = pd.read_csv(people, dtype=str, keep_default_na=False)
+        pyreadstat.write_sav(table, path)
+    else:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.write(people, "people.csv")
+    _, address = served
+    open_by_keyboard(page, address, path)
+    page.get_by_label("Role of illness").select_option("protect")
+    page.get_by_label("Role of job").select_option("release")
+    page.get_by_role("button", name="Design the channel").click()
+    heading_with_focus(page, "4. A channel for job")
+    page.get_by_role("button", name="Release and check the file").click()
+    heading_with_focus(page, "5. The released file")
+    assert "Checked: it looks like a faithful release" in page.inner_text("main")
+    assert page.problems == []
+
+
+@pytest.mark.slow
+def test_two_windows_with_different_files(served, people, page, tmp_path):
+    """The page has one file; a window that shows another one changes nothing, and says so."""
+    other = tmp_path / "other.csv"
+    other.write_text("health,wage\n" + "well,1\nill,2\n" * 50)
+    _, address = served
+    open_by_keyboard(page, address, people)
+    second = page.context.new_page()
+    second.goto(address)
+    second.get_by_role("button", name="Forget this file").click()
+    second.set_input_files("#table", other)
+    second.get_by_role("button", name="Open").click()
+    heading_with_focus(second, "2. Columns")
+    page.get_by_label("Role of illness").select_option("protect")
+    page.get_by_role("button", name="Release all others").click()
+    page.wait_for_selector("#error")
+    assert "opened in another window" in page.inner_text("#error")
+    assert page.get_by_label("Role of health").input_value() == "leave out"
+    assert "other.csv" in page.inner_text("main")

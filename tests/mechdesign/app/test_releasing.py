@@ -94,6 +94,28 @@ def test_rows_are_released_through_the_channel_of_the_page(people):
     }
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_boxes_for_the_population_are_released_and_checked(people, order):
+    """Rows drawn within their box; and labels, with a codebook that says what they mean."""
+    choices = {**ROW, "level": "0.9", "time_limit": "3"}
+    release = released(people, order, **choices)
+    assert release.is_plausible
+    found = released_table(release)
+    assert list(found.columns) == ["job", "town"]
+    assert len(found) == 600
+    manifest = json.loads(release.file("released.csv.manifest.json").text)
+    assert manifest["shuffled"] == (order == "shuffled")
+    names = {file.name for file in release.files}
+    assert not names & {"codebook.csv", "board.html"}
+    labels = released(people, order, **choices, objective="information")
+    assert labels.is_plausible
+    codebook = labels.file("codebook.csv")
+    assert set(released_table(labels)["box"]) <= set(
+        pd.read_csv(io.StringIO(codebook.text), dtype=str)["box"]
+    )
+    assert not codebook.is_public
+
+
 def test_the_promise_for_the_whole_file_needs_a_random_order(people):
     """In the order of the table a reader who knows it sees whose row is where."""
     in_order = released(people, **ROW)
@@ -167,15 +189,88 @@ def test_an_order_that_tells_is_refused(people):
     assert released(people, order="shuffled", **ROW).is_plausible
 
 
-def test_people_with_several_records_are_refused(tmp_path):
+@pytest.fixture
+def panel(tmp_path):
+    """Four records of each of 200 people, in random order."""
     path = tmp_path / "panel.csv"
     rng = random.Random(3)
-    lines = ["person,ill,job"]
+    lines: list[str] = []
     for person in range(200):
         ill = rng.choice(("yes", "no"))
         lines += [f"p{person},{ill},{rng.choice('abc')}" for _ in range(4)]
-    path.write_text("\n".join(lines) + "\n")
-    table = read_path(str(path))
+    rng.shuffle(lines)
+    path.write_text("\n".join(["person,ill,job", *lines]) + "\n")
+    return path
+
+
+def test_all_records_of_a_person_are_released_together(panel):
+    table = read_path(str(panel))
+    roles = {"person": "person", "ill": "protect", "job": "release"}
+    choice = Choice(roles=roles, time_limit="5")
+    choice.check()
+    design = design_channel(table, choice, silent)
+    promise = dict(design.facts)["Promise for the table"]
+    assert promise.startswith("All released records of a person together make any")
+    assert "--person person" in design.command
+    release = release_file(design.channel_text, "order", table, choice, silent)
+    assert release.is_plausible
+    found = released_table(release)
+    assert list(found.columns) == ["person", "job"]
+    # New numbers, which say which records belong together, and nothing of the names.
+    assert set(found["person"]) == {str(number) for number in range(1, 201)}
+    assert (found.groupby("person").size() == 4).all()
+    manifest = json.loads(release.file("released.csv.manifest.json").text)
+    assert manifest["columns"] == ["person", "job"]
+    assert "all records of a person" in dict(release.facts)["Readers"]
+    with pytest.raises(InputError, match="choose the order of the file"):
+        release_file(design.channel_text, "shuffled", table, choice, silent)
+    judged = judge_file(
+        design.channel_text,
+        release.file("released.csv").text,
+        table.with_columns(choice.used),
+        choice,
+        silent,
+    )
+    assert judged.facts
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"unit": "record"}, "one record each"),
+        ({"level": "0.9"}, "for this table alone"),
+    ],
+)
+def test_what_the_page_does_not_design_for_people_is_refused(change, words):
+    roles = {"person": "person", "ill": "protect", "job": "release"}
+    with pytest.raises(InputError, match=words):
+        Choice(roles=roles, **change).check()
+
+
+def test_advice_on_people_is_refused(panel):
+    session = Session()
+    session.open_path(str(panel))
+    form = {"role-0": "person", "role-1": "protect", "role-2": "release"}
+    session.act("plan", form)
+    assert "is made for records" in session.error
+    assert session.choice.person == ("person",)
+
+
+def test_a_form_of_another_file_changes_nothing(people, panel):
+    """Its fields are numbered, and would be those of other columns."""
+    session = Session()
+    session.open_path(str(people))
+    stale = {"role-0": "protect", "role-1": "release", "file": session.table.sha256}
+    session.act("others", stale)
+    assert session.choice.sensitive == ("illness",)
+    session.open_path(str(panel))
+    session.act("others", stale)
+    assert "opened in another window" in session.error
+    assert session.choice.sensitive == ()
+
+
+def test_people_with_several_records_are_refused(panel):
+    table = read_path(str(panel))
     roles = {"person": "leave out", "ill": "protect", "job": "release"}
     with pytest.raises(
         InputError, match="'person' names 200 people with up to 4 records"
@@ -270,7 +365,7 @@ def test_the_page_goes_from_a_file_to_a_released_file(served, people):
     assert wait(address)["place"] == "released"
     page = get(address)
     assert "5. The released file" in page
-    assert "Checked: a plausible draw of the channel" in page
+    assert "Checked: it looks like a faithful release of its channel" in page
     assert "Release and check" not in page
     text = get(address + "files/released.csv")
     assert text.splitlines()[0].replace('"', "") == "job,town"

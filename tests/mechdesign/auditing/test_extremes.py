@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import math
+import random
 from fractions import Fraction
+from unittest import mock
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mechdesign.auditing import extremes
 from mechdesign.auditing.columns import directions
 from mechdesign.auditing.demands import Demand
-from mechdesign.auditing.extremes import LargestQuotients, smallest_budgets
+from mechdesign.auditing.extremes import (
+    LargestQuotients,
+    extreme_lifts,
+    output_masses,
+    smallest_budgets,
+)
 from mechdesign.auditing.population_extremes import Population
 from mechdesign.core.binomial import SCALE
 from mechdesign.tables.confidence import ConfidenceSet
@@ -71,3 +82,46 @@ def test_the_largest_probability_of_an_output_over_a_box():
     # In units of 1 / 2 of the column: 0.6 * 1 + 0.4 * 0.5, and 0.2 * 1 + 0.8 * 0.5.
     assert math.isclose(most / SCALE / 2, 0.8, rel_tol=1e-15)
     assert math.isclose(least / SCALE / 2, 0.6, rel_tol=1e-15)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    size=st.sampled_from([4, 2**40, 2**62, 10**200]),
+    secrets=st.integers(1, 4),
+)
+@settings(max_examples=150, deadline=None)
+def test_outputs_left_out_by_doubles_are_no_extremes(seed, size, secrets):
+    """Against all outputs compared in integers; small entries make ties, and lifts of 0."""
+    rng = random.Random(seed)
+    n = rng.randint(1, 5)
+    counts = [[rng.choice((0, 1, 2, size)) for _ in range(n)] for _ in range(secrets)]
+    counts[0][0] = 1
+    columns = []
+    for _ in range(rng.randint(1, 30)):
+        inputs = sorted(rng.sample(range(n), rng.randint(0, n)))
+        near = rng.choice((1, 2, size // 2))
+        values = [near + rng.randint(0, 2) for _ in inputs]
+        columns.append((inputs, values))
+    lower = tuple(rng.choice((0.5, 1.0)) for _ in range(secrets))
+    sums = [sum(row) for row in counts]
+    names = tuple("stuv"[:secrets])
+    demands = [Demand(counts, sums, names, lower, lower, 1.0)]
+    every = extreme_lifts(columns, demands)
+    with mock.patch.object(extremes, "MANY_OUTPUTS", 0):
+        assert extreme_lifts(columns, demands) == every
+
+
+def test_few_outputs_of_many_are_compared_in_integers():
+    rng = random.Random(3)
+    columns = [((0, 1), (rng.randint(1, 999), 500)) for _ in range(4000)]
+    compared = []
+
+    def masses(demand, inputs, values):
+        compared.append(values)
+        return output_masses(demand, inputs, values)
+
+    budgets = (0.5, 0.5)
+    table = Demand(((3, 1), (1, 2)), (4, 3), ("s", "t"), budgets, budgets, 1.0)
+    with mock.patch.object(extremes, "output_masses", masses):
+        extreme_lifts(columns, [table])
+    assert 0 < len(compared) < 40

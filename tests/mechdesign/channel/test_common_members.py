@@ -11,7 +11,7 @@ import pytest
 import mechdesign as md
 from mechdesign.auditing.stated import has_table, keeps_promise, refuse_broken
 from mechdesign.channel.record import ChannelRecord
-from mechdesign.release.box_drawing import box_channel_digest
+from mechdesign.release.box_samplers import box_channel_digest
 from mechdesign.release.drawing import channel_digest
 
 NOTION = md.LIP(0.3)

@@ -38,12 +38,12 @@ def test_alike_symbols_are_noted_and_escaped(alike, run):
 
 def test_an_assessment_escapes_a_symbol_once(alike, run):
     shown = run("assess", "alike.csv", "--sensitive", "job").out
-    assert "(clerk\\x20 20.000 %, clerk 20.000 %, nurse 40.000 %" in shown
+    assert "(clerk\\x20 20.0 %, clerk 20.0 %, nurse 40.0 %" in shown
     assert "The column income alone guesses job right for" in shown
     long = "job,income\n" + f"{'c' * 5000},low\nnurse,high\n" * 8
     (alike / "long.csv").write_text(long)
     shown = run("assess", "long.csv", "--sensitive", "job").out
-    assert "ccc 50.000\n%, nurse 50.000 %" in shown
+    assert "ccc 50.0 %,\nnurse 50.0 %" in shown
     assert "c" * 300 not in shown
 
 

@@ -38,7 +38,7 @@ def test_a_faithful_release(run, channel, released):
     result = run("check", "out.csv", "--channel", channel, "--original", "people.csv")
     assert result.code == 0, result.err
     assert result.out.startswith(
-        "out.csv: plausible as a draw of the channel (600 records).\n"
+        "out.csv looks like a faithful release of its channel (600 records).\n"
     )
     assert (
         "the released values of each original symbol against its row of the channel: plausible"
@@ -103,7 +103,9 @@ def test_an_unsanitised_file_exits_1_and_names_the_line(run, channel, released, 
         "check", "broken.csv", "--channel", channel, "--original", "people.csv"
     )
     assert result.code == 1
-    assert result.out.startswith("broken.csv: NOT PLAUSIBLE as a draw of the channel")
+    assert result.out.startswith(
+        "broken.csv does NOT look like a faithful release of its channel"
+    )
     assert (
         "Impossible\n  - broken.csv, line 12: 'dentist' is nothing that the channel can give"
         in result.out
@@ -136,7 +138,7 @@ def test_a_faithful_release_of_other_data_is_not_called_impossible(
     assert result.code == 1
     told = " ".join(result.out.split())
     assert (
-        "NOT PLAUSIBLE as a draw of the channel, if the records are like those of its table (400 records)"
+        "does NOT look like a faithful release of its channel, if the records are like those of its table (400 records)"
         in told
     )
     assert (
@@ -401,7 +403,11 @@ def test_a_release_with_escaped_formulas_is_read_as_it_was_written(run, folder):
         "--ignore",
         "group",
     )
-    assert run(*check).code == 1
+    unsaid = run(*check)
+    assert unsaid.code == 1
+    hint = "its formulas seem to be escaped: say so (--escape-formulas)"
+    assert hint in " ".join(unsaid.out.split())
+    assert hint in run("estimate", "out.csv", "--channel", "c.json").err
     right = run(*check, "--escape-formulas", "--json")
     assert right.code == 0, right.out
     assert run("check", "out.csv", "--channel", "c.json", "--escape-formulas").code == 0

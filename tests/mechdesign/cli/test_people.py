@@ -561,7 +561,7 @@ def test_the_command_line_designs_and_applies_boxes_of_people(folder, run):
     public = run(*asked, *boxes, "--public", "--output", "public.json")
     assert "cannot be public" in public.err
     verdict = run("check", "out.csv", "--channel", "channel.json")
-    assert "plausible as a draw of the channel (900 people)" in verdict.out
+    assert "looks like a faithful release of its channel (900 people)" in verdict.out
     estimated = run("estimate", "out.csv", "--channel", "channel.json")
     assert "Frequencies of job from" in estimated.out
 

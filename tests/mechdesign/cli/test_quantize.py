@@ -243,7 +243,7 @@ def test_parquet(tmp_path):
     assert pq.read_table(tmp_path / "mean.parquet").to_pylist() == [
         {"day": "1", "records": 2, "mean_kwh": 5.0}
     ]
-    with pytest.raises(InputError, match="the input is a Parquet file"):
+    with pytest.raises(InputError, match="the output is a Parquet file"):
         quantise_table(
             tmp_path / "in.parquet",
             tmp_path / "o.csv",

@@ -77,7 +77,7 @@ def test_what_is_packed_or_converted_is_so_at_a_url(store, channel, folder, run)
     assert store.cat("/o/r.parquet")[:4] == b"PAR1"
     refused = run("apply", channel, "people.csv", "memory://o/r.xlsx", *SEED)
     assert refused.code == 2
-    assert "memory://o/r.xlsx: the input is a CSV file" in refused.err
+    assert "memory://o/r.xlsx: the output is a CSV file" in refused.err
 
 
 def test_the_other_commands_read_urls(store, channel, run):

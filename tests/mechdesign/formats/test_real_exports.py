@@ -78,6 +78,20 @@ def test_a_file_without_a_title_has_none(tmp_path, text):
     assert header_and_rows(path, skip_lines="auto") == header_and_rows(path)
 
 
+def test_the_rows_of_qualtrics_below_the_header_are_no_people(tmp_path):
+    path = tmp_path / "table.csv"
+    codes = '"{""ImportId"":""QID1""}","{""ImportId"":""QID2""}"\n'
+    people = "good,m\nbad,f\n"
+    path.write_text('Q1,Q2\n"How satisfied,\nall in all?",Gender\n' + codes + people)
+    with pytest.raises(InputError, match=r"line 4: .* Qualtrics .*sed '2,4d'"):
+        header_and_rows(path)
+    path.write_text("Q1,Q2\n" + codes + people)
+    with pytest.raises(InputError, match=r"sed '2,2d'"):
+        header_and_rows(path)
+    path.write_text("Q1,Q2\n" + people + codes)
+    assert len(header_and_rows(path)[1]) == 3
+
+
 @pytest.mark.parametrize("lines", ["auto", 0])
 def test_a_header_with_a_name_twice_is_no_title(tmp_path, lines):
     """A record in its place would be lost without a word."""
@@ -367,6 +381,14 @@ def test_a_broken_statistics_file(tmp_path):
     path.write_bytes(b"$FL2@(#) SPSS" + b"\0" * 400)
     with pytest.raises(InputError, match=r"file of SPSS that cannot be read"):
         header_and_rows(path)
+
+
+def test_blanks_between_cells_are_named(tmp_path):
+    path = tmp_path / "table.txt"
+    path.write_text("x y s\n" + "a  c n\nb d  m\n" * 5)
+    said = r"there is no column 's'; its cells seem to be separated by blanks: .*tr -s"
+    with pytest.raises(InputError, match=said):
+        read_joint(path, sensitive="s", useful="x")
 
 
 def test_a_name_with_a_comma_is_explained(tmp_path):

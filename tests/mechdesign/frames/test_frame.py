@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import mechdesign as md
 from mechdesign import create_key, sanitise
 from mechdesign.core.errors import InputError
 from mechdesign.release.draws import Key
@@ -579,3 +580,22 @@ def test_with_the_ledger_it_is_an_error(channel, tmp_path):
         InputError, match="give the column as identity, in place of row_numbers"
     ):
         sanitise(frame, channel, row_numbers="n", **options)
+
+
+@pytest.mark.parametrize(
+    ("cell", "policy", "said"),
+    [
+        (None, Policy(missing="marginal"), r"\(policy=Policy\(missing='marginal'\)\)"),
+        ("nowhere", Policy(unknown="marginal"), r"\(policy=Policy\(unknown=..\)\)"),
+    ],
+)
+def test_a_refusal_in_python_names_the_policy(cell, policy, said):
+    frame = pd.DataFrame({"s": list("ab") * 20, "x": list("uuvv") * 10})
+    joint = md.Joint.from_table(frame, sensitive="s", useful="x")
+    release = md.design(joint, md.LIP(0.5)).channel
+    frame["x"] = frame["x"].astype(object)
+    frame.loc[3, "x"] = cell
+    with pytest.raises(InputError, match=said):
+        sanitise(frame, release, insecure_seed=1, keep_order=True)
+    out = sanitise(frame, release, insecure_seed=1, keep_order=True, policy=policy)
+    assert len(out) == 40

@@ -93,7 +93,7 @@ def test_one_record_under_another_spelling_is_enough(tmp_path):
 
 
 def test_two_spellings_in_one_file_are_refused(tmp_path):
-    for ids in (["17", "017"], ["017", "0017"], ["A1", "A1 "]):
+    for ids in (["17", "017"], ["017", "0017"], ["A1", "A1 "], ["u\u0308", "\u00fc"]):
         for ledger in (tmp_path / "l.db", None):
             with pytest.raises(
                 InputError, match="two identifiers differ only in blanks"

@@ -49,6 +49,12 @@ def test_a_value_of_the_original_is_itself_whatever_it_looks_like():
     assert stands_for("*", ("*", "a")) == ["*"]
 
 
+def test_an_escaped_formula_is_the_formula():
+    assert stands_for("'=1+1", ("=1+1", "b")) == ["=1+1"]
+    assert stands_for("'=1+1", ("=1+1", "'=1+1")) == ["'=1+1"]
+    assert stands_for("'b", ("=1+1", "b")) == []
+
+
 def test_a_name_stands_for_the_values_of_the_records_that_have_it():
     pairs = (np.array([0, 0, 0]), np.array([1, 3, 1]))
     assert stands_for("middle", pairs=pairs) == ["20", "30"]

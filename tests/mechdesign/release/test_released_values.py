@@ -282,7 +282,7 @@ def test_numbers_need_bins_and_the_table():
         ),
         (
             "61",
-            r"the column 'x' has a value outside the channel's bins, 0 to 60; say what to publish for it \(unknown=\)",
+            r"the column 'x' has a value outside the channel's bins, 0 to 60; say what to publish for it \(policy=Policy\(unknown=..\)\)",
         ),
     ],
 )
@@ -314,3 +314,12 @@ def test_a_cell_without_a_bin_is_refused_and_not_shown_or_released_as_unknown(
     assert check(
         channel, tmp_path / "out.csv", original=path, policy=Policy(unknown="marginal")
     ).plausible
+
+
+def test_a_moment_with_a_zone_among_those_without_one_is_named():
+    days = [f"2024-01-{day:02} 08:00" for day in range(1, 21)]
+    frame = pd.DataFrame({"s": list("ab") * 10, "x": days})
+    joint = md.Joint.from_table(frame, sensitive="s", useful="x", bins={"x": "5d"})
+    channel = md.design(joint, md.LIP(0.5)).channel
+    with pytest.raises(InputError, match="no date and time without a zone"):
+        channel.apply(["2024-01-03 08:00+01:00"])

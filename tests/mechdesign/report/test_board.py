@@ -73,6 +73,9 @@ def test_the_figures_are_those_of_the_promise_rounded_up(design):
 def test_words_and_numbers_are_plain(release):
     page = page_of(md.design(table(), md.LIP(0.4), sensitive="ill", **release))
     for text in sentences(page):
+        # People who decide type no commands.
+        assert "`" not in text
+        assert "mechdesign audit" not in text
         words = text.replace("channel.json", "")
         for word in JARGON:
             assert not re.search(rf"\b{word}", words.lower()), (word, text)

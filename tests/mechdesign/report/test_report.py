@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign import mechanisms
+from mechdesign.auditing.leakages import lift_range
+from mechdesign.auditing.measures import measure
 from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
@@ -20,12 +22,19 @@ from mechdesign.comparison import curve
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms import by_rules
 from mechdesign.notions import to_record
-from mechdesign.report import blocks, least_section, pages, trade_off_pictures
+from mechdesign.report import (
+    blocks,
+    collect,
+    least_section,
+    pages,
+    trade_off_pictures,
+)
 from mechdesign.report.collect import design_behind
 from mechdesign.report.content import public_report
 from mechdesign.report.document import document_of
 from mechdesign.report.record import LeastKept
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import Variable
 from tests.cases.designs import uniform_table
 from tests.mechdesign.report import report_cases as cases
 
@@ -472,3 +481,41 @@ def test_what_no_channel_keeps_true_is_rounded_up():
         truth=0.5,
     )
     assert "keeps more than 50.001 %." in least_section.least_blocks(least, "x")[0].text
+
+
+def test_many_outputs_are_not_measured(monkeypatch):
+    """The lifts of outputs are there all the same, and the page says where the measures are."""
+    joint = Joint.from_counts(cases.counts(5, 3))
+    design = md.design(joint, md.ALIP(0.5, 0.5))
+    every = cases.internal(design, joint)
+    monkeypatch.setattr(collect, "MANY_OUTPUTS", design.outputs - 1)
+    few = cases.internal(design, joint)
+    assert tuple(few.codebook) == tuple(every.codebook)
+    known = [
+        sum(b.attained is not None for b in r.promise.bounds) for r in (few, every)
+    ]
+    assert known[0] < known[1]
+    assert "audit CHANNEL --all-measures" in " ".join(
+        documented_texts(document_of(few))
+    )
+    assert "audit CHANNEL --all-measures" not in " ".join(
+        documented_texts(document_of(every))
+    )
+
+
+@pytest.mark.parametrize("protect_each", [False, True])
+def test_lifts_of_the_codebook_are_those_of_the_measures(protect_each):
+    columns = ("a", "b") if protect_each else ("s",)
+    symbols = [(f"{k % 2}", f"{k // 2}")[: len(columns)] for k in range(4)]
+    if not protect_each:
+        symbols = [(f"{k}",) for k in range(4)]
+    sensitive = Variable(columns, tuple(symbols), protects_columns=protect_each)
+    useful = Variable(("x",), tuple((f"{k}",) for k in range(5)))
+    table = tuple(map(tuple, cases.counts(5, 4).tolist()))
+    joint = Joint(sensitive, useful, table)
+    channel = md.design(joint, md.ALIP(0.5, 0.5)).channel
+    outputs = measure(channel, joint).outputs
+    for column, output in zip(channel.columns, outputs, strict=True):
+        low, high = lift_range(column, joint)
+        assert low == pytest.approx(output.min_lift, rel=1e-15)
+        assert high == pytest.approx(output.max_lift, rel=1e-15)

@@ -210,7 +210,16 @@ def test_pandas_integers_with_gaps_stay_integers():
     assert {symbol[1] for symbol in joint.useful.symbols} == {"1", "2", ""}
 
 
-@pytest.mark.parametrize("twins", [("7", "007"), ("7", " 7"), ("P1", "P001")])
+@pytest.mark.parametrize(
+    "twins",
+    [
+        ("7", "007"),
+        ("7", " 7"),
+        ("P1", "P001"),
+        ("Mu\u0308", "M\u00fc"),
+        ("a", "a\u200b"),
+    ],
+)
 def test_two_spellings_of_one_person_are_refused(twins):
     one, other = twins
     frame = panel(

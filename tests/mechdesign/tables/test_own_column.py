@@ -114,6 +114,40 @@ def test_few_nats_of_pointwise_maximal_leakage(counts):
     assert found.nmi == pytest.approx(best, abs=1e-6)
 
 
+@pytest.mark.parametrize("symbols", [3, 4, 6])
+@pytest.mark.parametrize("factor", [1.2, 1.5, 2.0, 2.6])
+def test_maximal_leakage_of_equally_frequent_symbols(symbols, factor):
+    """Every permutation of (c, .., c, rest, 0, .., 0) is an extreme posterior, with c = e^epsilon / n;
+    all have one entropy, so any mixture with the mean of the table is optimal.
+    """
+    c = factor / symbols
+    full = int(1.0 / c + 1e-12)
+    posterior = np.array([c] * full + [1.0 - full * c])
+    posterior = posterior[posterior > 1e-12]
+    least = -(posterior * np.log(posterior)).sum()
+    found = md.design(own([20] * symbols), md.MaxLift(np.log(factor)), gap=1e-7)
+    assert found.nmi == pytest.approx(1.0 - least / np.log(symbols), abs=1e-6)
+    assert found.certificate.upper_bound_nmi >= found.nmi - 1e-12
+
+
+@given(st.integers(5, 60), st.integers(5, 60), st.floats(0.05, 1.5))
+def test_maximal_leakage_of_two_symbols(first, second, epsilon):
+    """Two outputs: each is as sure of one symbol as its largest lift and the sum of 1 allow."""
+    joint = own([first, second])
+    p = joint.p_x
+    highest = np.minimum(np.exp(epsilon) * p, 1.0)
+    # Masses m of the two posteriors with the mean p.
+    m = (p[0] - (1.0 - highest[1])) / (highest[0] - (1.0 - highest[1]))
+    least = 0.0
+    for mass, v in ((m, highest[0]), (1.0 - m, highest[1])):
+        posterior = np.array([v, 1.0 - v])
+        posterior = posterior[posterior > 0.0]
+        least -= mass * float((posterior * np.log(posterior)).sum())
+    found = md.design(joint, md.MaxLift(epsilon), gap=1e-7)
+    best = 1.0 + least / (p * np.log(p)).sum()
+    assert found.nmi == pytest.approx(best, abs=1e-6)
+
+
 def test_wide_columns_are_proven_too():
     """Thirty symbols to within 1 %, where trees proved nothing of use."""
     counts = np.random.default_rng(3).integers(20, 900, 30).tolist()

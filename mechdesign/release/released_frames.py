@@ -1,6 +1,6 @@
-"""A frame released through a channel of rows or boxes: given and released columns, nothing else.
+"""A frame released through a channel of boxes: given and released columns, nothing else.
 
-The cells of the frame are encoded, the channel draws (`row_draws`), and each released column is
+The cells of the frame are encoded, the channel draws (`box_drawing`), and each released column is
 rebuilt in the type of the column that it replaces (`tables.rebuilding`). They make a new frame of
 the same library. Nothing else is kept: every other column, and an index, may disclose the row. For
 example, with sex given and job and age released:
@@ -21,13 +21,14 @@ from typing import Any
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import encoded_columns
+from mechdesign.release.box_drawing import BoxRelease
+from mechdesign.release.box_samplers import ReleasableBoxes
 from mechdesign.release.draws import Identifiers, Records, RowNumbers
-from mechdesign.release.row_draws import RowDraws, RowsWithStrata
 from mechdesign.tables.rebuilding import rebuild
 
 
 def apply_to_frame(
-    release: RowDraws,
+    release: BoxRelease,
     frame: Any,
     *,
     identity: Sequence[str] | None,
@@ -62,7 +63,7 @@ def apply_to_frame(
     return frame_of(table, columns)
 
 
-def _first_column(channel: RowsWithStrata, group: int) -> str:
+def _first_column(channel: ReleasableBoxes, group: int) -> str:
     """The first column of a group."""
     variables = channel.given + channel.levels
     return variables[group].columns[0]

@@ -4,22 +4,23 @@ a column with rare symbols merged (--merge-rare).
 Both make channels that are released and reported alike, and refuse the same options
 (`_refuse_other_options`). `design_boxed` learns boxes of rows; `design_merged` learns boxes of the
 symbols of one column: of the jobs clerk, typist and smith it may release "clerk or typist" as one.
-Each reads the table, searches within --time-limit, and lets `design_boxes.answer_boxes` write the
-files and print the promise.
+Each reads the table, searches within --time-limit, writes the files and prints the promise
+(`_answer_boxes`).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import options
-from mechdesign.cli.console import Reporter
+from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.design_arguments import DesignArguments
-from mechdesign.cli.design_boxes import answer_boxes
 from mechdesign.cli.design_options import DesignOptions, OutputOptions
-from mechdesign.cli.report import ReportOptions
+from mechdesign.cli.line import COMMAND, command_line
+from mechdesign.cli.report import ReportOptions, save_boxes
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -241,13 +242,44 @@ def _answer_boxes(
     design: BoxDesign,
     groups: tuple[object, ...],
 ) -> int:
-    """Write the file of a channel for rows or boxes, and print its promise."""
-    return answer_boxes(
-        reporter,
-        design,
-        arguments.common,
-        files=arguments.output,
-        force=arguments.force,
-        groups=groups,
-        reports=arguments.reports,
+    """Write the file of a channel for boxes and its report, and print its promise."""
+    files = arguments.output
+    reports = arguments.reports
+    # A line for others, because the channel file may be given away.
+    design = _with_command(design, command_line("design", *groups, public=True))
+    output = files.output
+    end = ["Nothing was written; --output channel.json keeps this channel."]
+    if output is not None:
+        design.channel.save(output, overwrite=arguments.force, public=files.public)
+        end = [f"Written to {output}. Next:  mechdesign apply {output} IN.csv OUT.csv"]
+    if reports.asked:
+        save_boxes(
+            design.channel, output or "the channel", reports, force=arguments.force
+        )
+        end += reports.text().split("\n")
+    reporter.done("designed", "\n".join(end))
+    arguments.common.answer(
+        lambda: {**design.to_record(), "output": output} | _written(reports),
+        lambda: _text(design, files, end),
     )
+    return 0 if design.audit.satisfied else NO
+
+
+def _text(design: BoxDesign, files: OutputOptions, end: Sequence[str]) -> str:
+    """The first screen, or with --full or --all-measures all sections, and the lines at the end."""
+    from mechdesign.report.box_first_screen import box_first_screen
+
+    if files.full or files.all_measures:
+        return "\n\n".join([design.summary(), "\n".join(end)])
+    return box_first_screen(design, last=end)
+
+
+def _with_command(design: BoxDesign, line: str) -> BoxDesign:
+    """The design whose channel says by which command it was made."""
+    provenance = {**design.channel.provenance, COMMAND: line}
+    return replace(design, channel=replace(design.channel, provenance=provenance))
+
+
+def _written(reports: ReportOptions) -> dict[str, Any]:
+    """The paths of the reports that are written, for the record of a design."""
+    return {name: path for name, path in reports.files.items() if path is not None}

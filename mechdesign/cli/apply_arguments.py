@@ -1,7 +1,7 @@
 """The files and options of one `mechdesign apply`, and the release that they ask for.
 
-`Job.channel_release` is a release through channel files (`jobs.folders.sanitise_path`), and
-`Job.mechanism_release` one through a mechanism file of `quantize`
+`ApplyArguments.channel_release` is a release through channel files (`jobs.folders.sanitise_path`),
+and `ApplyArguments.mechanism_release` one through a mechanism file of `quantize`
 (`mechanism.mechanism_release`). Neither runs anything: each gives a function of `progress` and
 `warn` that reads, draws and writes. Both put together what the groups of `apply_options` make of
 their texts, the ledger, and the files beside OUT. Example: ``apply channel.json in.csv out.csv``
@@ -29,7 +29,7 @@ from mechdesign.core.errors import InputError
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class ApplyArguments:
     """The files and options of one `apply`, and the releases that they ask for.
 
     `apply` makes it and calls one of `channel_release` and `mechanism_release`, by the kind of file
