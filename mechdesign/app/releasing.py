@@ -24,7 +24,7 @@ from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import MemoryTable
@@ -40,7 +40,6 @@ from mechdesign.app.results import (
     Released,
     Say,
 )
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.errors import InputError
 from mechdesign.core.nameless_file import DESCRIPTORS, NamelessFile
 from mechdesign.formats.column_names import names_text
@@ -48,10 +47,11 @@ from mechdesign.formats.text_options import TextOptions
 
 if TYPE_CHECKING:
     from mechdesign.analysis.checking import ReleaseCheck
+    from mechdesign.channel.box_channel import BoxChannel
     from mechdesign.channel.channel import Channel
     from mechdesign.frames.sanitising import FrameRelease
+    from mechdesign.jobs.keyed_recipe import KeyedRecipe
     from mechdesign.judging.figures import Judgement
-    from mechdesign.tables.people import People
 
 RELEASED = "released.csv"
 
@@ -70,20 +70,23 @@ def release_file(
     """Release the table through the channel in this text, in one of `ORDERS`."""
     say("Checking the channel")
     channel = channel_in(text)
+    of_records = _of_records(channel, choice)
     is_shuffled = order == SHUFFLED
-    people = _people_of(channel)
-    if is_shuffled and people is not None:
+    if is_shuffled and channel.people is not None:
         raise InputError(
             "The order of a person's records is that of the file, which a random order would "
             "lose: choose the order of the file."
         )
     say("Drawing the released rows")
     # With all columns: the manifest says which were left out.
-    release, manifest, whole_file = _drawn(channel, table, is_shuffled=is_shuffled)
+    release, recipe, manifest = _drawn(channel, table, is_shuffled=is_shuffled)
+    whole_file = recipe.covers_whole_file(release.drawer.plan)
     content = _csv(release.frame, table)
     say("Checking the released file")
     table = table.with_columns(choice.used)
-    check, words = _checked(channel, content, table, is_shuffled=is_shuffled)
+    # A release of boxes is checked by itself, without its original.
+    is_alone = is_shuffled or choice.is_boxes
+    check, words = _checked(channel, content, table, is_alone=is_alone)
     say("Writing the files")
     facts = _facts(channel, table, whole_file=whole_file, is_shuffled=is_shuffled)
     described = _described(facts)
@@ -98,19 +101,21 @@ def release_file(
         ),
         Download("released.txt", "The same in words", TEXT, described, True),
     ]
-    codebook = _codebook(channel)
-    if codebook is not None:
+    if not channel.tells_shares:
+        codebook = recipe.codebook()
         about = "What the labels mean, computed from the table"
         files.append(Download("codebook.csv", about, CSV, codebook))
-    if not isinstance(channel, BoxChannel):
+    if not choice.is_boxes:
         about = "One page for those who decide"
-        files.append(Download("board.html", about, HTML, _board(channel)))
+        files.append(
+            Download("board.html", about, HTML, _board(cast("Channel", channel)))
+        )
     files.append(Download("check.txt", "What the check says", TEXT, words + "\n"))
     return Released(
         facts=tuple(facts),
         check=words,
         is_plausible=check.plausible,
-        readings=_readings(channel, release.frame),
+        readings=_readings(of_records, release.frame),
         messages=tuple(release.notices),
         files=tuple(files),
     )
@@ -144,7 +149,7 @@ def judge_file(
         # People have new numbers in the release.
         original=table.frame.drop_columns(list(choice.person)),
         sensitive=list(choice.sensitive),
-        channel=_bounding(channel),
+        channel=_of_records(channel, choice),
     )
     say("Writing the page")
     about = "Attacks on the file, and what its readers find"
@@ -162,31 +167,19 @@ def channel_in(text: str) -> Channel | BoxChannel:
         return load(path)
 
 
-def _bounding(channel: Channel | BoxChannel) -> Channel | None:
-    """The channel whose promise bounds attacks on single records of this file: none of boxes, which
-    promise for a population, nor of people, whose records are released together.
+def _of_records(channel: Channel | BoxChannel, choice: Choice) -> Channel | None:
+    """The channel where it promises for single records of this file: None of boxes, which promise
+    for a population, and of people, whose records are released together.
     """
-    if isinstance(channel, BoxChannel) or _people_of(channel) is not None:
+    if choice.is_boxes or choice.person:
         return None
-    return channel
-
-
-def _codebook(channel: Channel | BoxChannel) -> str | None:
-    """What the released labels mean; None where values of the columns are released."""
-    if isinstance(channel, BoxChannel):
-        from mechdesign.jobs.box_codebook import box_codebook_text
-
-        return None if channel.fills else box_codebook_text(channel)
-    from mechdesign.jobs.codebook import codebook_text
-
-    return None if channel.releases_symbols else codebook_text(channel)
+    return cast("Channel", channel)
 
 
 def _drawn(
     channel: Channel | BoxChannel, table: MemoryTable, *, is_shuffled: bool
-) -> tuple[FrameRelease, Callable[[str], str], bool]:
-    """The released frame, what makes the manifest of its text, and whether the promise is proven
-    for readers of the whole file.
+) -> tuple[FrameRelease, KeyedRecipe, Callable[[str], str]]:
+    """The released frame, the recipe that drew it, and what makes the manifest of its text.
 
     Everything that `mechdesign apply` refuses is refused here.
     """
@@ -226,7 +219,7 @@ def _drawn(
         )
         return facts.text("public")
 
-    return release, manifest, recipe.covers_whole_file(drawer.plan)
+    return release, recipe, manifest
 
 
 def _checked(
@@ -234,19 +227,15 @@ def _checked(
     content: str,
     table: MemoryTable,
     *,
-    is_shuffled: bool,
+    is_alone: bool,
 ) -> tuple[ReleaseCheck, str]:
-    """What `mechdesign check` says of the released text, beside the table where the records stand
-    in its order.
-    """
+    """What `mechdesign check` says of the released text, beside the table or alone."""
     import pyarrow.parquet
 
     import mechdesign as md
     from mechdesign.report.releases import check_text
 
     # As Parquet, because cells of a Parquet file have types: true in it is True for the channel.
-    # A release of boxes is checked by itself, without its original.
-    is_alone = is_shuffled or isinstance(channel, BoxChannel)
     untouched = io.BytesIO()
     pyarrow.parquet.write_table(table.frame, untouched)
     with (
@@ -276,20 +265,11 @@ def _readable(data: bytes) -> Generator[Path]:
         yield copy.path
 
 
-def _people_of(channel: Channel | BoxChannel) -> People | None:
-    """The people of a channel; None where each record is one of its own."""
-    if isinstance(channel, BoxChannel):
-        return channel.people
-    return channel.useful.people
-
-
-def _readings(channel: Channel | BoxChannel, frame: Any) -> tuple[Reading, ...]:
+def _readings(channel: Channel | None, frame: Any) -> tuple[Reading, ...]:
     """What an analyst reads before and after; nothing of boxes, and of people, whose symbols are
     sequences.
     """
-    if isinstance(channel, BoxChannel) or channel.joint is None:
-        return ()
-    if channel.useful.people is not None:
+    if channel is None or channel.joint is None:
         return ()
     return released_readings(channel, channel.joint, frame)
 
@@ -305,7 +285,7 @@ def _facts(
     from mechdesign.core.wording import listed
 
     order = "in random order" if is_shuffled else "in the order of the table"
-    people = _people_of(channel)
+    people = channel.people
     names = channel.output_columns if people is None else people.columns
     others = "No other column is in the file."
     if people is not None:

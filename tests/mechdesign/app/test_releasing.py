@@ -164,7 +164,7 @@ def test_a_file_that_is_no_draw_fails_the_check(people):
     channel = channel_in(design.channel_text)
     untouched = table.frame.select(["job", "town"])
     content = _csv(untouched, table).replace("clerk", "cook")
-    check, words = _checked(channel, content, table, is_shuffled=False)
+    check, words = _checked(channel, content, table, is_alone=False)
     assert not check.plausible
     assert "no plausible draw" in words or "not plausible" in words
 
