@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,7 @@ def read_content(path: str, content: bytes | bytearray) -> MemoryTable:
     with errors_naming(name):
         text = _text_of(name, content)
         with open_source(io.BytesIO(content), text, name=name) as source:
+            _check_width(source.header)
             frame = _frame(source)
             table = MemoryTable(
                 path=path,
@@ -197,21 +199,24 @@ def _column(parts: list[Any], *, is_text: bool) -> Any:
     return pyarrow.chunked_array(texts, pyarrow.string())
 
 
-def _check(table: MemoryTable) -> None:
-    """Refuse a table from which nothing can be released."""
-    names = table.columns
-    if len(names) < 2:
+def _check_width(header: Sequence[str]) -> None:
+    """Refuse too few columns, and too many: before they are read, which takes a while."""
+    if len(header) < 2:
         raise InputError(
             "there is a single column; one to protect and one to release are needed"
         )
+    if len(header) > MOST_COLUMNS:
+        raise InputError(
+            f"there are {len(header):,} columns, and the page shows {MOST_COLUMNS:,} at most: "
+            "leave out those that are neither protected nor released, or use the command line"
+        )
+
+
+def _check(table: MemoryTable) -> None:
+    """Refuse a table from which nothing can be released."""
     if table.records == 0:
         raise InputError("there are no records below the header")
-    if len(names) > MOST_COLUMNS:
-        raise InputError(
-            f"there are {len(names):,} columns, and the page shows {MOST_COLUMNS:,} at most: leave "
-            "out those that are neither protected nor released, or use the command line"
-        )
-    for name in names:
+    for name in table.columns:
         if _longest(table.frame.column(name)) > LONGEST_CELL:
             raise InputError(
                 f"the column {quoted(name)} has a cell of more than {LONGEST_CELL:,} characters, "

@@ -133,13 +133,17 @@ def read_built(
 
 
 def _validated(document: dict[str, Any], kind: type[AnyDocument]) -> AnyDocument:
-    """The content of a file as its model has it, or the ValidationError of pydantic."""
+    """The content of a file as its model has it, or the ValidationError of pydantic. The document
+    is emptied: that of a large channel has millions of texts, and so has the model.
+    """
     # Pydantic would visit every number of these arrays, so it sees None in their place.
     arrays = {key: document.pop(key) for key in kind.ARRAYS & document.keys()}
     placeholders = dict.fromkeys(arrays)
     # Validation starts from text: then lists may become tuples and objects records, and nothing
     # else is converted.
-    checked = kind.model_validate_json(canonical({**document, **placeholders}))
+    text = canonical({**document, **placeholders})
+    document.clear()
+    checked = kind.model_validate_json(text)
     if arrays:
         checked = checked.model_copy(update=arrays)
     return checked
@@ -169,8 +173,16 @@ def _version_of(
 
 def _digest(content: Mapping[str, Any], name: str, what: str) -> str:
     """The SHA-256 of a document without its own hash."""
+    hashed = hashlib.sha256()
     try:
-        return hashlib.sha256(canonical(content).encode()).hexdigest()
+        # The text of all members is that of each, one after the other, and takes less memory so.
+        before = "{"
+        for key in sorted(content):
+            member = f"{before}{canonical(key)}:{canonical(content[key])}"
+            hashed.update(member.encode())
+            before = ","
+        hashed.update(b"}" if content else b"{}")
+        return hashed.hexdigest()
     except (UnicodeEncodeError, ValueError):
         # The canonical text can hold neither a lone surrogate nor an infinity. JSON text can:
         # "\ud800" and 1e999.

@@ -39,11 +39,25 @@ CsvRows csv_split(const unsigned char *p, ptrdiff_t n, int delimiter, int quote,
 ptrdiff_t csv_unquote(const unsigned char *text, ptrdiff_t cells, const int64_t *starts,
                       const int64_t *ends, int quote, int32_t *offsets, unsigned char *out);
 
-/* Number the different texts among `rows` in the order of their first appearance. Returns their
- * number, or -1 without memory. Text i is data[offsets[i]] to data[offsets[i + 1]]; codes and
- * firsts (the first row of each code) have room for `rows` items. */
-ptrdiff_t csv_number(const int32_t *offsets, const unsigned char *data, ptrdiff_t rows,
-                     int32_t *codes, int32_t *firsts);
+/* The cell at `place` of each row of a text of `size` bytes. Rows have `width` cells, each of which
+ * ends one byte before the next one starts. */
+typedef struct {
+    const unsigned char *text;
+    ptrdiff_t size;
+    ptrdiff_t rows;
+    ptrdiff_t width;
+    ptrdiff_t place;
+    const int64_t *starts; /* rows: the start of each row */
+    const int64_t *ends;   /* rows x width */
+} CsvCells;
+
+/* Whether all of them lie within the text: otherwise they must not be read. */
+int csv_cells_fit(const CsvCells *cells);
+
+/* Number the different cells, byte for byte, in the order of their first appearance. Returns their
+ * number, or -1 without memory. codes and firsts (the first row of each code) have room for an item
+ * a row. */
+ptrdiff_t csv_number(const CsvCells *cells, int32_t *codes, int32_t *firsts);
 
 /* A text in which every row has some cuts, each replaced by a number of texts. */
 typedef struct {
@@ -51,10 +65,10 @@ typedef struct {
     ptrdiff_t size;
     ptrdiff_t rows;
     ptrdiff_t edits;        /* cuts of each row */
-    const int64_t *cuts;    /* rows x edits x 2: the beginning and the end of each cut */
+    const int64_t *cuts;    /* edits x 2 x rows: the beginning and the end of each cut */
     const int64_t *counts;  /* edits: texts that replace each cut */
     ptrdiff_t written;      /* their sum: texts of each row */
-    const int64_t *codes;   /* rows x written: which texts */
+    const int32_t *codes;   /* written x rows: which texts */
     ptrdiff_t texts;        /* number of different texts */
     const int32_t *offsets; /* texts + 1: text i is data[offsets[i]] to data[offsets[i + 1]] */
     const unsigned char *data;

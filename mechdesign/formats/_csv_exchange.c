@@ -28,17 +28,18 @@ ptrdiff_t csv_exchange(const CsvExchange *exchange, unsigned char *out)
 {
     Writer writer = {out, 0};
     ptrdiff_t at = 0;
-    for (ptrdiff_t row = 0; row < exchange->rows; row++) {
-        const int64_t *cut = exchange->cuts + row * 2 * exchange->edits;
-        const int64_t *code = exchange->codes + row * exchange->written;
+    ptrdiff_t rows = exchange->rows;
+    for (ptrdiff_t row = 0; row < rows; row++) {
+        const int64_t *cut = exchange->cuts + row;
+        const int32_t *code = exchange->codes + row;
         for (ptrdiff_t k = 0; k < exchange->edits; k++) {
-            ptrdiff_t leave = (ptrdiff_t)cut[2 * k];
-            ptrdiff_t resume = (ptrdiff_t)cut[2 * k + 1];
+            ptrdiff_t leave = (ptrdiff_t)cut[2 * k * rows];
+            ptrdiff_t resume = (ptrdiff_t)cut[(2 * k + 1) * rows];
             if (leave < at || resume < leave || resume > exchange->size)
                 return -1;
             put(&writer, exchange->text + at, leave - at);
             at = resume;
-            for (int64_t t = 0; t < exchange->counts[k]; t++, code++) {
+            for (int64_t t = 0; t < exchange->counts[k]; t++, code += rows) {
                 if (*code < 0 || *code >= exchange->texts)
                     return -1;
                 const int32_t *offset = exchange->offsets + *code;

@@ -2,8 +2,8 @@
  *
  * Each function takes apart its arguments, refuses indices that lie outside of the buffers, and
  * calls the function of _csv.h that does the work. METHODS, at the end, says what each one returns
- * to Python. The items of all arrays are int64, except for Arrow's offsets and for what `numbered`
- * returns: those are int32. */
+ * to Python. The items of all arrays are int64, except for codes, Arrow's offsets and what
+ * `numbered` returns: those are int32. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -12,6 +12,8 @@
 
 /* Bytes of one item. */
 enum { INT32_SIZE = sizeof(int32_t), INT64_SIZE = sizeof(int64_t) };
+
+#define OUTSIDE "a cell lies outside of the text, or they are too long together"
 
 static void release(Py_buffer *const *buffers, int count)
 {
@@ -79,8 +81,7 @@ static PyObject *texts(PyObject *Py_UNUSED(self), PyObject *args)
     Py_ssize_t rows = starts.len / INT64_SIZE;
     int64_t total = cells_length(&text, &starts, &ends);
     if (total < 0) {
-        PyErr_SetString(PyExc_IndexError,
-                        "a cell lies outside of the text, or they are too long together");
+        PyErr_SetString(PyExc_IndexError, OUTSIDE);
         goto done;
     }
     offsets = PyBytes_FromStringAndSize(NULL, INT32_SIZE * (rows + 1));
@@ -117,16 +118,20 @@ static int offsets_fit(const int32_t *offsets, Py_ssize_t count, Py_ssize_t leng
 /* `csv_number`, into new codes and first rows. */
 static PyObject *numbered(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    Py_buffer offsets, data;
-    Py_buffer *const buffers[] = {&offsets, &data};
+    Py_buffer text, starts, ends;
+    Py_buffer *const buffers[] = {&text, &starts, &ends};
     PyObject *codes = NULL;
     PyObject *firsts = NULL;
     PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "y*y*", &offsets, &data))
+    Py_ssize_t width, place;
+    if (!PyArg_ParseTuple(args, "y*y*y*nn", &text, &starts, &ends, &width, &place))
         return NULL;
-    Py_ssize_t rows = offsets.len / INT32_SIZE - 1;
-    if (!offsets_fit(offsets.buf, rows, data.len)) {
-        PyErr_SetString(PyExc_IndexError, "a text lies outside of the data");
+    Py_ssize_t rows = starts.len / INT64_SIZE;
+    CsvCells cells = {text.buf, text.len, rows, width, place, starts.buf, ends.buf};
+    int fit = place >= 0 && place < width && rows <= INT32_MAX &&
+              ends.len == INT64_SIZE * rows * width && csv_cells_fit(&cells);
+    if (!fit) {
+        PyErr_SetString(PyExc_IndexError, OUTSIDE);
         goto done;
     }
     codes = PyBytes_FromStringAndSize(NULL, INT32_SIZE * rows);
@@ -139,7 +144,7 @@ static PyObject *numbered(PyObject *Py_UNUSED(self), PyObject *args)
     int32_t *first = (int32_t *)PyBytes_AS_STRING(firsts);
     Py_ssize_t count;
     Py_BEGIN_ALLOW_THREADS
-    count = csv_number(offsets.buf, data.buf, rows, code, first);
+    count = csv_number(&cells, code, first);
     Py_END_ALLOW_THREADS
     if (count < 0)
         PyErr_NoMemory();
@@ -148,7 +153,7 @@ static PyObject *numbered(PyObject *Py_UNUSED(self), PyObject *args)
 done:
     Py_XDECREF(codes);
     Py_XDECREF(firsts);
-    release(buffers, 2);
+    release(buffers, 3);
     return result;
 }
 
@@ -170,7 +175,7 @@ static int exchange_fits(CsvExchange *e, const Py_buffer *text, const Py_buffer 
             return 0;
         e->written += (Py_ssize_t)e->counts[k];
     }
-    if (e->size < 0 || e->size > text->len || codes->len != INT64_SIZE * e->rows * e->written)
+    if (e->size < 0 || e->size > text->len || codes->len != INT32_SIZE * e->rows * e->written)
         return 0;
     return offsets_fit(e->offsets, e->texts, data->len);
 }
@@ -218,11 +223,13 @@ static PyMethodDef METHODS[] = {
      "texts(text, starts, ends, quote): offsets and bytes of cells without the quotes around "
      "them."},
     {"numbered", numbered, METH_VARARGS,
-     "numbered(offsets, data): a code for every text, and for every code the first row that has "
-     "it."},
+     "numbered(text, starts, ends, width, place): a code for the cell at this place of every row, "
+     "and for every code the first row that has it. Cells are compared byte for byte, with their "
+     "quotes."},
     {"exchanged", exchanged, METH_VARARGS,
      "exchanged(text, size, cuts, codes, counts, offsets, data): the text where, in every row, the "
-     "k-th cut is replaced by counts[k] of the texts."},
+     "k-th cut is replaced by counts[k] of the texts. cuts has for each edit the beginnings and the "
+     "ends in all rows, codes for each written text that of all rows, with 32 bits."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -57,56 +57,84 @@ ptrdiff_t csv_unquote(const unsigned char *text, ptrdiff_t cells, const int64_t 
     return to - out;
 }
 
-/* A hash of the n bytes of a text. It is stored nowhere, so it may change. */
-static uint64_t hash_text(const unsigned char *p, ptrdiff_t n)
-{
-    uint64_t hash = (uint64_t)n * EACH;
-    uint64_t rest = 0;
-    for (; n > 8; n -= 8) {
-        hash = (hash ^ read64(p)) * GOLDEN;
-        hash ^= hash >> 29;
-        p += 8;
-    }
-    if (n == 8)
-        rest = read64(p);
-    else if (n >= 4) /* its first four bytes and its last four, which may overlap */
-        rest = read32(p) << 32 | read32(p + n - 4);
-    else if (n > 0) /* one to three bytes: the first, the middle and the last */
-        rest = (uint64_t)p[0] << 16 | (uint64_t)p[n / 2] << 8 | p[n - 1];
-    hash = (hash ^ rest) * GOLDEN;
-    hash = (hash ^ hash >> 32) * STAFFORD;
-    return hash ^ hash >> 32;
-}
-
-/* The texts of a column, and the table of those that were numbered. */
+/* The cells of a column, and the table of those that were numbered. */
 typedef struct {
-    const int32_t *offsets;
-    const unsigned char *data;
+    const CsvCells *cells;
     int32_t *firsts; /* first row of each code */
     uint64_t *slots; /* open addressing; 0 is free */
     uint64_t mask;   /* number of slots, a power of two, less one */
     ptrdiff_t count; /* number of codes */
 } Numbering;
 
-/* Bytes of the text of a row. */
-static ptrdiff_t length_of(const Numbering *all, ptrdiff_t row)
+/* The last one to eight bytes of a text of n bytes, as a word: those beyond its end are cut off,
+ * and not even read at the end of all texts. */
+static inline uint64_t last_bytes(const unsigned char *p, ptrdiff_t n, ptrdiff_t room)
 {
-    return all->offsets[row + 1] - all->offsets[row];
+    uint64_t word = 0;
+    if (n == 8)
+        return read64(p);
+    if (room >= 8)
+        return read64(p) & ((1ULL << 8 * n) - 1);
+    for (ptrdiff_t i = 0; i < n; i++)
+        word |= (uint64_t)p[i] << 8 * i;
+    return word;
 }
 
-/* Hash of the text of a row. */
-static uint64_t hash_of(const Numbering *all, ptrdiff_t row)
+/* Where the cell of a row starts and ends. */
+static inline void find_cell(const CsvCells *cells, ptrdiff_t row, const unsigned char **start,
+                             const unsigned char **end)
 {
-    return hash_text(all->data + all->offsets[row], length_of(all, row));
+    const int64_t *own_end = cells->ends + row * cells->width + cells->place;
+    *start = cells->text + (cells->place ? own_end[-1] + 1 : cells->starts[row]);
+    *end = cells->text + *own_end;
+}
+
+/* Whether the cells of all rows lie within the text. */
+int csv_cells_fit(const CsvCells *cells)
+{
+    for (ptrdiff_t row = 0; row < cells->rows; row++) {
+        const int64_t *own_end = cells->ends + row * cells->width + cells->place;
+        int64_t start = cells->place ? own_end[-1] : cells->starts[row];
+        if (start < 0 || start > *own_end - (cells->place > 0) || *own_end > cells->size)
+            return 0;
+    }
+    return 1;
+}
+
+/* A hash of the text of a row. It is stored nowhere, so it may change. */
+static inline uint64_t hash_of(const Numbering *all, ptrdiff_t row)
+{
+    const unsigned char *p, *end;
+    find_cell(all->cells, row, &p, &end);
+    ptrdiff_t n = end - p;
+    uint64_t hash = (uint64_t)n * EACH;
+    for (; n > 8; n -= 8) {
+        hash = (hash ^ read64(p)) * GOLDEN;
+        hash ^= hash >> 29;
+        p += 8;
+    }
+    hash = (hash ^ last_bytes(p, n, all->cells->text + all->cells->size - p)) * GOLDEN;
+    hash = (hash ^ hash >> 32) * STAFFORD;
+    return hash ^ hash >> 32;
 }
 
 /* Whether two rows have the same text. */
-static int is_same(const Numbering *all, ptrdiff_t row, ptrdiff_t other)
+static inline int is_same(const Numbering *all, ptrdiff_t row, ptrdiff_t other)
 {
-    ptrdiff_t length = length_of(all, row);
-    if (length != length_of(all, other))
+    const unsigned char *p, *p_end, *q, *q_end;
+    find_cell(all->cells, row, &p, &p_end);
+    find_cell(all->cells, other, &q, &q_end);
+    ptrdiff_t n = p_end - p;
+    if (n != q_end - q)
         return 0;
-    return !memcmp(all->data + all->offsets[row], all->data + all->offsets[other], (size_t)length);
+    for (; n > 8; n -= 8) {
+        if (read64(p) != read64(q))
+            return 0;
+        p += 8;
+        q += 8;
+    }
+    const unsigned char *end = all->cells->text + all->cells->size;
+    return last_bytes(p, n, end - p) == last_bytes(q, n, end - q);
 }
 
 /* The slot of the text of a row, or the free slot where it belongs. */
@@ -143,12 +171,11 @@ static int resize(Numbering *all, uint64_t slots)
 
 /* The texts so far are in a hash table. Their number is unknown before, so the table grows with
  * them; a column of few texts keeps a small one, which stays in the cache. */
-ptrdiff_t csv_number(const int32_t *offsets, const unsigned char *data, ptrdiff_t rows,
-                     int32_t *codes, int32_t *firsts)
+ptrdiff_t csv_number(const CsvCells *cells, int32_t *codes, int32_t *firsts)
 {
-    Numbering all = {.offsets = offsets, .data = data, .firsts = firsts};
+    Numbering all = {.cells = cells, .firsts = firsts};
     int failed = resize(&all, FIRST_SLOTS);
-    for (ptrdiff_t i = 0; i < rows && !failed; i++) {
+    for (ptrdiff_t i = 0; i < cells->rows && !failed; i++) {
         uint64_t hash = hash_of(&all, i);
         uint64_t slot = find_slot(&all, i, hash);
         uint64_t entry = all.slots[slot];

@@ -25,11 +25,13 @@ from itertools import chain, islice, pairwise
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.core.arguments import repeated
 from mechdesign.core.errors import FileError
 from mechdesign.core.wording import quoted
 from mechdesign.formats import _csv
+from mechdesign.formats.arrow_arrays import arrow_offsets
 from mechdesign.formats.column_names import Header, require_column
 from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
 from mechdesign.formats.csv_blocks import Blocks, TextBlock
@@ -234,17 +236,25 @@ class CsvBatch(TextBlock):
         """The texts of a column, as codes if `CsvSource.batches` was asked to encode it."""
         import pyarrow as pa
 
-        cells = self.texts(self._positions[name])
+        position = self._positions[name]
         if name not in self.encode:
-            return cells
-        _, offsets, data = cells.buffers()
-        # Codes by first appearance, and the place of the first cell of each, as 32-bit integers.
-        codes, first_places = map(pa.py_buffer, _csv.numbered(offsets, data))
-        firsts = pa.Array.from_buffers(
-            pa.int32(), len(first_places) // 4, [None, first_places]
+            return self.texts(position)
+        if self.quote_code < 0:
+            starts = np.ascontiguousarray(self.starts)
+            ends = np.ascontiguousarray(self.ends)
+            cells = self.text, starts, ends, len(self.names), position
+        else:
+            # The same text may stand with and without quotes around it.
+            bounds, data = arrow_offsets(self.texts(position))
+            cells = data, bounds[:-1], bounds[1:], 1, 0
+        # Codes by first appearance, and the row of the first cell of each, as 32-bit integers.
+        codes, first_rows = _csv.numbered(*cells)
+        firsts = np.frombuffer(first_rows, np.int32).astype(np.int64)
+        distinct = self.at(firsts).texts(position)
+        indices = pa.Array.from_buffers(
+            pa.int32(), self.num_rows, [None, pa.py_buffer(codes)]
         )
-        indices = pa.Array.from_buffers(pa.int32(), len(cells), [None, codes])
-        return pa.DictionaryArray.from_arrays(indices, cells.take(firsts), safe=False)
+        return pa.DictionaryArray.from_arrays(indices, distinct, safe=False)
 
     def texts(self, position: int) -> Any:
         """The texts of the column at `position`."""
@@ -299,12 +309,7 @@ class CsvBatch(TextBlock):
 
     def _formula_places(self) -> Positions:
         """Where the cells start that are formulas, behind their quote."""
-        data = np.frombuffer(self.text, np.uint8)
-        starts = self.cell_starts()
-        if self.quote is not None:
-            starts += data[starts] == ord(self.quote)
-        # An empty cell at the end of the text starts beyond its last byte.
-        first_bytes = data[np.minimum(starts, self.size - 1)]
+        starts, first_bytes = self._first_bytes()
         signs = np.isin(first_bytes, [ord(sign) for sign in FORMULAS])
         # An empty cell has no first byte.
         signs &= starts < self.ends
@@ -317,6 +322,25 @@ class CsvBatch(TextBlock):
             if as_text(cell) != cell:
                 places.append(start)
         return np.array(places, np.int64)
+
+    def begin_with_digit(self, length: int) -> NDArray[np.bool_]:
+        """In which columns a cell of at least so many bytes begins with a digit."""
+        starts, first_bytes = self._first_bytes()
+        digits = (first_bytes >= ord("0")) & (first_bytes <= ord("9"))
+        long = self.ends - starts >= length
+        return np.any(digits & long, axis=0)
+
+    def _first_bytes(self) -> tuple[Positions, NDArray[np.uint8]]:
+        """Where the text of each cell starts, behind its quote, and its first byte; that of an
+        empty cell is another one.
+        """
+        data = np.frombuffer(self.text, np.uint8)
+        starts = self.cell_starts()
+        # An empty cell at the end of the text starts beyond its last byte.
+        last = len(data) - 1
+        if self.quote is not None:
+            starts += data[np.minimum(starts, last)] == ord(self.quote)
+        return starts, data[np.minimum(starts, last)]
 
     def packed(self) -> Any:
         """The lines as an arrow batch of one column, for `CsvSink.write_packed`."""

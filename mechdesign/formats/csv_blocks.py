@@ -40,8 +40,8 @@ CR = 13
 
 Mask = NDArray[np.bool_]
 
-BLOCK = 1 << 20
-"""Bytes read at a time. The arrays of a block stay in the processor's cache."""
+BLOCK = 1 << 22
+"""Bytes read at a time. Of a smaller block the steps in Python take longer than its cells."""
 
 WIDE = 500
 """Columns of a table from which on a block holds `LEAST_ROWS`, if it can: every step of a release

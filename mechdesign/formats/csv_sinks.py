@@ -180,19 +180,18 @@ class CsvSink(TextStream):
         import pyarrow as pa
 
         rows = len(block.starts)
-        cuts = np.empty((rows, len(self._edits), 2), np.int64)
-        for k, edit in enumerate(self._edits):
-            self._cut(block, edit, cuts[:, k])
+        cuts = np.empty((len(self._edits), 2, rows), np.int64)
+        for edit, cut in zip(self._edits, cuts, strict=True):
+            self._cut(block, edit, cut)
         # All texts go into one array, so the codes of each column move by those before it.
-        codes = np.empty((rows, len(written)), np.int64)
+        codes = np.empty((len(written), rows), np.int32)
         all_texts = [arrow_texts([])]
         slot = 0
         base = 0
         for edit in self._edits:
             for k in edit.written:
                 column_codes, texts = written[k]
-                codes[:, slot] = column_codes
-                codes[:, slot] += base
+                np.add(column_codes, base, out=codes[slot])
                 all_texts.append(texts)
                 base += len(texts)
                 slot += 1
@@ -200,8 +199,8 @@ class CsvSink(TextStream):
         # An uneven line break is one more edit: the text of the header's takes its place.
         breaks = self._uneven_breaks(block)
         if breaks is not None:
-            cuts = np.concatenate([cuts, breaks[:, None]], axis=1)
-            codes = np.column_stack([codes, np.full(rows, base)])
+            cuts = np.concatenate([cuts, breaks[None]])
+            codes = np.vstack([codes, np.full(rows, base, np.int32)])
             counts = np.append(counts, 1)
             all_texts.append(arrow_texts([self._newline.decode()]))
         _, offsets, data = pa.concat_arrays(all_texts).buffers()
@@ -213,26 +212,28 @@ class CsvSink(TextStream):
         """Where the line break of each row begins and ends, if some differ and should not."""
         if not self._has_even_lines:
             return None
+        if self._newline == b"\n" and b"\r" not in block.text:
+            return None
         begins = block.ends[:, -1]
-        breaks = np.column_stack([begins, np.append(block.starts[1:], block.size)])
+        breaks = np.vstack([begins, np.append(block.starts[1:], block.size)])
         # A break is CR, LF or both, so its length and first byte identify it.
         first_bytes = np.frombuffer(block.text, np.uint8)[begins]
-        is_long = breaks[:, 1] - begins != len(self._newline)
+        is_long = breaks[1] - begins != len(self._newline)
         if not is_long.any() and (first_bytes == self._newline[0]).all():
             return None
         return breaks
 
     def _cut(self, block: TextBlock, edit: Edit, cut: Positions) -> None:
-        """Put where an edit begins and ends in each row into `cut`, an (n, 2) array."""
+        """Put where an edit begins and ends in each row into `cut`, a (2, n) array."""
         if edit.after is None:
-            cut[:, 0] = block.starts
+            cut[0] = block.starts
         else:
-            cut[:, 0] = block.ends[:, edit.after]
+            cut[0] = block.ends[:, edit.after]
         if edit.before == 0:
-            cut[:, 1] = block.starts
+            cut[1] = block.starts
         else:
             last_gone = -1 if edit.before is None else edit.before - 1
-            cut[:, 1] = block.ends[:, last_gone] + edit.takes_delimiter
+            cut[1] = block.ends[:, last_gone] + edit.takes_delimiter
 
     def _coded(self, k: int, column: Any) -> tuple[Any, Any]:
         """Codes of the written column `k`, and its texts as they are written."""

@@ -42,6 +42,7 @@ from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.census import Census, Content, Hashes
 from mechdesign.formats.csv import CsvBatch
 from mechdesign.formats.moments import (
+    SHORTEST,
     Moments,
     moments_of,
     probed_places,
@@ -100,10 +101,14 @@ class RowHasher:
         are_left_out: list[bool] = []
         if batch.num_rows:
             probe = batch.at(probed_places(batch.num_rows))
+            may_be_moments = probe.begin_with_digit(SHORTEST)
             for place, name in enumerate(batch.names):
                 # The bytes of a CSV are hashed as they are. Making texts of a column takes as long,
                 # and only moments and columns that are left out are needed as texts.
-                if name in left_out or some_are_moments(probe.texts(place)):
+                has_moments = may_be_moments[place] and some_are_moments(
+                    probe.texts(place)
+                )
+                if name in left_out or has_moments:
                     columns.append(batch.texts(place))
                     are_left_out.append(name in left_out)
         return self._readings(sums, columns, are_left_out)

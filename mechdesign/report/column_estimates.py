@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mechdesign.analysis.column_frequencies import ColumnFrequencies
+from mechdesign.analysis.column_frequencies import FEW, ColumnFrequencies
 from mechdesign.analysis.law_statistics import INTERCEPT, Statistics
 from mechdesign.core.wording import about, listed, percent_of
 from mechdesign.report import layout, wording
@@ -31,6 +31,11 @@ NOT_TOLD_APART = (
     "What stands under 'not told apart' is the part of an interval that stays open "
     "however many records there are, because the released values do not tell this "
     "value from others."
+)
+
+TOO_NARROW = (
+    f"Intervals of values with fewer than {FEW} records hold less often than they say: they are by "
+    "the normal approximation."
 )
 
 
@@ -67,6 +72,8 @@ def column_frequencies_text(frequencies: ColumnFrequencies) -> str:
     ]
     if is_open:
         lines.append(layout.paragraph(NOT_TOLD_APART))
+    if frequencies.has_too_narrow:
+        lines.append(layout.paragraph(TOO_NARROW))
     return "\n".join(lines)
 
 

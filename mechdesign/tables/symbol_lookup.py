@@ -26,7 +26,10 @@ NOWHERE = -1
 """The position of a record that agrees with no symbol."""
 
 DENSE_LIMIT = 1 << 20
-"""Most numbers of a step that are looked up in an array (8 MB); more are searched for."""
+"""Most numbers of a step that are looked up in an array (4 MB); more are searched for."""
+
+DENSE_LIMIT_OF_ALL = 1 << 24
+"""The same of all steps together (64 MB): people with many records have hundreds of columns."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +49,14 @@ class _Step:
 
     size: int
     present: Codes
-    dense: Codes | None
+    dense: NDArray[np.int32] | None
 
     def next(self, numbers: Codes, codes: Codes) -> Codes:
         """The next number of every record."""
         joined = numbers * self.size
         joined += codes
         if self.dense is not None:
-            return self.dense.take(joined)
+            return self.dense.take(joined).astype(np.int64)
         nowhere = len(self.present)
         places = np.searchsorted(self.present, joined)
         places[places == nowhere] = 0
@@ -74,6 +77,7 @@ class SymbolLookup:
         self._steps: list[_Step] = []
         numbers = np.zeros(len(symbols), np.int64)
         count = 1
+        room = DENSE_LIMIT_OF_ALL
         for part in range(len(symbols[0])):
             code_of: dict[str, int] = {}
             texts = [symbol[part] for symbol in symbols]
@@ -81,10 +85,12 @@ class SymbolLookup:
             size = len(code_of) + 1
             joined = numbers * size + np.array(codes, np.int64)
             present, numbers = np.unique(joined, return_inverse=True)
-            dense: Codes | None = None
+            dense: NDArray[np.int32] | None = None
             # One number more than those of symbols: that of a record that agrees with none.
-            if (count + 1) * size <= DENSE_LIMIT:
-                dense = np.full((count + 1) * size, len(present))
+            needed = (count + 1) * size
+            if needed <= min(DENSE_LIMIT, room):
+                room -= needed
+                dense = np.full(needed, len(present), dtype=np.int32)
                 dense[present] = np.arange(len(present))
             self._code_of.append(code_of)
             self._steps.append(_Step(size, present, dense))

@@ -6,9 +6,13 @@ import csv
 import io
 import json
 
+import numpy as np
+
 import mechdesign as md
 from mechdesign.analysis.checking import Finding, FrequencyTest, ReleaseCheck, Suspect
+from mechdesign.analysis.column_frequencies import of_shares
 from mechdesign.core.wording import at_least
+from mechdesign.report.column_estimates import column_frequencies_text
 from mechdesign.report.plain_values import to_json
 from mechdesign.report.releases import (
     MOST_SHOWN,
@@ -98,3 +102,16 @@ def test_nothing_to_test_is_said():
         "out.csv looks like a faithful release of its channel (0 records)."
     )
     assert "nothing to test" in text
+
+
+def test_normal_intervals_of_few_records_are_said_to_be_too_narrow():
+    """A share whose expected number of records is 2 is missed by the 13 % of samples without it."""
+    symbols = (("often",), ("rare",))
+    for rare, is_few in ((2 / 400, True), (40 / 400, False)):
+        shares = np.array([1.0 - rare, rare])
+        found = of_shares(("x",), symbols, shares, shares * rare / 400, 400, 0.95)
+        text = column_frequencies_text(found)
+        assert ("Intervals of values with fewer than 10 records" in text) == is_few
+    missed = of_shares(("x",), symbols, np.array([1.0, 0.0]), np.zeros(2), 400, 0.95)
+    assert missed.upper[1] == 0.0
+    assert missed.has_too_narrow

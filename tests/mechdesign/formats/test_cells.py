@@ -27,7 +27,7 @@ def test_a_part_of_a_column_has_its_own_texts_alone():
 
 def test_texts_whose_hashes_meet_are_told_apart():
     """Hashes that agree in the mark (the upper half) and the first slot, of texts found by turning
-    `hash_text` back.
+    `hash_of` back.
     """
 
     def text_of(number):
@@ -36,8 +36,8 @@ def test_texts_whose_hashes_meet_are_told_apart():
         return (number ^ 8 * 0x0101010101010101).to_bytes(8, "little")
 
     texts = [text_of(0x123456789ABCDEF0 ^ k << 20) for k in (0, 1, 0, 2, 1)]
-    offsets = np.arange(0, 48, 8, dtype=np.int32)
-    codes, firsts = _csv.numbered(offsets, b"".join(texts))
+    bounds = np.arange(0, 48, 8)
+    codes, firsts = _csv.numbered(b"".join(texts), bounds[:-1], bounds[1:], 1, 0)
     assert np.frombuffer(codes, np.int32).tolist() == [0, 1, 0, 2, 1]
     assert np.frombuffer(firsts, np.int32).tolist() == [0, 1, 3]
 

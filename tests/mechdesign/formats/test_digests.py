@@ -162,6 +162,20 @@ def test_types_of_a_table_and_of_its_csv():
     )
 
 
+@pytest.mark.parametrize("cell", ["2024-01-31T07:30Z", '"2024-01-31T07:30Z"'])
+def test_moments_of_a_csv_are_those_of_arrow(cell):
+    """With quotes around them and without, beside cells that are none."""
+    with open_source(io.BytesIO(f"x,y\nno,1\n{cell},\n".encode())) as table:
+        (batch,) = table.batches()
+        as_text, by_value = HASHER.both_readings(batch)
+    instant = pa.array([1_706_686_200], pa.timestamp("s", "UTC"))
+    table = pa.table({"x": instant, "y": pa.array([""])})
+    _, bare = HASHER.content_and_bare(table.columns, 1, ["x", "y"], ())
+    assert by_value is not None
+    assert by_value[0] == as_text[0]
+    assert by_value[1] == bare[0] != as_text[1]
+
+
 def test_lists_do_not_count():
     alone = of_arrow(x=["a", "b"])
     assert of_arrow(x=["a", "b"], more=[[1], [2]]).tolist() == alone.tolist()

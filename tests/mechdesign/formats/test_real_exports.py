@@ -383,6 +383,14 @@ def test_a_broken_statistics_file(tmp_path):
         header_and_rows(path)
 
 
+def test_blanks_between_cells_are_named(tmp_path):
+    path = tmp_path / "table.txt"
+    path.write_text("x y s\n" + "a  c n\nb d  m\n" * 5)
+    said = r"there is no column 's'; its cells seem to be separated by blanks: .*tr -s"
+    with pytest.raises(InputError, match=said):
+        read_joint(path, sensitive="s", useful="x")
+
+
 def test_a_name_with_a_comma_is_explained(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text('job,"age, years",income\nclerk,2,low\nbaker,3,high\n')
