@@ -21,7 +21,7 @@ import numpy as np
 from mechdesign.auditing.people_truth import truth_of_records
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import quotient_above
-from mechdesign.core.integers import Integers
+from mechdesign.core.integers import NOWHERE, Integers
 from mechdesign.tables.joint import Joint
 
 
@@ -40,12 +40,20 @@ def unchanged_cells(channel: Channel, joint: Joint) -> dict[str, float]:
     """
     integers = channel.integers
     row_of = integers.row_of
+    index = channel.useful.index
+    # The symbols that outputs are, where all of them are some.
+    places = [index.get(cells, NOWHERE) for cells in channel.output_cells]
+    symbols = np.array(places)
     mean_below = _MeanOfRecords(channel.row_totals, joint.useful_counts)
     truth: dict[str, float] = {}
     for k, name in enumerate(channel.useful.columns):
         if name in channel.given:
             continue
-        before, after = _numbered(channel, k)
+        if NOWHERE in places:
+            before, after = _numbered(channel, k)
+        else:
+            before = channel.useful.coded.codes[:, k]
+            after = before[symbols]
         is_same = before[row_of] == after[integers.indices]
         # No sum exceeds the total of its row, which fits.
         same = np.zeros(len(before), dtype=np.int64)

@@ -637,7 +637,9 @@ class Channel(Saved, Displayed):
             policy = Policy.recorded(self.record.rules)
         if draws not in (None, *DRAWS):
             raise InputError(f"draws ({quoted(draws)}) must be one of {listed(DRAWS)}")
-        above("people").refuse_people_of_draw(self, column, unit)
+        # Other columns have nothing beside their cells, which names nobody.
+        if is_frame(column) or hasattr(column, "to_frame"):
+            above("people").refuse_people_of_draw(self, column, unit)
         release = Release(self, key_of(key, insecure_seed), policy=policy)
         if draws != INDEPENDENT:
             fix_where_whole(release, cells, records, is_asked=draws is not None)

@@ -57,8 +57,12 @@ class ChannelDrawer(ReleaseDrawer):
             self._releases.append(release)
         orders: dict[str, Order] = {}
         for release in self._releases:
-            name = ",".join(release.channel.useful.columns)
-            orders[name] = Order(len(release.symbol_counts))
+            useful = release.channel.useful
+            # The sequences of people tell how many records they have, which is given: where the
+            # records of a file are in random order, people with more of them come first. Their
+            # first records are looked at instead (`people_run.watch_order`).
+            if useful.people is None:
+                orders[",".join(useful.columns)] = Order(len(release.symbol_counts))
         super().__init__(recipe, channels, header, plan, orders)
 
     @property

@@ -294,6 +294,8 @@ def test_the_whole_file_of_people_is_not_claimed_after_another_release(table, ru
 def test_the_whole_file_of_people_is_not_claimed_of_a_second_night(table, run):
     designed(run)
     later = table.assign(year=table["year"] + 10).iloc[::-1]
+    # Of the very same people these would be the same records, with other waves.
+    later = later.assign(id=later["id"].replace("p1", "new"))
     later.to_csv("later.csv", index=False)
     apply = ("--shuffle", "--ledger", "ledger.db", "--nights", "2")
     first = run("apply", "channel.json", "panel.csv", "out.csv", *apply)
@@ -302,6 +304,17 @@ def test_the_whole_file_of_people_is_not_claimed_of_a_second_night(table, run):
     assert second.code == 0, second.err
     assert "Counts are fixed" in second.out
     assert CLAIM not in second.out
+
+
+def test_an_order_by_the_number_of_records_tells_nothing_more(folder, run):
+    """In a file in random order people with more records come first, more or less."""
+    frame = panel(people=900)
+    number = frame.groupby("id")["id"].transform("size")
+    frame = frame.loc[number.sort_values(kind="stable").index]
+    frame.to_csv("panel.csv", index=False)
+    designed(run)
+    written = run("apply", "channel.json", "panel.csv", "out.csv")
+    assert written.code == 0, written.err
 
 
 def test_people_who_are_identified_keep_their_draw(table, run):

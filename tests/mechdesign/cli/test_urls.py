@@ -92,7 +92,7 @@ def test_the_other_commands_read_urls(store, channel, run):
         "check", out, "--channel", channel, "--original", "memory://in/people.csv"
     )
     assert checked.code == 0, checked.err
-    assert checked.out.startswith(f"{out}: plausible")
+    assert checked.out.startswith(f"{out} looks like")
     assert run("estimate", out, "--channel", channel).code == 0
     assert run("inspect", "memory://in/people.csv", "--channel", channel).code == 0
     store.pipe("/in/records.csv", Path("records.csv").read_bytes())

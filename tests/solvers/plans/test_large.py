@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from solvers.errors import OutOfTime
-from solvers.plans import integer_plan, search, solve_plan
+from solvers.plans import CellCosts, integer_plan, partition, search, solve_plan
 from solvers.plans.pricing import Pricer
 from solvers.plans.program import Group, PlanProgram, Prices
 from solvers.plans.ranges import Ranges
@@ -111,6 +111,28 @@ def test_blocks_are_as_large_as_time_allows():
         sizes, left = walk(seconds, 40_000, of_symbol)
         assert least < max(sizes)
         assert -0.05 * seconds <= left <= 0.5 * seconds
+
+
+def test_work_of_cuts_grows_with_the_symbols(monkeypatch):
+    """Also where a column has nearly as many codes as there are symbols."""
+    counted = []
+    halved = partition._halved
+
+    def counting(ranks, limited):
+        # What is counted, and the bins that it is counted in.
+        counted[-1] += ranks.size + len(ranks) * (int(ranks.max()) + 1)
+        return halved(ranks, limited)
+
+    monkeypatch.setattr(partition, "_halved", counting)
+    for n in (1000, 2000, 4000):
+        rng = np.random.default_rng(4)
+        codes = np.column_stack([rng.integers(0, 5, (n, 4)), rng.permutation(n)])
+        costs = CellCosts(codes, np.full(5, 0.2), [None] * 4 + [np.arange(n)])
+        counted.append(0)
+        cutter = partition.Cutter(costs, np.arange(n), np.ones(n), None, rng)
+        assert len(cutter.cut(np.arange(n), 40).leaves()) >= n / 40
+    assert counted[1] < 2.6 * counted[0]
+    assert counted[2] < 2.6 * counted[1]
 
 
 @pytest.fixture
