@@ -247,7 +247,7 @@ def _uncovered(design: Design, report: Report, secret: str) -> tuple[str, ...]:
         "What somebody knows anyhow. From a person's true "
         f"{wording.first_labels(design.channel.useful.columns, 2)} he can guess as well as before.",
         "Other columns or files about the same people, and a second release of the same data.",
-        f"Who somebody is. {secret} is hidden, and a released row may still be unusual.",
+        f"Who somebody is: {secret} is hidden, yet a released row may still be unusual.",
     ]
     if design.channel.record.promise_kind == RELATIVE:
         given = listed(list(design.channel.given))

@@ -53,11 +53,11 @@ def column_frequencies_text(frequencies: ColumnFrequencies) -> str:
     for record in records:
         cells = [wording.label(record[name]) for name in frequencies.columns]
         # The middle of a range that stays open is no estimate.
-        point = "-" if record["estimate"] is None else f"{record['estimate']:.5f}"
-        cells += [point, f"{record['standard_error']:.5f}"]
+        cells.append(wording.figure(record["estimate"]))
+        cells.append(wording.figure(record["standard_error"]))
         if is_open:
-            cells.append(f"{record['unresolved']:.5f}")
-        cells.append(f"{record['lower']:.5f} to {record['upper']:.5f}")
+            cells.append(wording.figure(record["unresolved"]))
+        cells.append(wording.interval(record["lower"], record["upper"]))
         table.append(cells)
 
     # Names and intervals are words; the figures between them are aligned to the right.

@@ -176,12 +176,12 @@ def _kept(row: ComparisonRow | None) -> str:
     return _percent(row.nmi, ROUND_FLOOR) + mark
 
 
-def _percent(share: float | None, rounding: str, digits: str = "0.01") -> str:
+def _percent(share: float | None, rounding: str) -> str:
     """A share in percent, rounded in the direction that claims less."""
     if share is None:
         return "-"
-    # As a decimal the double 0.29 is what it is, 0.28999999999999998, and rounded down it is 28.99.
-    return str((Decimal(share) * 100).quantize(Decimal(digits), rounding=rounding))
+    # As a decimal the double 0.29 is what it is, 0.28999999999999998, and rounded down it is 28.9.
+    return str((Decimal(share) * 100).quantize(wording.TENTH, rounding=rounding))
 
 
 def _name(advice: Recommendation) -> str:
@@ -200,14 +200,14 @@ def _beliefs(advice: Recommendation) -> str:
     before = ["before", ""]
     for s in shown:
         header.append(wording.label(advice.symbols[s]))
-        before.append(_percent(advice.before[s], ROUND_HALF_EVEN, "0.1"))
+        before.append(_percent(advice.before[s], ROUND_HALF_EVEN))
     lines = [header, before]
     for point in advice.beliefs:
-        line = [f"{point.epsilon:.4g}", _percent(point.nmi, ROUND_FLOOR, "0.1")]
+        line = [f"{point.epsilon:.4g}", _percent(point.nmi, ROUND_FLOOR)]
         for s in shown:
             lowest, highest = point.ranges[s]
-            low = _percent(lowest, ROUND_FLOOR, "0.1")
-            high = _percent(highest, ROUND_CEILING, "0.1")
+            low = _percent(lowest, ROUND_FLOOR)
+            high = _percent(highest, ROUND_CEILING)
             line.append(f"{low}..{high}")
         lines.append(line)
     heading = f"Beliefs, {_name(advice)}: % before, lowest..highest after a release"

@@ -17,7 +17,7 @@ from mechdesign.analysis.joint_frequencies import JointFrequencies
 from mechdesign.core.wording import at_most, percent_of
 from mechdesign.report.layout import aligned, item, largest, paragraph
 from mechdesign.report.plain_values import csv_text, picked
-from mechdesign.report.wording import count, label
+from mechdesign.report.wording import count, figure, interval, label
 
 MOST_SHOWN = 10
 """Suspects named in the text; JSON has all."""
@@ -87,7 +87,7 @@ def estimate_text(result: Frequencies | JointFrequencies, *columns: str) -> str:
         # The symbols, then the numbers in the order of `NUMBER_COLUMNS`; the last of them, the
         # unbiased estimate, is for programs.
         *names, estimate, error, lower, upper, _ = record.values()
-        numbers = _figure(estimate), _figure(error), f"{lower:.5f} to {upper:.5f}"
+        numbers = figure(estimate), figure(error), interval(lower, upper)
         rows.append([*map(label, names), *numbers])
     lines = [
         f"Frequencies of {' by '.join(titles)} from {count(result.records, 'released record')}, "
@@ -100,11 +100,6 @@ def estimate_text(result: Frequencies | JointFrequencies, *columns: str) -> str:
     if result.notices:
         lines += ["", "Note", *(item(label(notice)) for notice in result.notices)]
     return "\n".join(lines)
-
-
-def _figure(value: float | None) -> str:
-    """An estimate or its error; a dash where there are only bounds."""
-    return "-" if value is None else f"{value:.5f}"
 
 
 def estimate_csv(result: Frequencies | JointFrequencies, *columns: str) -> str:

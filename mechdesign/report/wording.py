@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import (
     STATED,
+    at_least,
     at_most,
     escaped,
     factor_at_least,
@@ -88,6 +89,16 @@ def spoken(share: float) -> str:
     if share in (0, 1):
         return f"{share * 100:.0f} %"
     return percent(share, step=TENTH)
+
+
+def figure(value: float | None) -> str:
+    """An estimate or its error with three digits; a dash where there are only bounds."""
+    return "-" if value is None else f"{value:#.{SPOKEN_DIGITS}g}"
+
+
+def interval(lower: float, upper: float) -> str:
+    """An interval of three digits, rounded outwards, so that it holds the figure."""
+    return f"{at_least(lower, SPOKEN_DIGITS)} to {at_most(upper, SPOKEN_DIGITS)}"
 
 
 def people_in(share: float) -> str:

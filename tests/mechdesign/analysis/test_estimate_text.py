@@ -11,6 +11,7 @@ import numpy as np
 import mechdesign as md
 from mechdesign.analysis.checking import Finding, FrequencyTest, ReleaseCheck, Suspect
 from mechdesign.analysis.column_frequencies import of_shares
+from mechdesign.core.wording import at_least
 from mechdesign.report.column_estimates import column_frequencies_text
 from mechdesign.report.plain_values import to_json
 from mechdesign.report.releases import (
@@ -33,7 +34,7 @@ def test_symbols_known_together_only_are_one_row():
         for line in estimate_text(found, "x").splitlines()
         if line.startswith("  {b, c} ")
     )
-    assert line.split()[2] == "0.75000"
+    assert line.split()[2] == "0.750"
     rows = [*csv.DictReader(io.StringIO(estimate_csv(found, "x")))]
     assert (rows[1]["x"], round(float(rows[1]["estimate"]), 12)) == ("{b, c}", 0.75)
     record = json.loads(to_json(estimate_record(found, "x")))
@@ -47,8 +48,8 @@ def test_the_text_never_shows_an_estimate_outside_of_its_interval():
     lines = estimate_text(found, "x").splitlines()
     numbers = [line.split() for line in lines if line.startswith(("  a ", "  b "))]
     assert [(row[1], row[3]) for row in numbers] == [
-        ("1.00000", f"{found.lower[0]:.5f}"),
-        ("0.00000", "0.00000"),
+        ("1.00", at_least(found.lower[0], 3)),
+        ("0.00", "0"),
     ]
     assert "3 of 3 unbiased estimates are impossible" in " ".join(lines)
     record = json.loads(to_json(estimate_record(found, "x")))

@@ -58,7 +58,7 @@ def test_the_whole_of_it(folder, run):
     printed = [line.split() for line in sections[0].splitlines()[2:]]
     assert [float(cells[0]) for cells in printed] == [0.5, 1.0, 1.5, 2.0]
     assert [float(cells[1].rstrip("*")) for cells in printed] == [
-        math.floor(100 * value) / 100 for value in optimum
+        math.floor(10 * value) / 10 for value in optimum
     ]
 
 
