@@ -19,7 +19,6 @@ from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import MemoryTable
 from mechdesign.app.recipes import text_options
 from mechdesign.app.results import Assessed, ColumnSays, Planned, Say
-from mechdesign.app.searching import TENTHS
 
 if TYPE_CHECKING:
     from mechdesign.leaks.assessment import Assessment, Disclosure
@@ -82,7 +81,7 @@ def _assessed(assessment: Assessment) -> Assessed:
         brief = "names records"
         if not column.identifier:
             text = _disclosure_text(column.disclosure)
-            brief = f"tells {w.percent(column.disclosure.information, step=TENTHS)}"
+            brief = f"tells {w.percent(column.disclosure.information)}"
         columns.append(ColumnSays(column.name, text, brief))
     return Assessed(tuple(columns), assessment.summary())
 
@@ -91,14 +90,14 @@ def _disclosure_text(disclosure: Disclosure) -> str:
     """What a column discloses: its information, its largest lift, and who is pinned down."""
     from mechdesign.report import wording as w
 
-    share = w.percent(disclosure.information, step=TENTHS)
+    share = w.percent(disclosure.information)
     text = f"Alone gives away {share} of the protected information"
     # No lift is reported where no value has two records or more.
     if disclosure.largest_lift is not None:
         lift = disclosure.largest_lift
         text += f"; its worst value makes a protected value {lift:.3g} times as likely"
     if disclosure.pinned:
-        pinned = w.percent(disclosure.pinned, step=TENTHS)
+        pinned = w.percent(disclosure.pinned)
         text += (
             f"; {pinned} of the records have a value that occurs with a single "
             "protected value only"

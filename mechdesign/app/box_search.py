@@ -40,7 +40,6 @@ from mechdesign.app.searching import (
     BEYOND_GIVEN,
     MOST_MEANINGS,
     REMEDY,
-    TENTHS,
     behind_text,
     belief_rows,
     channel_files,
@@ -203,8 +202,8 @@ def _facts(design: BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
     promise = f"A released {released} makes any value of {secret} {span} as probable"
     if choice.promise == RELATIVE:
         promise += BEYOND_GIVEN
-    kept = w.tenths_at_least(design.nmi)
-    most = w.percent_at_most(design.upper_bound_nmi, step=TENTHS)
+    kept = w.percent_at_least(design.nmi)
+    most = w.percent_at_most(design.upper_bound_nmi)
     others = design.records - channel.slice_records
     facts = [
         (
@@ -266,7 +265,7 @@ def _unchanged(channel: BoxChannel) -> tuple[tuple[str, str], ...]:
         return ()
     rows: list[tuple[str, str]] = []
     for variable, share in zip(channel.columns, truth, strict=True):
-        rows.append((w.title(variable.columns), w.percent_at_least(share, step=TENTHS)))
+        rows.append((w.title(variable.columns), w.percent_at_least(share)))
     return tuple(rows)
 
 
@@ -317,7 +316,7 @@ def _meanings(channel: BoxChannel) -> tuple[Meaning, ...]:
                 Meaning(
                     group=_given(str(texts["stratum"])),
                     released=w.label(output),
-                    share=w.percent(min(1.0, share), step=TENTHS),
+                    share=w.percent(min(1.0, share)),
                     behind=behind_text(list(codebook[output].items())),
                 )
             )

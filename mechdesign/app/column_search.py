@@ -37,7 +37,6 @@ from mechdesign.app.results import (
 from mechdesign.app.searching import (
     MOST_MEANINGS,
     REMEDY,
-    TENTHS,
     behind_text,
     channel_files,
     factors,
@@ -145,13 +144,12 @@ def _unchanged(result: md.Design, choice: Choice) -> tuple[tuple[str, str], ...]
 
     if result.truth is not None:
         return tuple(
-            (name, w.percent_at_least(share, step=TENTHS))
-            for name, share in result.truth.items()
+            (name, w.percent_at_least(share)) for name, share in result.truth.items()
         )
     share = unchanged_share(result)
     if share is None:
         return ()
-    return ((choice.released[0], w.percent_at_least(float(share), step=TENTHS)),)
+    return ((choice.released[0], w.percent_at_least(float(share))),)
 
 
 def _column_files(result: md.Design, report: Report) -> tuple[Download, ...]:
@@ -201,8 +199,8 @@ def _column_facts(
     ]
     # Most cells unchanged is a search for least cost: the expected share of cells that change.
     if result.least is not None:
-        changed = w.percent_at_most(result.least.cost, step=TENTHS)
-        bound = w.percent_at_least(result.least.cost_lower_bound, step=TENTHS)
+        changed = w.percent_at_most(result.least.cost)
+        bound = w.percent_at_least(result.least.cost_lower_bound)
         text = (
             f"{changed} in expectation; no channel with this promise changes less than {bound} "
             "(proven)."
@@ -244,11 +242,11 @@ def _kept_text(result: md.Design) -> str:
     """What is kept, rounded down, and the proven bound, rounded up."""
     from mechdesign.report import wording as w
 
-    kept = f"{w.tenths_at_least(result.nmi)} of the information"
+    kept = f"{w.percent_at_least(result.nmi)} of the information"
     bound = result.certificate.upper_bound_nmi
     if bound is None:
         return f"{kept}."
-    most = w.percent_at_most(bound, step=TENTHS)
+    most = w.percent_at_most(bound)
     return f"{kept}; no channel with this promise keeps more than {most} (proven)."
 
 
@@ -268,7 +266,7 @@ def _meanings(report: Report, masses: Array) -> tuple[Meaning, ...]:
             Meaning(
                 group="",
                 released=w.label(entry.output),
-                share=w.percent(entry.probability, step=TENTHS),
+                share=w.percent(entry.probability),
                 behind=behind_text(entry.posterior),
             )
         )
@@ -298,11 +296,9 @@ def _moves(report: Report) -> tuple[Move, ...]:
         move = Move(
             released=w.label(after.columns[place]),
             symbol=w.label(belief.symbol),
-            before=w.percent(belief.before, step=TENTHS),
+            before=w.percent(belief.before),
             # P(s|y) = P(s) times the lift; rounding may exceed 1.
-            after=w.percent(
-                min(1.0, belief.before * float(lifts[most, place])), step=TENTHS
-            ),
+            after=w.percent(min(1.0, belief.before * float(lifts[most, place]))),
         )
         moves.append(move)
     return tuple(moves)
@@ -317,9 +313,9 @@ def _beliefs(report: Report) -> tuple[BeliefRow, ...]:
         rows.append(
             BeliefRow(
                 symbol=w.label(belief.symbol),
-                before=w.percent(belief.before, step=TENTHS),
-                lowest=w.percent_at_least(belief.lowest, step=TENTHS),
-                highest=w.percent_at_most(belief.highest, step=TENTHS),
+                before=w.percent(belief.before),
+                lowest=w.percent_at_least(belief.lowest),
+                highest=w.percent_at_most(belief.highest),
             )
         )
     return tuple(rows)

@@ -189,7 +189,6 @@ def _picture(
     columns: tuple[str, ...], texts: Sequence[str], shares: _Shares
 ) -> Reading:
     """The values whose shares differ most; where none does, the most frequent."""
-    from mechdesign.app.searching import TENTHS
     from mechdesign.report import wording as w
 
     change = np.abs(shares.before - shares.after)
@@ -203,15 +202,15 @@ def _picture(
         bars.append(
             ShareBar(
                 label=w.label(texts[place]),
-                before=w.percent(old, step=TENTHS),
-                after=w.percent(new, step=TENTHS),
+                before=w.percent(old),
+                after=w.percent(new),
                 before_width=100.0 * old / longest,
                 after_width=100.0 * new / longest,
             )
         )
     return Reading(
         columns=columns,
-        distance=w.percent(min(1.0, shares.distance), step=TENTHS),
+        distance=w.percent(min(1.0, shares.distance)),
         bars=tuple(bars),
         others=len(texts) - len(bars),
     )

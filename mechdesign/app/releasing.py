@@ -320,7 +320,6 @@ def _facts(
 
 def _attacks(judgement: Judgement) -> list[tuple[str, str]]:
     """The strongest attack by a person's own row, for each value, beside its bound."""
-    from mechdesign.app.searching import TENTHS
     from mechdesign.report.wording import percent
 
     facts: list[tuple[str, str]] = []
@@ -328,9 +327,7 @@ def _attacks(judgement: Judgement) -> list[tuple[str, str]]:
         if not figure.key.startswith("other_data_surest_5") or figure.promised is None:
             continue
         shares = (figure.released, figure.untouched, figure.without, figure.promised)
-        measured = [
-            percent(share, step=TENTHS) for share in shares if share is not None
-        ]
+        measured = [percent(share) for share in shares if share is not None]
         if len(measured) < len(shares):
             continue
         name = figure.key.rpartition("_")[2]

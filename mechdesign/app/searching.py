@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import mechdesign as md
@@ -33,9 +32,6 @@ from mechdesign.core.wording import quoted
 if TYPE_CHECKING:
     from mechdesign.auditing.verdict import Achieved
     from mechdesign.core.progress import Step
-
-TENTHS = Decimal("0.1")
-"""The last decimal of percentages on the page."""
 
 REMEDY = " Choose a larger factor, release fewer columns, or put numbers into bins."
 """What may help a channel of little use."""
@@ -174,7 +170,7 @@ def behind_text(shares: Sequence[tuple[str, float]]) -> str:
     largest_first = sorted(shares, key=lambda named: -named[1])
     parts: list[str] = []
     for name, share in largest_first[:MOST_BEHIND]:
-        parts.append(f"{w.label(name)} {w.percent(share, step=TENTHS)}")
+        parts.append(f"{w.label(name)} {w.percent(share)}")
     others = len(largest_first) - MOST_BEHIND
     if others > 0:
         parts.append(w.count(others, "other"))
@@ -200,10 +196,10 @@ def belief_rows(
         rows.append(
             BeliefRow(
                 symbol=w.label(name),
-                before=w.percent(share, step=TENTHS),
-                lowest=w.percent_at_least(share * lower, step=TENTHS),
+                before=w.percent(share),
+                lowest=w.percent_at_least(share * lower),
                 # A frequent value times the largest factor may exceed 1, which no probability does.
-                highest=w.percent_at_most(min(1.0, share * upper), step=TENTHS),
+                highest=w.percent_at_most(min(1.0, share * upper)),
             )
         )
     return tuple(rows)

@@ -148,7 +148,7 @@ def _name_people(
 
 def _rows(inspection: Inspection, label: Callable[[str], str]) -> list[list[str]]:
     """A row for each pair of another column and a protected one."""
-    from mechdesign.report.wording import spoken
+    from mechdesign.report.wording import percent
 
     rows: list[list[str]] = []
     for column in inspection.columns:
@@ -171,9 +171,9 @@ def _rows(inspection: Inspection, label: Callable[[str], str]) -> list[list[str]
                     values,
                     label(name),
                     lift,
-                    spoken(tells.pinned),
-                    spoken(tells.guessed),
-                    spoken(tells.alone),
+                    percent(tells.pinned),
+                    percent(tells.guessed),
+                    percent(tells.alone),
                     remark,
                 ]
             )

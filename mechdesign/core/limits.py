@@ -90,11 +90,13 @@ class LiftLimits:
         parts: list[str] = []
         if self.need_shares:
             text = (
-                f"seeing a released {unit} changes the probability of any value of {sensitive} "
-                f"by a factor {_factor_range(self.lower, self.upper)}"
+                f"a released {unit} makes any value of {sensitive} "
+                f"{_factor_range(self.lower, self.upper)} times as probable"
             )
             for name, lower, upper in self.symbol_budgets:
-                text += f", of {name!r} {_factor_range(lower, upper)}"
+                text += f", {name!r} {_factor_range(lower, upper)}"
+            if "lower" in self.free_sides:
+                text += "; it may rule a value out"
             parts.append(text)
         if math.isfinite(self.ratio):
             parts.append(
@@ -105,14 +107,14 @@ class LiftLimits:
 
 
 def _factor_range(lower: float, upper: float) -> str:
-    """``between 0.6 and 1.7``, or one side of it; one of the two budgets is finite."""
+    """``0.6 to 1.7``, or one side of it; one of the two budgets is finite."""
     low = factor_at_least(lower)
     high = factor_at_most(upper)
     if math.isinf(upper):
-        return f"of at least {low}"
+        return f"at least {low}"
     if math.isinf(lower):
-        return f"of at most {high}"
-    return f"between {low} and {high}"
+        return f"at most {high}"
+    return f"{low} to {high}"
 
 
 class MeanOfInverses:

@@ -17,7 +17,7 @@ from mechdesign.core.wording import listed
 from mechdesign.leaks.assessment import Assessment, ColumnAssessment, Disclosure
 from mechdesign.report import blocks
 from mechdesign.report.layout import aligned, item, paragraph
-from mechdesign.report.wording import count, label, spoken
+from mechdesign.report.wording import count, label, percent
 
 _Shown: TypeAlias = Callable[[str], str]
 """How the name of a column is shown."""
@@ -136,12 +136,12 @@ def joint_figure(assessment: Assessment) -> str:
         subject = f"The column {label(assessment.row.columns[0])} alone guesses"
         without = "it"
     sentence = (
-        f"{subject} {sensitive} right for {spoken(guess.right)} of the {assessment.units}, "
-        f"against {spoken(guess.right_without)} without {without}"
+        f"{subject} {sensitive} right for {percent(guess.right)} of the {assessment.units}, "
+        f"against {percent(guess.right_without)} without {without}"
     )
     return (
         f"{sentence}; of the 5 % that the guess is surest of, "
-        f"{spoken(guess.surest_right)} are right."
+        f"{percent(guess.surest_right)} are right."
     )
 
 
@@ -153,7 +153,7 @@ def _worst_column(assessment: Assessment, sensitive: str) -> list[str]:
     worst = others[0].disclosure
     return [
         f"{label(worst.columns[0])} says most by itself: it tells "
-        f"{spoken(worst.information)} of what there is to know about {sensitive}, and its worst "
+        f"{percent(worst.information)} of what there is to know about {sensitive}, and its worst "
         f"value makes one of {sensitive} {_lift(worst.largest_lift)} times as likely."
     ]
 
@@ -186,9 +186,9 @@ def _cards(assessment: Assessment) -> tuple[tuple[str, str], ...]:
     guess = assessment.guess
     return (
         (assessment.units.capitalize(), f"{assessment.records:,}"),
-        ("Guessed right from the whole row", spoken(guess.right)),
-        ("Guessed right without it", spoken(guess.right_without)),
-        ("Rows that occur once", spoken(assessment.unique_rows)),
+        ("Guessed right from the whole row", percent(guess.right)),
+        ("Guessed right without it", percent(guess.right_without)),
+        ("Rows that occur once", percent(assessment.unique_rows)),
     )
 
 
@@ -197,7 +197,7 @@ def _opening_texts(assessment: Assessment) -> list[str]:
     # A symbol may be long, and its share must be seen.
     shares: list[str] = []
     for name, share in assessment.shares.items():
-        shares.append(f"{blocks.short(name)} {spoken(share)}")
+        shares.append(f"{blocks.short(name)} {percent(share)}")
     first = ", ".join(shares[:SHOWN_SHARES])
     if len(shares) > SHOWN_SHARES:
         first += f" and {len(shares) - SHOWN_SHARES:,} more"
@@ -217,7 +217,7 @@ def _opening_texts(assessment: Assessment) -> list[str]:
             f"{count(assessment.guess.records, assessment.unit, assessment.units)}{auc}."
         )
     lines.append(
-        f"{spoken(assessment.unique_rows)} of the {assessment.units} have a row that no other "
+        f"{percent(assessment.unique_rows)} of the {assessment.units} have a row that no other "
         f"{assessment.unit} has."
     )
     return lines
@@ -272,10 +272,10 @@ def _figures(disclosure: Disclosure, shown: _Shown) -> tuple[str, ...]:
     return (
         " x ".join(shown(name) for name in disclosure.columns),
         f"{disclosure.values:,}",
-        spoken(disclosure.information),
+        percent(disclosure.information),
         _lift(disclosure.largest_lift),
         _lift(disclosure.smallest_lift),
-        spoken(disclosure.pinned),
+        percent(disclosure.pinned),
     )
 
 

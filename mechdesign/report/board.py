@@ -163,7 +163,7 @@ def _rule(belief: Belief, secret: str) -> str:
     before = f"{wording.people_in(belief.before)} ({_percent(belief.before)})"
     if belief.highest >= 1:
         return f"{value} is not hidden: a released row can show it. Of all people {before} have it."
-    most = wording.percent_at_most(belief.highest, step=wording.TENTH)
+    most = wording.percent_at_most(belief.highest)
     return (
         "Whoever picks people by what is released about them, by whatever rule: at most "
         f"{wording.people_in(belief.highest)} of them ({most}) can be expected to have "
@@ -173,7 +173,7 @@ def _rule(belief: Belief, secret: str) -> str:
 
 def _percent(share: float) -> str:
     """A share with one decimal."""
-    return wording.percent(share, step=wording.TENTH)
+    return wording.percent(share)
 
 
 def _possible(design: Design, secret: str) -> tuple[str, ...]:
@@ -223,7 +223,7 @@ def _law_sentence(law: Law) -> str:
     worst = max(law.columns.values())
     return (
         "Use counts and tables with care: percentages of a column can be off by up to "
-        f"{wording.percent_at_most(worst, step=wording.TENTH)} "
+        f"{wording.percent_at_most(worst)} "
         f"({wording.first_labels(changed, 3)})."
     )
 

@@ -91,7 +91,7 @@ def _columns(design: BoxDesign, room: int) -> list[str]:
         truth_of = truth_by_column(design.channel) or {}
         rows = [["column", "unchanged cells"]]
         for name, share in truth_of.items():
-            rows.append([name, wording.tenths_at_least(share)])
+            rows.append([name, wording.percent_at_least(share)])
         return lines_within(rows, max(room, MOST_COLUMNS), "more column")
     truth = box_truth(design.channel)
     header = ["column", "kept by itself"]
@@ -99,9 +99,9 @@ def _columns(design: BoxDesign, room: int) -> list[str]:
         header.append("unchanged cells")
     rows = [header]
     for place, column in enumerate(design.utility.columns):
-        row = [wording.title(column.columns), wording.tenths_at_least(column.share)]
+        row = [wording.title(column.columns), wording.percent_at_least(column.share)]
         if truth is not None:
-            row.append(wording.tenths_at_least(truth[place]))
+            row.append(wording.percent_at_least(truth[place]))
         rows.append(row)
     return lines_within(rows, room, "more column")
 

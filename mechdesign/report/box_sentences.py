@@ -110,7 +110,7 @@ def kept_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
     beyond = ""
     if channel.given:
         beyond = ", beyond the given ones"
-    kept = wording.tenths_at_least(utility.nmi)
+    kept = wording.percent_at_least(utility.nmi)
     lines = [
         f"Kept: {kept} of the information in {columns}{beyond} ({utility.information:.4g} of "
         f"{utility.entropy:.4g} nats). No channel for these boxes keeps more than "
@@ -119,7 +119,7 @@ def kept_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
     if len(utility.columns) > 1 and channel.people is None:
         shares: list[str] = []
         for column in utility.columns:
-            share = wording.tenths_at_least(column.share)
+            share = wording.percent_at_least(column.share)
             shares.append(f"{wording.title(column.columns)} {share}")
         lines.append(f"Of each column by itself: {', '.join(shares)}.")
     return [*lines, *own_lines(utility, channel), *law_lines(utility, channel)]
@@ -129,8 +129,8 @@ def own_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
     """How many records keep their box, beside the most that is possible; none for free labels."""
     if utility.own is None or utility.own_bound is None:
         return []
-    own = wording.tenths_at_least(utility.own)
-    most = wording.percent_at_most(utility.own_bound, step=wording.TENTH)
+    own = wording.percent_at_least(utility.own)
+    most = wording.percent_at_most(utility.own_bound)
     law = ""
     if utility.law_deviation == 0.0:
         law = " and their law"
@@ -189,7 +189,7 @@ def unchanged_lines(channel: BoxChannel) -> list[str]:
     if truth is None:
         return []
     shares = [
-        f"{name} {wording.tenths_at_least(share)}" for name, share in truth.items()
+        f"{name} {wording.percent_at_least(share)}" for name, share in truth.items()
     ]
     manner = "released in a box of one value"
     if channel.fills:

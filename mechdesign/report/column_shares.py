@@ -26,8 +26,8 @@ def column_rows(truth: Mapping[str, float], joint: Joint) -> list[Sequence[str]]
         rows.append(
             (
                 wording.label(name),
-                wording.tenths_at_least(share),
-                wording.percent(constant[name], step=wording.TENTH),
+                wording.percent_at_least(share),
+                wording.percent(constant[name]),
             )
         )
     return rows

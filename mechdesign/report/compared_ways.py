@@ -167,8 +167,8 @@ def row_comparison_text(comparison: RowComparison) -> str:
                 way.name,
                 "kept" if way.satisfied else "BROKEN",
                 wording.range_text(way.achieved.eps_l, way.achieved.eps_u),
-                wording.tenths_at_least(way.unchanged),
-                wording.tenths_at_least(way.nmi),
+                wording.percent_at_least(way.unchanged),
+                wording.percent_at_least(way.nmi),
                 at_most(way.total_variation, 2),
             )
         )

@@ -20,7 +20,6 @@ a picture.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -57,12 +56,11 @@ from mechdesign.report.judgement import judgement_text
 from mechdesign.report.pages import laid_out
 from mechdesign.report.sentences import composition_text
 from mechdesign.report.wording import (
-    TENTH,
     count,
     label,
+    percent,
+    percent_at_least,
     percent_at_most,
-    spoken,
-    tenths_at_least,
     title,
 )
 from mechdesign.tables.joint import Joint
@@ -379,13 +377,13 @@ def _finding_columns(check: ReleaseCheck) -> Mapping[str, Sequence[Any]]:
 
 
 SHARES: dict[str, Callable[[float], str]] = {
-    "before": spoken,
-    "lowest after": tenths_at_least,
-    "highest after": partial(percent_at_most, step=TENTH),
-    "nmi": tenths_at_least,
-    "upper_bound_nmi": partial(percent_at_most, step=TENTH),
-    "tells": spoken,
-    "gives away": spoken,
+    "before": percent,
+    "lowest after": percent_at_least,
+    "highest after": percent_at_most,
+    "nmi": percent_at_least,
+    "upper_bound_nmi": percent_at_most,
+    "tells": percent,
+    "gives away": percent,
 }
 """Columns of results that are shown as percentages, rounded outwards as on the command line."""
 

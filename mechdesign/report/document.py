@@ -244,7 +244,7 @@ def _utility_blocks(
         f"I(X;Y{condition}) = {information} of H(X{condition}) = {entropy} nats."
     ]
     if kept.upper_bound_nmi is not None and kept.gap_nmi is not None:
-        gap = wording.percent_at_most(max(kept.gap_nmi, 0.0))
+        gap = wording.percent_at_most(max(kept.gap_nmi, 0.0), step=wording.FINE)
         bound = wording.percent_at_most(kept.upper_bound_nmi)
         proof = wording.proof_text(kept.scope)
         texts.append(

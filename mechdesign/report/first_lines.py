@@ -59,7 +59,7 @@ def little_information(nmi: float) -> str:
     """Why a channel to labels is of little use, in a sentence; or nothing."""
     if nmi >= LITTLE_INFORMATION:
         return ""
-    kept = wording.percent_at_least(nmi)
+    kept = wording.percent(nmi)
     return f"Of little use: only {kept} of the information is kept."
 
 
@@ -74,14 +74,14 @@ def little_use(design: Design) -> str:
         before = float(channel.joint.p_x.max())
         if most >= ONE_VALUE > before:
             return (
-                f"Of little use: {wording.tenths_at_least(most)} of the records are released with "
+                f"Of little use: {wording.percent_at_least(most)} of the records are released with "
                 "one and the same value."
             )
     if design.least is None:
         return little_information(design.nmi)
     if design.least.truth >= LITTLE:
         return ""
-    stay = wording.tenths_at_least(design.least.truth)
+    stay = wording.percent_at_least(design.least.truth)
     return f"Of little use: only {stay} of the cells are released as they are."
 
 
@@ -115,8 +115,8 @@ def kept_sentence(nmi: float, bound: float, *, beyond_given: bool, rivals: str) 
     beyond = ""
     if beyond_given:
         beyond = " beyond the given ones"
-    kept = wording.tenths_at_least(nmi)
-    most = wording.percent_at_most(bound, step=wording.TENTH)
+    kept = wording.percent_at_least(nmi)
+    most = wording.percent_at_most(bound)
     return (
         f"Kept: {kept} of the information in the released columns{beyond}; "
         f"no {rivals} keeps more than {most} (proven)."
@@ -164,14 +164,14 @@ def guess_sentence(channel: Channel, sensitive: str) -> str | None:
     if joint is None or joint.sensitive.protects_columns:
         return None
     after, before = best_guess(channel, joint)
-    shown = wording.percent(float(before), step=wording.TENTH)
+    shown = wording.percent(float(before))
     if after == before:
         return (
             f"Guesses: a guess of {sensitive} from a released value is right no more often than "
             f"one without it, for {shown} of the records."
         )
     share = quotient_above(after.numerator, after.denominator)
-    most = wording.percent_at_most(share, step=wording.TENTH)
+    most = wording.percent_at_most(share)
     return (
         f"Guesses: no guess of {sensitive} from a released value is right more often than {most} "
         f"({shown} without it)."

@@ -98,9 +98,9 @@ def _belief_lines(report: Report, room: int) -> list[str]:
             lines.append(
                 (
                     blocks.short(belief.symbol),
-                    wording.percent(belief.before, step=wording.TENTH),
-                    wording.tenths_at_least(belief.lowest),
-                    wording.percent_at_most(belief.highest, step=wording.TENTH),
+                    wording.percent(belief.before),
+                    wording.percent_at_least(belief.lowest),
+                    wording.percent_at_most(belief.highest),
                 )
             )
     table = layout.aligned(lines, left=(0,))
@@ -123,10 +123,10 @@ def _utility_lines(design: Design, report: Report) -> list[str]:
     beyond = ""
     if design.channel.given:
         beyond = f" beyond {wording.title(design.channel.given)}"
-    share = wording.tenths_at_least(kept.nmi)
+    share = wording.percent_at_least(kept.nmi)
     text = f"Kept: {share} of the information in {useful}{beyond}"
     if kept.gap_nmi is not None:
-        gap = wording.percent_at_most(max(kept.gap_nmi, 0.0))
+        gap = wording.percent_at_most(max(kept.gap_nmi, 0.0), step=wording.FINE)
         proof = wording.proof_text(kept.scope)
         text += f", within {gap} of the best possible ({proof})"
     lines = layout.lines_of(f"{text}.")
@@ -139,7 +139,7 @@ def _utility_lines(design: Design, report: Report) -> list[str]:
     else:
         unchanged = unchanged_share(design)
         if unchanged is not None:
-            share = wording.tenths_at_least(float(unchanged))
+            share = wording.percent_at_least(float(unchanged))
             lines += layout.lines_of(
                 f"Unchanged: {share} of the records are released with their own {useful} "
                 "(expected)."

@@ -13,7 +13,6 @@ from mechdesign.judging.figures import AREA, NUMBER, WHOLE, Figure, Judgement, P
 from mechdesign.report import blocks
 from mechdesign.report.layout import aligned, item, paragraph
 from mechdesign.report.wording import (
-    TENTH,
     count,
     label,
     people_in,
@@ -140,8 +139,8 @@ def proven_texts(judgement: Judgement) -> list[str]:
     for value, (low, high) in ordered[:MOST_SENTENCES]:
         texts.append(
             "Of the people whom any rule picks by their released rows, "
-            f"{people_in(low)} ({percent_at_least(low, step=TENTH)}) to "
-            f"{people_in(high)} ({percent_at_most(high, step=TENTH)}) are expected to have "
+            f"{people_in(low)} ({percent_at_least(low)}) to "
+            f"{people_in(high)} ({percent_at_most(high)}) are expected to have "
             f"{secret} {label(value)}, whatever the rule was learnt from; "
             f"{_spoken(shares[value])} of all people do."
         )
@@ -150,7 +149,7 @@ def proven_texts(judgement: Judgement) -> list[str]:
 
 def _spoken(share: float) -> str:
     """A share as people say it, with its percentage."""
-    return f"{people_in(share)} ({percent(share, step=TENTH)})"
+    return f"{people_in(share)} ({percent(share)})"
 
 
 def short_texts(judgement: Judgement) -> list[str]:
@@ -185,7 +184,7 @@ def _own_row_text(judgement: Judgement) -> str:
         f"{_spoken(attack.without)}."
     )
     if attack.promised is not None:
-        most = percent_at_most(attack.promised, step=TENTH)
+        most = percent_at_most(attack.promised)
         text += f" No rule exceeds {most} in the mean, which is proven."
     return text
 
@@ -228,7 +227,7 @@ def _reader_texts(judgement: Judgement) -> list[str]:
     analysts = judgement.part("analysts")
     worst = [figure for figure in analysts.figures if figure.key == "pair_variation"]
     if worst and worst[0].released is not None:
-        moved = percent_at_most(max(worst[0].released, 0.0), step=TENTH)
+        moved = percent_at_most(max(worst[0].released, 0.0))
         texts.append(
             "To have the table of any two columns that the original has, at most "
             f"{moved} of the records would have to be others."

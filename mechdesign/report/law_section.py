@@ -109,7 +109,7 @@ def law_lines(law: Law) -> list[str]:
     lines += _change(law)
     lines += _pair(law)
     if law.impossible_rows:
-        share = wording.percent_at_most(law.impossible_rows, step=wording.TENTH)
+        share = wording.percent_at_most(law.impossible_rows)
         lines.append(
             f"At most {share} of the released rows are combinations that no record has."
         )
@@ -124,8 +124,8 @@ def _change(law: Law) -> list[str]:
         return []
     if change is None:
         return ["Every single column keeps its frequencies."]
-    before = wording.percent(change.before, step=wording.TENTH)
-    after = wording.percent(change.after, step=wording.TENTH)
+    before = wording.percent(change.before)
+    after = wording.percent(change.after)
     name = wording.label(change.column)
     value = wording.label(change.value)
     return [f"Largest change of a share: {name} {value}, {before} -> {after}."]

@@ -10,7 +10,7 @@ from mechdesign.core.wording import listed
 from mechdesign.formats.column_names import names_text
 from mechdesign.report import blocks
 from mechdesign.report.layout import aligned, paragraph
-from mechdesign.report.wording import TENTH, label, people_in, percent
+from mechdesign.report.wording import label, people_in, percent
 
 HEADER = ("trial", "unchanged", "gain", "worst column", "a rule finds at most")
 
@@ -34,9 +34,9 @@ def trial_rows(plan: Plan) -> list[tuple[str, ...]]:
         rows.append(
             (
                 name,
-                percent(trial.cells, step=TENTH),
+                percent(trial.cells),
                 "" if trial.gain is None else f"{100 * trial.gain:+.1f}",
-                f"{label(trial.worst)} {percent(trial.worst_cells, step=TENTH)}",
+                f"{label(trial.worst)} {percent(trial.worst_cells)}",
                 _finds(trial),
             )
         )
@@ -45,8 +45,8 @@ def trial_rows(plan: Plan) -> list[tuple[str, ...]]:
 
 def _finds(trial: Trial) -> str:
     """What a rule finds, beside what all have."""
-    most = percent(trial.finds, step=TENTH)
-    return f"{most} {label(trial.value)} (of all {percent(trial.share, step=TENTH)})"
+    most = percent(trial.finds)
+    return f"{most} {label(trial.value)} (of all {percent(trial.share)})"
 
 
 def plan_sentences(plan: Plan) -> list[str]:

@@ -37,9 +37,11 @@ def proposal_lines(proposals: MergeProposals, nmi: float, level: float) -> list[
     """
     if not proposals.shown:
         return []
-    lines = [f"Merging keeps more than {wording.tenths_at_least(nmi)}:"]
+    lines = [f"Merging keeps more than {wording.percent_at_least(nmi)}:"]
     for proposal in proposals.shown:
-        text = f"{proposal.options} keeps about {wording.tenths_at_least(proposal.nmi)}"
+        text = (
+            f"{proposal.options} keeps about {wording.percent_at_least(proposal.nmi)}"
+        )
         if proposal.merged:
             text += f", with {_sets(proposal)} merged"
         if proposal.together:

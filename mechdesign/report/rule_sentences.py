@@ -27,8 +27,8 @@ def rule_sentences(promise: Promise, request: Request) -> list[str]:
     belief = _most_raised(promise.beliefs)
     if belief is None or not request.of_rows or request.relative_to:
         return []
-    most = wording.percent_at_most(belief.highest, step=wording.TENTH)
-    share = wording.percent(belief.before, step=wording.TENTH)
+    most = wording.percent_at_most(belief.highest)
+    share = wording.percent(belief.before)
     value = wording.label(belief.symbol)
     column = _column_of(promise, request, belief)
     of_all = wording.people_in(belief.before)

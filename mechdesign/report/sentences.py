@@ -55,7 +55,7 @@ def _macros() -> Any:
         "uncovered": uncovered_sentence,
         "outwards": outwards,
         "title": wording.title,
-        "spoken": wording.spoken,
+        "percent": wording.percent,
         "percent_at_least": wording.percent_at_least,
         "percent_at_most": wording.percent_at_most,
         "percent_of": percent_of,

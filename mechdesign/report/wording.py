@@ -2,7 +2,7 @@
 
 Every text and page of a report is made with these functions. A share is a percentage, a budget in
 nats is a factor on a probability, and both are rounded in the direction that claims less: of a kept
-share of 0.8508123, `percent_at_least` claims 85.081 %, and of a budget of 0.7 nats `factor_text`
+share of 0.8508123, `percent_at_least` claims 85.0 %, and of a budget of 0.7 nats `factor_text`
 admits a factor of 2.0138. A label may come from anybody, so it is made harmless for a terminal
 (`label`, `title`). `layout` arranges these texts in lines.
 """
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 SPOKEN_DIGITS = 3
 """Significant digits of a factor in a sentence for everybody."""
 
-PERCENT = Decimal("0.001")
+TENTH = Decimal("0.1")
 """The last decimal of a percentage."""
 
-TENTH = Decimal("0.1")
-"""The last decimal of a percentage that people say."""
+FINE = Decimal("0.001")
+"""The last decimal of a percentage that is small, such as the distance from a bound."""
 
 CROWDS = (2, 3, 4, 10, 20, 100, 1000, 10_000)
 """Numbers of people of whom some are spoken of, the smallest first."""
@@ -49,15 +49,18 @@ RIGHT_TO_LEFT = ("R", "AL")
 
 
 def percent(
-    share: float, rounding: str = ROUND_HALF_EVEN, *, step: Decimal = PERCENT
+    share: float, rounding: str = ROUND_HALF_EVEN, *, step: Decimal = TENTH
 ) -> str:
-    """A share of one as a percentage with three decimals, or with those of another `step`.
+    """A share of one as a percentage with one decimal, or with those of another `step`:
+    ``8.8 %``, ``<0.1 %``.
 
     Only a share of exactly 0 or 1 is written as 0 or 100 %.
     """
+    if share in (0, 1):
+        return f"{share * 100:.0f} %"
     # `Decimal` of a double is exact, so only `quantize` rounds, in the direction asked for.
     rounded = (Decimal(share) * 100).quantize(step, rounding=rounding)
-    # "0.000 %" of a share above 0, or "100.000 %" of one below 1, would claim a certainty.
+    # "0.0 %" of a share above 0, or "100.0 %" of one below 1, would claim a certainty.
     if rounded <= 0 < share:
         if rounding == ROUND_FLOOR:
             return ">0 %"
@@ -69,26 +72,14 @@ def percent(
     return f"{rounded} %"
 
 
-def percent_at_most(share: float, *, step: Decimal = PERCENT) -> str:
+def percent_at_most(share: float, *, step: Decimal = TENTH) -> str:
     """An upper bound on a share: rounded up."""
     return percent(share, ROUND_CEILING, step=step)
 
 
-def percent_at_least(share: float, *, step: Decimal = PERCENT) -> str:
+def percent_at_least(share: float) -> str:
     """A lower bound on a share: rounded down."""
-    return percent(share, ROUND_FLOOR, step=step)
-
-
-def tenths_at_least(share: float) -> str:
-    """A lower bound on a share in percent, rounded down to the one decimal that people say."""
-    return percent(share, ROUND_FLOOR, step=TENTH)
-
-
-def spoken(share: float) -> str:
-    """A share as people say it, rounded to the nearest: ``8.8 %``, ``<0.1 %``, ``0 %``."""
-    if share in (0, 1):
-        return f"{share * 100:.0f} %"
-    return percent(share, step=TENTH)
+    return percent(share, ROUND_FLOOR)
 
 
 def figure(value: float | None) -> str:

@@ -201,7 +201,7 @@ def test_the_command_line_knows_it(tmp_path, capsys, monkeypatch):
 
 def test_words_are_those_of_the_limits():
     assert Narrow(math.log(2)).limits.condition("diagnosis") == (
-        "seeing a released value changes the probability of any value of diagnosis by a factor between 0.5 and 2; "
+        "a released value makes any value of diagnosis 0.5 to 2 times as probable; "
         "no released value is more than 2 times as likely under one value of diagnosis as under another."
     )
     assert "the mean of |l - 1|^3 is at most" in CubeLift(

@@ -295,11 +295,11 @@ def test_distances_of_columns_and_pairs():
     before = _Rows([np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])], np.ones(4))
     after = _Rows([np.array([0, 1, 1, 1]), np.array([0, 1, 0, 1])], np.ones(4))
     column, other, pair = readings(("x", "y"), [["a", "b"], ["c", "d"]], before, after)
-    assert (column.distance, other.distance) == ("25.0 %", "0.0 %")
+    assert (column.distance, other.distance) == ("25.0 %", "0 %")
     assert pair.columns == ("x", "y")
     assert pair.distance == "25.0 %"
     assert {bar.label: (bar.before, bar.after) for bar in pair.bars} == {
-        "a, d": ("25.0 %", "0.0 %"),
+        "a, d": ("25.0 %", "0 %"),
         "b, d": ("25.0 %", "50.0 %"),
         "a, c": ("25.0 %", "25.0 %"),
         "b, c": ("25.0 %", "25.0 %"),

@@ -166,7 +166,7 @@ def test_each_secret_and_budgets(run, people, refused):
         "--full",
     )
     assert made.code == 0, made.err
-    assert "of 'race=a' between" in made.out.replace("\n  ", " ")
+    assert "'race=a' 0.99" in made.out.replace("\n  ", " ")
     assert (
         "; each of race and sex (4 symbols) is protected." in made.out.splitlines()[0]
     )

@@ -268,7 +268,7 @@ def test_the_report_says_what_is_guaranteed_and_about_what(folder, run):
     for words in (
         "What is promised",
         "alip (eps_l 0.5, eps_u 0.5)",
-        "by a factor between 0.60653 and 1.6488",
+        "0.60653 to 1.6488 times as probable",
         "12 records",
         "0 of 8 cells zero",
         "not about the population",
@@ -289,8 +289,8 @@ def test_the_report_says_what_is_guaranteed_and_about_what(folder, run):
             ("--notion", "ldp"),
             "No released value is more than 2.7183 times as likely under one value of group as under another",
         ),
-        (("--notion", "max-lift"), "by a factor of at most 2.7183."),
-        (("--notion", "min-lift"), "by a factor of at least 0.36787."),
+        (("--notion", "max-lift"), "at most 2.7183 times as probable"),
+        (("--notion", "min-lift"), "at least 0.36787 times as probable"),
     ],
 )
 def test_the_report_speaks_of_the_notion_at_hand(folder, run, options, words):

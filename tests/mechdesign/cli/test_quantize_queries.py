@@ -149,7 +149,7 @@ def test_what_lies_outside_is_told_and_leaves_no_value(meters, run):
     said = run(*by_day, "--outside", "mark")
     assert answers_of("o.csv") == ["", ""]
     assert (
-        "2 values outside the range (33.333 % of the records), marked by empty answers"
+        "2 values outside the range (33.3 % of the records), marked by empty answers"
         in said.out
     )
     assert (

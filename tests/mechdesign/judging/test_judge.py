@@ -547,8 +547,8 @@ def test_the_main_figures_are_told_in_sentences():
         f"({100 * attack.released:.1f} %) have it. In the untouched file it is" in text
     )
     assert f"({100 * share:.1f} %)." in text
-    assert "all (100.0 %) are claims that only the row's own person meets" in text
-    assert "at most 0.0 % of the records would have to be others" in text
+    assert "all (100 %) are claims that only the row's own person meets" in text
+    assert "at most 0 % of the records would have to be others" in text
     assert (
         "The smallest number of equal rows (k) is 1, in the untouched file 1." in text
     )

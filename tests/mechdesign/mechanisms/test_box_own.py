@@ -391,7 +391,7 @@ def test_boxes_that_are_private_are_released_as_they_are() -> None:
     )
     made = design(frame, notion=md.LIP(1.0), cells=3)
     assert made.utility.own == made.utility.own_bound == 1.0
-    assert "Own box: 100.0 % of the records" in made.summary()
+    assert "Own box: 100 % of the records" in made.summary()
 
 
 def test_of_own_boxes_the_fewest_are_taken_that_keep_nearly_the_most() -> None:

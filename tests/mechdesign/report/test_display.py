@@ -23,7 +23,7 @@ from mechdesign.report.terminal import (
     channel_text,
     design_text,
 )
-from mechdesign.report.wording import tenths_at_least
+from mechdesign.report.wording import percent_at_least
 from tests.cases.designs import uniform_table
 
 NOTION = md.ALIP(0.5, 0.5)
@@ -334,5 +334,5 @@ def test_a_notebook_shows_shares_in_per_cent():
     """As the command line prints them; lifts and budgets stay numbers."""
     kept = CURVES.rows[0].nmi
     page = CURVES._repr_html_()
-    assert f"<td>{tenths_at_least(kept)}</td>" in page
+    assert f"<td>{percent_at_least(kept)}</td>" in page
     assert f"<td>{about(kept)}</td>" not in page

@@ -28,7 +28,7 @@ def test_changed_law_names_share_pair_impossible_rows_and_vanished_values():
     assert lines_of([[1, 0, 0], [0, 1, 0], [0, 0, 1]], outputs) == [
         "What an analyst reads: the released rows do not have the frequencies of the table "
         "(total variation of whole rows at most 0.5).",
-        "Largest change of a share: job a, 50.0 % -> 100.0 %.",
+        "Largest change of a share: job a, 50.0 % -> 100 %.",
         "Worst pair of columns: job by city, total variation at most 0.5.",
         "At most 25.0 % of the released rows are combinations that no record has.",
         "Never released: job b.",

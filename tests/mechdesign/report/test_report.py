@@ -144,13 +144,13 @@ def test_every_mechanism(mechanism):
 @pytest.mark.parametrize(
     ("notion", "words"),
     [
-        (md.ALIP(0.3, 0.5), "by a factor between 0.74081 and 1.6488"),
-        (md.ALIP(math.inf, 0.4), "by a factor of at most 1.4919"),
-        (md.ALIP(0.4, math.inf), "by a factor of at least 0.67032"),
-        (md.LIP(0.4), "by a factor between 0.67032 and 1.4919"),
+        (md.ALIP(0.3, 0.5), "0.74081 to 1.6488 times as probable"),
+        (md.ALIP(math.inf, 0.4), "at most 1.4919 times as probable"),
+        (md.ALIP(0.4, math.inf), "at least 0.67032 times as probable"),
+        (md.LIP(0.4), "0.67032 to 1.4919 times as probable"),
         (md.LDP(0.8), "no released value is more than 2.2256 times as likely"),
-        (md.MaxLift(0.4), "by a factor of at most 1.4919"),
-        (md.MinLift(0.4), "by a factor of at least 0.67032"),
+        (md.MaxLift(0.4), "at most 1.4919 times as probable"),
+        (md.MinLift(0.4), "at least 0.67032 times as probable"),
         (
             md.L1Lift(0.3, 0.3),
             "A single value of sensitive can become much more or less likely",
@@ -480,7 +480,7 @@ def test_what_no_channel_keeps_true_is_rounded_up():
         cost_lower_bound=bound,
         truth=0.5,
     )
-    assert "keeps more than 50.001 %." in least_section.least_blocks(least, "x")[0].text
+    assert "keeps more than 50.1 %." in least_section.least_blocks(least, "x")[0].text
 
 
 def test_many_outputs_are_not_measured(monkeypatch):

@@ -144,7 +144,7 @@ def test_what_a_comparison_cannot_repeat_is_in_the_objective(options):
 
 def test_rows_are_called_rows(total, tmp_path):
     record = record_of(total, tmp_path, curve=0)
-    assert record["promise"]["statement"].startswith("seeing a released row")
+    assert record["promise"]["statement"].startswith("a released row makes")
     md.report(total, tmp_path / "report.md", curve=0)
     page = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert "It covers the released columns alone" in page
