@@ -33,7 +33,12 @@ from mechdesign.analysis.other_columns import (
     private_columns,
 )
 from mechdesign.analysis.p_values import Counts
-from mechdesign.analysis.released_table import Released, cells_of, slices
+from mechdesign.analysis.released_table import (
+    Released,
+    cells_of,
+    require_identity,
+    slices,
+)
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import quoted
@@ -256,6 +261,7 @@ class Counting:
     """
 
     def __init__(self, file: Released, table: Source, symbols: int) -> None:
+        require_identity(table, file.identity)
         self.file = file
         self.table = table
         self.labels = file.written(table)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from mechdesign.channel.channel import Channel
-from mechdesign.core.errors import InputError, errors_naming
+from mechdesign.core.errors import FileError, InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed
 from mechdesign.formats.cell_forms import CellForm
@@ -198,6 +198,19 @@ def _names_of_people(people: People, renamed: Mapping[str, str]) -> dict[str, st
             f"the channel has no column {listed(unknown)} to rename (it has {listed(known)})"
         )
     return dict(renamed)
+
+
+def require_identity(table: Source, identity: Sequence[str]) -> None:
+    """Refuse identifiers that the table has not, with the ways out."""
+    try:
+        for name in identity:
+            require_column(name, table.header)
+    except InputError as error:
+        raise FileError(
+            table.name,
+            f"{table.name}: {error}; a release has its identifiers where they were kept (apply "
+            "--keep): if none of them comes twice, leave the identity (--identity) out",
+        ) from None
 
 
 def slices(

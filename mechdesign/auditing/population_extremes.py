@@ -233,16 +233,16 @@ class Population:
         """The extreme lifts of every symbol at one output over the set."""
         most, least = self.output(column)
         symbols = range(len(most))
+        # The lift of s is P(y|s) / sum_t P(t) P(y|t): largest with P(y|s) at its most, all others
+        # at their least, and P(S) at the shares with the least mean. Means are in units of
+        # 1 / `_unit` more than P(y|s).
+        smallest_means = self._least_means(least, most)
+        negative = self._least_means([-v for v in most], [-v for v in least])
         highs: list[Bound] = []
         lows: list[Bound] = []
         for s in symbols:
-            # The lift of s is P(y|s) / sum_t P(t) P(y|t): largest with P(y|s) at its most, all
-            # others at their least, and P(S) at the shares with the least mean. Means are in units
-            # of 1 / `_unit` more than P(y|s).
-            smallest_mean = self._mean(least, s, most[s], sign=1)
-            highs.append(Bound(most[s] * self._unit, smallest_mean, s, y))
-            largest_mean = self._mean(most, s, least[s], sign=-1)
-            lows.append(Bound(largest_mean, least[s] * self._unit, s, y))
+            highs.append(Bound(most[s] * self._unit, smallest_means[s], s, y))
+            lows.append(Bound(-negative[s], least[s] * self._unit, s, y))
         # The extreme quotient lies between two different symbols: one of the two largest and of the
         # two smallest.
         ratios: list[Bound] = []
@@ -271,21 +271,36 @@ class Population:
             largest_bound(highs), largest_bound(lows), largest_bound(ratios)
         )
 
-    def _mean(self, values: list[int], s: int, value_of_s: int, *, sign: int) -> int:
-        """The least (sign 1) or largest (sign -1) sum_t P(t) values_t over the box of P(S), with
-        another value for s.
+    def _least_means(self, values: list[int], instead: list[int]) -> list[int]:
+        """For every s the least sum_t P(t) values_t over the box of P(S), where s has its value of
+        `instead`, which is not below that of `values`.
         """
-        terms = list(values)
-        terms[s] = value_of_s
-        mean = sum(map(mul, self._share_lower, terms))
-        # The same knapsack: what is left of 1 goes to the smallest (largest) terms first.
-        room = self._share_room
-        if room:
-            for t in sorted(range(len(terms)), key=lambda t: sign * terms[t]):
-                taken = min(room, self._share_spread[t])
-                mean += taken * terms[t]
-                room -= taken
-        return mean
+        # The same knapsack: what is left of 1 goes to the smallest values first. One order serves
+        # all s: the others fill it as if s were not there, and s comes behind the smaller ones.
+        order = sorted(range(len(values)), key=values.__getitem__)
+        ascending = [values[t] for t in order]
+        free = [self._share_spread[t] for t in order]
+        masses = list(accumulate(free, initial=0))
+        worth = list(accumulate(map(mul, free, ascending), initial=0))
+        base = sum(map(mul, self._share_lower, values))
+        means = [0] * len(values)
+        for rank, s in enumerate(order):
+            value, spread = instead[s], free[rank]
+            smaller = bisect_left(ascending, value)
+            before = masses[smaller]
+            if rank < smaller:
+                before -= spread
+            own = min(spread, max(0, self._share_room - before))
+            mass = self._share_room - own
+            rest = 0
+            if mass > masses[rank]:
+                # Beyond the place of s: with its spread filled, too, and taken out again.
+                mass = min(mass + spread, masses[-1])
+                rest = -spread * values[s]
+            rest += _on_the_first(mass, masses, worth, ascending)
+            raised = self._share_lower[s] * (value - values[s])
+            means[s] = base + raised + rest + own * value
+        return means
 
 
 def _on_the_first(mass: int, masses: list[int], worth: list[int], w: list[int]) -> int:

@@ -6,7 +6,9 @@ exports it; `FILE` stands for its name.
 
 from __future__ import annotations
 
+import codecs
 import re
+import unicodedata
 
 from mechdesign.core.errors import FileError
 
@@ -111,14 +113,33 @@ def refuse_other_kinds(name: str, head: bytes) -> None:
     _refuse_nuls(name, head)
 
 
+def _is_lines(head: bytes, encoding: str) -> bool:
+    """Whether the first bytes of a file are lines of text in an encoding."""
+    try:
+        text = codecs.getincrementaldecoder(encoding)().decode(head)
+    except UnicodeError:
+        return False
+    if "\n" not in text:
+        return False
+    # Control characters, private ones and those that Unicode does not have are no text.
+    strange = ("Cc", "Cn", "Co")
+    return not any(
+        unicodedata.category(code) in strange for code in set(text) - set("\t\n\f\r")
+    )
+
+
 def _refuse_nuls(name: str, head: bytes) -> None:
     """Refuse text with NUL bytes: with the line, or as UTF-16, or as something binary."""
     nuls = head.count(0)
     if not nuls:
         return
-    # Of ASCII in UTF-16 every second byte is zero, from the first or the second on.
+    # Of ASCII in UTF-16 every second byte is zero, from the first or the second on. Of other
+    # scripts few are, but the text has lines, and no characters that texts do not have.
     for start, order in ((0, "be"), (1, "le")):
-        if nuls > 1 and nuls == head[start::2].count(0) >= 0.9 * (len(head) // 2):
+        ascii_alone = nuls > 1 and nuls == head[start::2].count(0) >= 0.9 * (
+            len(head) // 2
+        )
+        if ascii_alone or _is_lines(head, f"utf-16-{order}"):
             raise FileError(
                 name,
                 f"{name} is UTF-16 text; save it as UTF-8, or name its encoding (--encoding "

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mechdesign.comparison.curve import Curve
-from mechdesign.core.wording import about, at_least, at_most, percent_of
+from mechdesign.core.wording import STATED, about, at_least, at_most, percent_of
 from mechdesign.report import blocks, law_section, wording
 from mechdesign.report.asked import names_of, protected
 from mechdesign.report.channel_section import channel_blocks, codebook_blocks
@@ -207,7 +207,8 @@ def _cards(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
         cards.append((f"Information in {useful} kept", share))
         if kept.upper_bound_nmi is not None:
             bound = wording.percent_at_most(kept.upper_bound_nmi)
-            cards.append(("No channel keeps more than", bound))
+            how = " (stated by the file)" if kept.scope == STATED else ""
+            cards.append((f"No channel keeps more than{how}", bound))
     if report.asked.records is not None:
         cards.append(("Records in the table", f"{report.asked.records:,}"))
     return tuple(cards)

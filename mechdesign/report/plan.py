@@ -68,8 +68,10 @@ def plan_sentences(plan: Plan) -> list[str]:
     )
     chosen = _chosen(plan)
     if chosen is None or chosen.cells is None:
+        why = "" if chosen is None or not chosen.refusal else f" ({chosen.refusal})"
         texts.append(
-            "No trial gave a channel: release fewer columns, or put numbers into bins."
+            f"No trial gave a channel{why}. Release other columns or fewer, or put numbers into "
+            "bins."
         )
         return texts
     stay = people_in(chosen.cells).replace("about ", "")
@@ -122,7 +124,10 @@ def plan_text(plan: Plan, command: str) -> str:
     """The plan as `assess --plan` prints it."""
     lines = ["Plan", *[paragraph(text) for text in plan_sentences(plan)], ""]
     lines += aligned([HEADER, *trial_rows(plan)], left=LEFT)
-    return "\n".join([*lines, "", f"Next:  {command}"])
+    chosen = _chosen(plan)
+    if chosen is not None and chosen.cells is not None:
+        lines += ["", f"Next:  {command}"]
+    return "\n".join(lines)
 
 
 def plan_section(plan: Plan, command: str) -> blocks.Section:

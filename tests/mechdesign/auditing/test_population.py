@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign import InputError, Joint, audit
+from mechdesign.auditing import population_extremes
 from mechdesign.auditing.measures import measure
 from mechdesign.auditing.population import audit_population, failing_outputs
 from mechdesign.auditing.population_extremes import Population
@@ -22,6 +23,7 @@ from mechdesign.core.binomial import SCALE
 from mechdesign.core.integers import IntegerRows
 from mechdesign.notions import ALIP, LDP, LIP, L1Lift, MaxLift, MinLift, Notion
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set
+from tests.cases.growth import assert_linear
 from tests.oracles.population_vertices import lifts
 
 
@@ -90,6 +92,59 @@ JOINT = Joint.from_counts([[400, 300, 300], [200, 500, 300]])
 CHANNEL = _channel(JOINT, [[6, 4], [4, 6], [5, 5]])
 
 NOTIONS: list[Notion] = [LDP(0.3), LIP(0.2), ALIP(0.1, 0.3), MaxLift(0.2), MinLift(0.2)]
+
+
+def many_symbols(size: int) -> Joint:
+    """A table of many sensitive symbols, frequent and rare ones."""
+    counts = [[1 + s * s % 7, 1 + 5 * s % 11, s % 3] for s in range(size)]
+    return Joint.from_counts(counts, sensitive="s", useful="x")
+
+
+def test_means_of_many_symbols_are_those_of_each_for_itself() -> None:
+    """The knapsack filled anew for every symbol, with the others at the other end."""
+    chosen = confidence_set(many_symbols(40))
+    population = Population(chosen)
+    column = ((0, 1, 2), (3, 1, 7))
+    most, least = population.output(column)
+    bounds = population.bounds(column)
+
+    def mean(values: list[int]) -> Fraction:
+        total = Fraction(0)
+        room = Fraction(1)
+        for low, value in zip(chosen.share_lower, values, strict=True):
+            total += low * value
+            room -= low
+        for t in sorted(range(len(values)), key=values.__getitem__):
+            taken = min(room, chosen.share_upper[t] - chosen.share_lower[t])
+            total += taken * values[t]
+            room -= taken
+        return total
+
+    for s in range(len(most)):
+        lowest = mean([*least[:s], most[s], *least[s + 1 :]])
+        assert Fraction(*bounds.highs[s].quotient) == most[s] / lowest
+        highest = -mean([-v for v in (*most[:s], least[s], *most[s + 1 :])])
+        if least[s]:
+            assert Fraction(*bounds.lows[s].quotient) == highest / least[s]
+
+
+def test_many_symbols_are_as_much_work_as_they_are(monkeypatch) -> None:
+    works: list[int] = []
+    for size in (100, 200, 400):
+        elements = 0
+
+        def counted(values, **options):
+            nonlocal elements
+            ordered = sorted(values, **options)
+            elements += len(ordered)
+            return ordered
+
+        population = Population(confidence_set(many_symbols(size)))
+        with monkeypatch.context() as patch:
+            patch.setattr(population_extremes, "sorted", counted, raising=False)
+            population.bounds(((0, 1, 2), (3, 1, 7)))
+        works.append(elements)
+    assert_linear(works)
 
 
 @pytest.mark.parametrize("notion", NOTIONS, ids=lambda n: n.name)

@@ -329,6 +329,7 @@ def test_a_public_channel(run, channel, released, folder):
         ),
         (("--delimiter", "ab"), "delimiter ('ab') must be one ASCII character"),
         (("--identity", "person"), "there is no column 'person'"),
+        (("--identity", "person"), "leave the identity (--identity) out"),
         (("--original", "none.csv"), "none.csv: there is no such file"),
         (("--ignore", "a,,b"), "contains an empty column name"),
     ],

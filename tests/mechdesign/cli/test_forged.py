@@ -130,6 +130,8 @@ def test_a_forged_certificate(folder, run, channel, bound):
     assert result.code == 0
     text = " ".join((folder / "r.md").read_text().split())
     assert "of the best possible (stated by the file, not proven again here)" in text
+    # The first figures of the page are read alone.
+    assert "No channel keeps more than (stated by the file): **99.99" in text
     assert "(proven)" not in text
 
 
@@ -169,6 +171,7 @@ def test_audit_proves_the_bounds_again(folder, run, channel):
     assert run(*report, "--certificate").code == 0
     again = (folder / "r.md").read_text()
     assert "not proven again" not in again
+    assert "stated by the file" not in again
     assert "proven" in again
 
 

@@ -169,7 +169,10 @@ def test_a_trial_without_a_channel_says_why(monkeypatch):
     monkeypatch.setattr(planning, "design", refuse)
     plan = planned(people())
     assert {trial.refusal for trial in plan.trials} == {"no private channel exists"}
-    assert "No trial gave a channel" in plan_text(plan, "command")
+    text = " ".join(plan_text(plan, "command").split())
+    assert "No trial gave a channel (no private channel exists)." in text
+    # A command that has just failed is no advice.
+    assert "Next:" not in text
 
 
 def test_the_command_of_the_plan_designs_the_release(tmp_path, monkeypatch, capsys):

@@ -262,6 +262,11 @@ def feather_bytes() -> bytes:
         (b'<?xml version="1.0"?>', r"is a web page or XML"),
         ("job,a\nx,y\n".encode("utf-16-le"), r"is UTF-16 text; .*utf-16-le"),
         ("job,a\nx,y\n".encode("utf-16-be"), r"is UTF-16 text; .*utf-16-be"),
+        ("beruf,größe\nкод,中国\n".encode("utf-16-le"), r"is UTF-16 text; .*utf-16-le"),
+        (
+            "职业\t大小\n教师\t中国\n".encode("utf-16-be"),
+            r"is UTF-16 text; .*utf-16-be",
+        ),
         (bytes(range(256)) * 9, r"neither a CSV nor a Parquet file"),
         (json.dumps([{"job": "a"}]).encode(), r"is JSON; .*read_json\('FILE', dtype"),
         (b'{"job": "a"}\n{"job": "b"}\n', r"is JSON; .*lines=True"),
