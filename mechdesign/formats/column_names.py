@@ -82,7 +82,7 @@ def require_column(name: str, available: Collection[Any]) -> None:
     suggestion = f"; did you mean {quoted(near[0])}?" if near else ""
     if not suggestion:
         suggestion = _quoting_hint(str(name), columns)
-    if len(columns) == 1 and str(name) in columns[0].split():
+    if len(columns) == 1 and str(name) in columns[0].split(" "):
         suggestion = (
             "; its cells seem to be separated by blanks: write commas in their place "
             "(tr -s ' ' ',')"

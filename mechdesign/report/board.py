@@ -160,7 +160,7 @@ def _unknown(design: Design, report: Report, secret: str) -> tuple[str, ...]:
 def _rule(belief: Belief, secret: str) -> str:
     """The sentence on one value."""
     value = f"{secret} {wording.label(belief.symbol)}"
-    before = f"{wording.people_in(belief.before)} ({_percent(belief.before)})"
+    before = f"{wording.people_in(belief.before)} ({wording.percent(belief.before)})"
     if belief.highest >= 1:
         return f"{value} is not hidden: a released row can show it. Of all people {before} have it."
     most = wording.percent_at_most(belief.highest)
@@ -169,11 +169,6 @@ def _rule(belief: Belief, secret: str) -> str:
         f"{wording.people_in(belief.highest)} of them ({most}) can be expected to have "
         f"{value}. Of all people it is {before}."
     )
-
-
-def _percent(share: float) -> str:
-    """A share with one decimal."""
-    return wording.percent(share)
 
 
 def _possible(design: Design, secret: str) -> tuple[str, ...]:
