@@ -83,6 +83,9 @@ _ARRAY = re.compile(rb"\s*\[\s*(\{\s*(\"|\})|\[)")
 _LINES = re.compile(rb"\s*\{\s*\"(\\.|[^\"\\])*\"\s*:")
 """The beginning of an array of records, and of records or one object."""
 
+DELIMITERS = ",;\t|"
+"""What stands between the cells of a table."""
+
 FEW_NULS = 0.05
 """Share of NUL bytes below which a file is text with a fault, and not binary."""
 
@@ -114,12 +117,13 @@ def refuse_other_kinds(name: str, head: bytes) -> None:
 
 
 def _is_lines(head: bytes, encoding: str) -> bool:
-    """Whether the first bytes of a file are lines of text in an encoding."""
+    """Whether the first bytes of a file are the lines of a table in an encoding."""
     try:
         text = codecs.getincrementaldecoder(encoding)().decode(head)
     except UnicodeError:
         return False
-    if "\n" not in text:
+    # Any two bytes are some character, and a line ends by chance; few texts have a delimiter, too.
+    if "\n" not in text or not any(sign in text for sign in DELIMITERS):
         return False
     # Control characters, private ones and those that Unicode does not have are no text.
     strange = ("Cc", "Cn", "Co")
