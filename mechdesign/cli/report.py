@@ -223,9 +223,9 @@ def _public_report(channel: md.Channel, design: md.Design | None) -> Report:
 
 
 VERDICTS = {
-    True: "The promise holds ({})",
-    False: "The promise does NOT hold ({}: VIOLATED)",
-    None: "The promise ({}) was not checked, because the table is missing",
+    True: "The promise holds",
+    False: "The promise does NOT hold (VIOLATED)",
+    None: "The promise was not checked, because the table is missing",
 }
 
 NO_COUNTS = (
@@ -300,7 +300,7 @@ def report(
     seconds = time.perf_counter() - started
     common.answer(
         lambda: {**files, "satisfied": satisfied, "seconds": seconds},
-        lambda: f"{VERDICTS[satisfied].format(promise)}.\n{written}",
+        lambda: f"{VERDICTS[satisfied]}.\n{written}\nFor specialists: {promise}.",
     )
     return NO if satisfied is False else 0
 

@@ -26,7 +26,13 @@ from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.loading import load
 from mechdesign.core.errors import InputError
-from mechdesign.core.wording import at_most, listed, percent_of
+from mechdesign.core.wording import (
+    at_most,
+    factor_at_least,
+    factor_at_most,
+    listed,
+    percent_of,
+)
 from mechdesign.jobs.entries import ROW, Drawn
 from mechdesign.release.identified_draws import REDRAW
 
@@ -107,12 +113,19 @@ def joint_budget(
         return JointBudget(None, f"{unknown}: {error}")
     sides, given = _with_given(leakage.achieved, leakage.given)
     budget = _budget_of(len(different), sides)
-    verb = "has" if len(different) == 1 else "together have"
-    sentence = (
-        f"{subject} of a record {verb} the budget eps_l {at_most(sides.eps_l)}, eps_u "
-        f"{at_most(sides.eps_u)}, eps_ldp {at_most(sides.eps_ldp)}{given}"
-    )
+    verb = "makes" if len(different) == 1 else "together make"
+    secret = listed(drawn[0].sensitive.columns)
+    sentence = f"{subject} of a record {verb} {_effect(sides, secret)}{given}"
     return JointBudget(budget, sentence + _redrawn(draws))
+
+
+def _effect(sides: Achieved, secret: str) -> str:
+    """What budgets allow, in words and then in nats."""
+    factors = f"{factor_at_least(sides.eps_l)} to {factor_at_most(sides.eps_u)}"
+    return (
+        f"any value of {secret} {factors} times as probable (eps_l {at_most(sides.eps_l)}, eps_u "
+        f"{at_most(sides.eps_u)}, eps_ldp {at_most(sides.eps_ldp)})"
+    )
 
 
 def _with_given(sides: Achieved, given: Achieved | None) -> tuple[Achieved, str]:
@@ -169,9 +182,8 @@ def _box_channel_budget(draws: Sequence[Drawn], channel: BoxChannel) -> JointBud
         given = f", beside what {listed(channel.given_columns)} tells, which is not known here"
         budget = None
     sentence = (
-        f"the one draw of a record, of its whole row, has the budget eps_l {at_most(sides.eps_l)}, "
-        f"eps_u {at_most(sides.eps_u)}, eps_ldp {at_most(sides.eps_ldp)} on "
-        f"{listed(channel.sensitive.columns)} for the population, with "
+        "the one draw of a record, of its whole row, makes "
+        f"{_effect(sides, listed(channel.sensitive.columns))} for the population, with "
         f"{percent_of(channel.level)} confidence{given}"
     )
     return JointBudget(budget, sentence + _redrawn(draws))

@@ -239,7 +239,7 @@ def test_reports_on_rows(table, run):
 def test_public_reports_on_rows(table, run):
     written = run("report", "row.json", "--public-report", "p.html", "--report", "r.md")
     assert written.code == 0
-    assert "The promise holds (" in written.out
+    assert "The promise holds.\n" in written.out
     page = Path("p.html").read_text(encoding="utf-8")
     assert "Verified" in page
     # The holder of the public file alone has the same page, but for the verdict.

@@ -560,7 +560,7 @@ def test_with_the_ledger_it_is_an_error(channel, tmp_path):
             sanitise(other, channel, **options)
     with pytest.warns(
         UserWarning,
-        match="all 2 draws of a record together have the budget|released before with 1",
+        match="all 2 draws of a record together make any value of|released before with 1",
     ):
         assert (
             sanitise(frame, channel, fresh_draw=True, **options)["job"].tolist()

@@ -253,7 +253,7 @@ def test_a_fresh_draw_says_what_budget_it_leads_to(folder):
         assert [
             text
             for text in told.notices
-            if f"all {draws} draws of a record together have the budget" in text
+            if f"all {draws} draws of a record together make any value of" in text
         ]
         assert [
             f"eps_l {at_most(joint.eps_l)}, eps_u {at_most(joint.eps_u)}" in text
