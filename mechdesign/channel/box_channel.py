@@ -128,6 +128,8 @@ class BoxChannel(Saved, Described):
     utility: BoxUtility | None = None
     people: People | None = None
 
+    FILES: ClassVar[str] = "box_file"
+
     judged_alone: ClassVar[Literal[True]] = True
     """The proof holds for records that the boxes were not learned on: the channel has their counts,
     and another table may contain the very records that they were learned on.
@@ -307,6 +309,11 @@ class BoxChannel(Saved, Described):
     def fills(self) -> bool:
         """Whether symbols are released in the place of boxes."""
         return any(part.fill for part in self.parts)
+
+    @property
+    def labelled_boxes(self) -> BoxChannel | None:
+        """Itself where labels of boxes are released, in which columns are estimated; else None."""
+        return None if self.fills else self
 
     @cached_property
     def keeps_law(self) -> bool:
@@ -551,6 +558,10 @@ class BoxChannel(Saved, Described):
             )
         return part.channel
 
+    def on_tables(self, refusal: str) -> Channel:
+        """Raise InputError with the `refusal`: the channel's own counts decide its promise."""
+        raise InputError(refusal)
+
     def to_record(self) -> dict[str, Any]:
         """The record of `show --json`."""
         parts: list[dict[str, Any]] = []
@@ -705,6 +716,10 @@ class BoxChannel(Saved, Described):
         above("people").refuse_people_of_draw(self, frame, unit)
         release = BoxRelease(self, key_of(key, insecure_seed))
         return apply_to_frame(release, frame, identity=identity, first_row=first_row)
+
+    def recipe(self, options: Any) -> Any:
+        """The recipe of its releases with these options (`jobs.options.ReleaseOptions`)."""
+        return above("box_recipe").BoxRecipe.of(self, options)
 
     def public(self) -> BoxChannel:
         """Without counts: neither those of the channels' tables nor those that fill boxes."""

@@ -105,8 +105,13 @@ class Channel(Saved, Displayed):
     given: tuple[str, ...] = ()
     published: OutputCells | None = None
 
+    FILES: ClassVar[str] = "channel_file"
+
     fills: ClassVar[Literal[False]] = False
     """No rows are drawn within boxes."""
+
+    labelled_boxes: ClassVar[None] = None
+    """Labels of boxes, in which columns are estimated: none are released."""
 
     judged_alone: ClassVar[Literal[False]] = False
     """True of a channel that is judged on the counts that it carries, and on no other table."""
@@ -251,6 +256,10 @@ class Channel(Saved, Displayed):
 
     def single(self) -> Channel:
         """The one channel to released labels: itself. Boxes have it inside, if at all."""
+        return self
+
+    def on_tables(self, refusal: str) -> Channel:
+        """The channel as one whose promise a table decides: itself. Boxes raise the `refusal`."""
         return self
 
     @property

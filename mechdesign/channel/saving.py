@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, ClassVar
 
 from mechdesign.core.above import above
 
 
 class Saved:
-    """A channel with a file."""
+    """A channel of any kind: it has a file.
+
+    `FILES` is the purpose (`core.above`) of the module that writes files of the kind.
+    """
+
+    FILES: ClassVar[str]
 
     def public(self) -> Any:
         """The channel without counts of the table."""
@@ -46,8 +51,7 @@ class Saved:
         if public:
             self.check_public()
         channel = self.public() if public else self
-        # `channel.loading`, which hands over to `channel.file` or `channel.box_file`.
-        above("files").save(channel, path, overwrite=overwrite)
+        above(self.FILES).write(channel, path, overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Any:

@@ -22,17 +22,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
 from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.saving import Saved
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
-from mechdesign.jobs.box_recipe import BoxRecipe
 from mechdesign.jobs.channel_drawer import ChannelDrawer
 from mechdesign.jobs.codebook import codebook_text
 from mechdesign.jobs.column_groups import ColumnGroup
@@ -62,7 +62,10 @@ LAW_NOT_KEPT = (
     "the channel does not keep the law of its table, or comes without that table"
 )
 
-Kind = TypeVar("Kind", bound=Channel | BoxChannel)
+BOXES_ALONE = (
+    "a channel for boxes is applied alone, because its promise is about the whole released row: "
+    "leave the other channels out, or design one channel for all columns"
+)
 
 
 @runtime_checkable
@@ -85,18 +88,10 @@ def recipe_of(
     InputError
         If it is nothing of the kind, or an option does not go with it.
     """
-    if isinstance(releasable, OffersRecipe):
-        return releasable.recipe(options)
     channels = _listed(releasable)
-    boxes = [channel for channel in channels if isinstance(channel, BoxChannel)]
-    if not boxes:
-        return ChannelRecipe.of(cast("tuple[Channel, ...]", channels), options)
-    if len(channels) > 1:
-        raise InputError(
-            "a channel for boxes is applied alone, because its promise is about the whole released "
-            "row: leave the other channels out, or design one channel for all columns"
-        )
-    return BoxRecipe.of(boxes[0], options)
+    if len(channels) == 1 and isinstance(channels[0], OffersRecipe):
+        return channels[0].recipe(options)
+    return ChannelRecipe.of(channels, options)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -405,32 +400,22 @@ def _rows_group(channel: Channel, sensitive: tuple[str, ...] | None) -> ColumnGr
     )
 
 
-@runtime_checkable
-class _ChannelLike(Protocol):
-    """What tells a channel from anything else that a user may give by mistake."""
-
-    useful: Any
-    outputs: Any
-    rows: Any
-    record: Any
-    published: Any
-
-
-def _listed(channel: Kind | Sequence[Kind]) -> tuple[Kind, ...]:
+def _listed(channel: Any) -> tuple[Any, ...]:
     """The channels, where one may be given without a list around it."""
     if isinstance(channel, (list, tuple)):
-        return tuple(cast("Sequence[Kind]", channel))
+        return tuple(cast("Sequence[Any]", channel))
     # Anything else but a channel is refused as one.
-    return (cast("Kind", channel),)
+    return (channel,)
 
 
 def _check_channel(channel: Any, options: ReleaseOptions) -> None:
     """Refuse what is no channel, and a form that does not go with one."""
-    if not isinstance(channel, _ChannelLike):
+    if not isinstance(channel, Saved):
         raise InputError(
             f"{quoted(channel)} is no channel; give a Channel (Channel.load reads a file), or "
             "several of them"
         )
+    channel = cast("Channel", channel).on_tables(BOXES_ALONE)
     if channel.published is not None:
         check_rows(options)
     if channel.record.objective is not None and options.form == POSTERIOR_DRAW:
