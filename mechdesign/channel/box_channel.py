@@ -40,12 +40,15 @@ from mechdesign.core.integers import LARGEST_INTEGER, Integers
 from mechdesign.core.wording import joined_name, listed, percent_of
 from mechdesign.formats.cells import encode
 from mechdesign.notions import Notion
+from mechdesign.release.policies import REFUSE, Policy
+from mechdesign.release.released_values import LABEL
 from mechdesign.tables.columns import positions_of
 from mechdesign.tables.people import ABSENT, People, at_place
 from mechdesign.tables.row_boxes import BOX, NOTHING, Boxes, box_name
 from mechdesign.tables.variable import Variable, column_names
 
 if TYPE_CHECKING:
+    from mechdesign.release.box_drawing import BoxRelease
     from mechdesign.release.draws import Key
 
 NOT_PUBLIC = (
@@ -129,6 +132,9 @@ class BoxChannel(Saved, Described):
     people: People | None = None
 
     FILES: ClassVar[str] = "box_file"
+
+    writes_rows: ClassVar[Literal[True]] = True
+    """The channel says itself what it writes."""
 
     judged_alone: ClassVar[Literal[True]] = True
     """The proof holds for records that the boxes were not learned on: the channel has their counts,
@@ -311,6 +317,11 @@ class BoxChannel(Saved, Described):
         return any(part.fill for part in self.parts)
 
     @property
+    def releases_symbols(self) -> bool:
+        """True if symbols of the columns are released, and not labels of boxes."""
+        return self.fills
+
+    @property
     def labelled_boxes(self) -> BoxChannel | None:
         """Itself where labels of boxes are released, in which columns are estimated; else None."""
         return None if self.fills else self
@@ -440,6 +451,17 @@ class BoxChannel(Saved, Described):
     @property
     def hidden(self) -> tuple[Variable, ...]:
         """The variables whose symbols the channel hides, beside the sensitive one."""
+        return self.columns
+
+    @property
+    def watched(self) -> tuple[Variable, ...]:
+        """The hidden variables by which the records of a table must not be sorted.
+
+        Of people those of the first place, which everybody has: the others tell the number of
+        records, which is given.
+        """
+        if self.people is not None:
+            return self.columns[: len(self.people.released)]
         return self.columns
 
     @property
@@ -700,7 +722,6 @@ class BoxChannel(Saved, Described):
             and on people with several records, as `Channel.apply`.
         """
         # Only a draw needs keys, samplers and data frames.
-        from mechdesign.release.box_drawing import BoxRelease
         from mechdesign.release.drawing import key_of
         from mechdesign.release.people_frames import apply_boxes_to_people
         from mechdesign.release.released_frames import apply_to_frame
@@ -714,8 +735,31 @@ class BoxChannel(Saved, Described):
                 identity=identity,
             )
         above("people").refuse_people_of_draw(self, frame, unit)
-        release = BoxRelease(self, key_of(key, insecure_seed))
+        release = self.prepared(key_of(key, insecure_seed))
         return apply_to_frame(release, frame, identity=identity, first_row=first_row)
+
+    def prepared(
+        self,
+        key: Key,
+        *,
+        policy: Policy | None = None,
+        form: str = LABEL,
+        changed: str = REFUSE,
+    ) -> BoxRelease:
+        """The channel prepared for drawing; the parameters are those of `BoxRelease`.
+
+        There is one `form`, that of what is released by itself.
+        """
+        # Only a draw needs samplers.
+        from mechdesign.release.box_drawing import BoxRelease
+
+        if form != LABEL:
+            raise InputError("boxes say themselves what is released of each column")
+        return BoxRelease(self, key, policy=policy, changed=changed)
+
+    def writes_symbols(self, place: int, form: str) -> bool:
+        """Whether a released column has the type of its source if it can: all of them."""
+        return True
 
     def recipe(self, options: Any) -> Any:
         """The recipe of its releases with these options (`jobs.options.ReleaseOptions`)."""

@@ -43,8 +43,9 @@ from mechdesign.release.drawing import (
 )
 from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
 from mechdesign.release.people_frames import apply_to_people
-from mechdesign.release.policies import Policy
+from mechdesign.release.policies import REFUSE, Policy
 from mechdesign.release.released_frames import frame_of_columns
+from mechdesign.release.released_values import LABEL
 from mechdesign.release.whole_tables import fix_where_whole
 from mechdesign.tables.columns import is_frame, values_of
 from mechdesign.tables.joint import Array, Joint
@@ -235,6 +236,16 @@ class Channel(Saved, Displayed):
         return (self.useful,)
 
     @property
+    def watched(self) -> tuple[Variable, ...]:
+        """The hidden variables by which the records of a table must not be sorted.
+
+        The sequences of people tell how many records they have, which is given: where the records
+        of a file are in random order, people with more of them come first. Their first records are
+        looked at instead (`jobs.people_run.watch_order`).
+        """
+        return () if self.people is not None else self.hidden
+
+    @property
     def people(self) -> People | None:
         """The people with several records that the channel is for; None where it is for records."""
         return self.useful.people
@@ -243,6 +254,11 @@ class Channel(Saved, Displayed):
     def input_columns(self) -> tuple[tuple[Variable, int], ...]:
         """For each column that a record is drawn by, its variable, and its place there."""
         return tuple((self.useful, part) for part in range(len(self.useful.columns)))
+
+    @property
+    def released_columns(self) -> tuple[str, ...]:
+        """Columns that the channel needs of a record."""
+        return self.useful.columns
 
     @property
     def given_columns(self) -> tuple[str, ...]:
@@ -402,6 +418,11 @@ class Channel(Saved, Displayed):
         if self.published is None:
             return tuple((label,) for label in self.outputs)
         return self.published.cells
+
+    @property
+    def writes_rows(self) -> bool:
+        """True if the channel says itself what it writes, in more than one column of labels."""
+        return self.published is not None
 
     @property
     def releases_symbols(self) -> bool:
@@ -667,6 +688,26 @@ class Channel(Saved, Displayed):
             release.names[0],
             own=self.releases_own_symbols,
         )
+
+    def prepared(
+        self,
+        key: Key,
+        *,
+        policy: Policy | None = None,
+        form: str = LABEL,
+        changed: str = REFUSE,
+    ) -> Release:
+        """The channel prepared for drawing; the parameters are those of `Release`."""
+        return Release(self, key, policy=policy, form=form, changed=changed)
+
+    def writes_symbols(self, place: int, form: str) -> bool:
+        """Whether the released column at this place has symbols of its source, and not labels."""
+        if form != LABEL:
+            return True
+        if self.published is None:
+            return self.releases_own_symbols
+        # Beside given columns, which stay as they are, free outputs have one label.
+        return self.releases_symbols or self.output_columns[place] in self.given
 
     @property
     def releases_own_symbols(self) -> bool:

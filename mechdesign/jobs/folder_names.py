@@ -124,7 +124,7 @@ def _protected_symbols(recipe: Recipe) -> dict[str, set[str]]:
     symbols: dict[str, set[str]] = {}
     if not isinstance(recipe, KeyedRecipe):
         return symbols
-    for channel in recipe.releasables:
+    for channel in recipe.channels:
         variables: list[Variable] = []
         if channel.sensitive is not None and not recipe.options.keep_sensitive:
             variables.append(channel.sensitive)

@@ -145,6 +145,16 @@ class BoxRelease(IdentifiedDraws):
         """Texts of each released column, which the codes of `draw` point to."""
         return tuple(column.texts for column in self.columns)
 
+    @property
+    def hidden_counts(self) -> list[Integers]:
+        """`symbol_counts` of each group that the channel hides: all but the given columns."""
+        return self.symbol_counts[len(self.channel.given) :]
+
+    @property
+    def hidden_codes(self) -> list[Integers]:
+        """`codes` of each group that the channel hides."""
+        return self.codes[len(self.channel.given) :]
+
     def draw(
         self, columns: Sequence[Encoded], records: Records
     ) -> list[NDArray[np.int32]]:
