@@ -3,16 +3,26 @@
 The given and the released columns are one group with one key, and given columns count as released
 ones, for they are always in the output, as they are. A channel that does not fill its boxes has one
 label for all other columns; others release each column under its own name.
+
+It draws once in each stratum of the given columns, so its codebook has a line for each stratum,
+output and box that go together::
+
+    given,output,box,rows,p_output_given_box
+    m,box 1,box 1,"job {clerk, nurse}; hours {38, any other}",0.75
+    m,box 2,box 1,"job {clerk, nurse}; hours {38, any other}",0.25
+
+``repr`` gives each probability all of its digits.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import dataclass
 from typing import Any
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.errors import InputError
-from mechdesign.jobs.codebook import box_codebook_text
 from mechdesign.jobs.entries import ROW, Use
 from mechdesign.jobs.keyed_recipe import KeyedRecipe, check_rows
 from mechdesign.jobs.manifest_columns import Released, released_boxes
@@ -20,6 +30,7 @@ from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.people_nights import BOXES_OF_NIGHTS
 from mechdesign.release.box_drawing import BoxRelease
 from mechdesign.release.drawing import FIXED
+from mechdesign.tables.row_boxes import NOTHING
 
 NOT_FIXED = (
     "boxes are drawn for each record by itself, so their counts cannot be fixed: draw them "
@@ -74,3 +85,29 @@ class BoxRecipe(KeyedRecipe):
     def codebook(self) -> str:
         """The codebook of the labels: boxes in words."""
         return box_codebook_text(self.channels[0])
+
+
+def box_codebook_text(channel: BoxChannel) -> str:
+    """One line for each stratum, output and box that the output can stand for."""
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(["given", "output", "box", "rows", "p_output_given_box"])
+    for part in channel.parts:
+        texts: list[str] = []
+        for variable, code in zip(channel.given, part.stratum, strict=True):
+            texts += variable.symbols[code]
+        given = ", ".join(texts)
+        inner = part.channel
+        if inner is None:
+            # A stratum without a channel of its own has one output for every row.
+            writer.writerow([given, NOTHING, "any", "every row", repr(1.0)])
+            continue
+        # Each text is the name of a box and the rows in it.
+        rows_of_box = dict(text.split(": ", 1) for text in channel.box_texts(part))
+        rows = list(zip(inner.useful.names, inner.rows, inner.row_totals, strict=True))
+        for y, output in enumerate(inner.outputs):
+            for box, row, total in rows:
+                if row[y]:
+                    share = repr(row[y] / total)
+                    writer.writerow([given, output, box, rows_of_box[box], share])
+    return stream.getvalue()
