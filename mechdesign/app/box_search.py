@@ -10,8 +10,8 @@ on the others (`mechanisms.box_design`). `designed_boxes` does it for the page:
    lead to other boxes.
 3. `box_report` computes the ranges of lifts from the counts in the channel; `_box_files` writes it.
 4. `_facts` are the sentences at the top. The lists below are `_beliefs` (before and after for each
-   protected value), `_meanings` (true boxes behind a label), `_worst_factors`, `_box_texts` (rows
-   of a box) and `_together` (protected values that are promised as one).
+   protected value), `_meanings` (true boxes behind a label), `_worst_factors` and `_together`
+   (protected values that are promised as one).
 
 A channel has a part for each stratum of the given columns; without given columns it is one. With
 filling, values are drawn inside of the released box. The receiver sees no label then, so the lists
@@ -53,7 +53,7 @@ from mechdesign.core.wording import joined_name, percent_of
 if TYPE_CHECKING:
     from mechdesign.channel.box_channel import BoxChannel
     from mechdesign.mechanisms.box_result import BoxDesign
-    from mechdesign.report.box_content import BoxReport
+    from mechdesign.report.boxes_page import BoxReport
 
 MOST_FACTORS = 10
 """Released labels that the page lists as those that change a probability most."""
@@ -75,7 +75,8 @@ SEVERAL = (
 def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     """Search for the channel of boxes, and describe it."""
     from mechdesign.report import wording as w
-    from mechdesign.report.box_content import box_report
+    from mechdesign.report.boxes import box_texts
+    from mechdesign.report.boxes_page import box_report
     from mechdesign.report.first_lines import little_information
 
     say("Reading the table")
@@ -108,7 +109,7 @@ def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
         ),
         meanings=_meanings(design.channel),
         factors=_worst_factors(report),
-        boxes=_box_texts(design.channel),
+        boxes=tuple(box_texts(design.channel)),
         together=_together(design.channel),
         useless=f"{useless}{REMEDY}" if useless else "",
         text=text,
@@ -122,9 +123,12 @@ def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
 def _box_files(report: BoxReport, text: str) -> tuple[Download, ...]:
     """The channel file and its reports."""
     from mechdesign.channel.box_file import text_of
-    from mechdesign.report.boxes_page import report_page, report_record
+    from mechdesign.report.boxes_page import (
+        public_box_page,
+        report_page,
+        report_record,
+    )
     from mechdesign.report.pages import html_page
-    from mechdesign.report.public_boxes import public_box_page
     from mechdesign.report.writing import document_text
 
     channel = report.channel
@@ -187,7 +191,7 @@ def _merged(joint: md.Joint, choice: Choice, say: Say) -> BoxDesign:
 def _facts(design: BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
     """The promise, what is kept, what the boxes were learned on, and what an analyst reads."""
     from mechdesign.report import wording as w
-    from mechdesign.report.box_sentences import law_lines
+    from mechdesign.report.boxes import law_lines
     from mechdesign.report.law_section import TITLE, untitled
 
     # The promise for the population first: it is the one that was asked for.
@@ -257,16 +261,11 @@ def _unchanged(channel: BoxChannel) -> tuple[tuple[str, str], ...]:
     """The expected share of the cells of every column that stay as they are; empty where it is not
     defined.
     """
-    from mechdesign.analysis.box_truth import box_truth
     from mechdesign.report import wording as w
+    from mechdesign.report.boxes import truth_by_column
 
-    truth = box_truth(channel)
-    if truth is None:
-        return ()
-    rows: list[tuple[str, str]] = []
-    for variable, share in zip(channel.columns, truth, strict=True):
-        rows.append((w.title(variable.columns), w.percent_at_least(share)))
-    return tuple(rows)
+    truth = truth_by_column(channel) or {}
+    return tuple((name, w.percent_at_least(share)) for name, share in truth.items())
 
 
 def _worst_factors(report: BoxReport) -> tuple[OutputFactors, ...]:
@@ -321,17 +320,6 @@ def _meanings(channel: BoxChannel) -> tuple[Meaning, ...]:
                 )
             )
     return tuple(rows)
-
-
-def _box_texts(channel: BoxChannel) -> tuple[str, ...]:
-    """Every box in words."""
-    from mechdesign.report import wording as w
-
-    texts: list[str] = []
-    for part in channel.to_record()["parts"]:
-        stratum = str(part["stratum"])
-        texts += [w.label(f"{stratum}{text}") for text in part["boxes"]]
-    return tuple(texts)
 
 
 def _together(channel: BoxChannel) -> tuple[str, ...]:

@@ -267,7 +267,7 @@ def _answer_boxes(
 
 def _text(design: BoxDesign, files: OutputOptions, end: Sequence[str]) -> str:
     """The first screen, or with --full or --all-measures all sections, and the lines at the end."""
-    from mechdesign.report.box_first_screen import box_first_screen
+    from mechdesign.report.boxes import box_first_screen
 
     if files.full or files.all_measures:
         return "\n\n".join([design.summary(), "\n".join(end)])
