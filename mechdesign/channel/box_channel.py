@@ -738,6 +738,10 @@ class BoxChannel(Saved, Described):
         release = self.prepared(key_of(key, insecure_seed))
         return apply_to_frame(release, frame, identity=identity, first_row=first_row)
 
+    def with_provenance(self, **entries: Any) -> BoxChannel:
+        """The same channel with more entries in the record of its origin."""
+        return replace(self, provenance={**self.provenance, **entries})
+
     def prepared(
         self,
         key: Key,

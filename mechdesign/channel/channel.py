@@ -583,6 +583,11 @@ class Channel(Saved, Displayed):
             law[cells] = law.get(cells, Fraction(0)) + share
         return law
 
+    def with_provenance(self, **entries: Any) -> Channel:
+        """The same channel with more entries in the record of its origin."""
+        provenance = {**self.provenance, **entries}
+        return self.with_record(replace(self.record, provenance=provenance))
+
     def with_record(self, record: ChannelRecord) -> Channel:
         """The same channel with another record."""
         return replace(self, record=record)
