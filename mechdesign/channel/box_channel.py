@@ -38,7 +38,7 @@ from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, Integers
 from mechdesign.core.wording import joined_name, listed, percent_of
-from mechdesign.formats.cells import encode
+from mechdesign.formats.cells import encode, encoded_columns
 from mechdesign.notions import Notion
 from mechdesign.release.policies import REFUSE, Policy
 from mechdesign.release.released_values import LABEL
@@ -723,20 +723,21 @@ class BoxChannel(Saved, Described):
         """
         # Only a draw needs keys, samplers and data frames.
         from mechdesign.release.drawing import key_of
-        from mechdesign.release.people_frames import apply_boxes_to_people
-        from mechdesign.release.released_frames import apply_to_frame
+        from mechdesign.release.draws import records_of
+        from mechdesign.release.people_frames import apply_to_people
+        from mechdesign.release.released_frames import frame_of_columns
 
+        release = self.prepared(key_of(key, insecure_seed))
         if self.people is not None:
-            return apply_boxes_to_people(
-                self,
-                self.people,
-                frame,
-                key=key_of(key, insecure_seed),
-                identity=identity,
+            return apply_to_people(
+                release, self.people, frame, identity=identity, draws="independent"
             )
         above("people").refuse_people_of_draw(self, frame, unit)
-        release = self.prepared(key_of(key, insecure_seed))
-        return apply_to_frame(release, frame, identity=identity, first_row=first_row)
+        cells = encoded_columns(frame, self.released_columns)
+        drawn = release.draw(cells, records_of(identity, first_row, len(cells[0])))
+        # The label of a box has the type of the first column that it replaces.
+        first = self.columns[0].columns[0]
+        return frame_of_columns(frame, drawn, release.texts, release.names, first)
 
     def with_provenance(self, **entries: Any) -> BoxChannel:
         """The same channel with more entries in the record of its origin."""

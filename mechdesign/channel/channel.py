@@ -41,7 +41,7 @@ from mechdesign.release.drawing import (
     channel_digest,
     key_of,
 )
-from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
+from mechdesign.release.draws import Key, records_of
 from mechdesign.release.people_frames import apply_to_people
 from mechdesign.release.policies import REFUSE, Policy
 from mechdesign.release.released_frames import frame_of_columns
@@ -641,41 +641,25 @@ class Channel(Saved, Displayed):
             it. If people have several records, and the order of a frame or the index of a column
             tells which are of one person; not with ``unit="record"``.
         """
+        if policy is None:
+            policy = Policy.recorded(self.record.rules)
         if self.useful.people is not None:
             if first_row:
                 raise InputError(
                     "people are drawn as a whole table: leave first_row out"
                 )
-            if policy is None:
-                policy = Policy.recorded(self.record.rules)
+            release = self.prepared(key_of(key, insecure_seed), policy=policy)
             return apply_to_people(
-                self,
-                self.useful.people,
-                column,
-                key=key_of(key, insecure_seed),
-                identity=identity,
-                policy=policy,
-                draws=draws,
+                release, self.useful.people, column, identity=identity, draws=draws
             )
         cells = values_of(column, self.useful)
-        count = len(cells[0])
-        records: Records
-        if identity is None:
-            records = RowNumbers(first_row, count)
-        else:
-            records = Identifiers([list(identity)])
-        if len(records) != count:
-            raise InputError(
-                f"the identity has {len(records)} entries and the column {count}"
-            )
-        if policy is None:
-            policy = Policy.recorded(self.record.rules)
+        records = records_of(identity, first_row, len(cells[0]))
         if draws not in (None, *DRAWS):
             raise InputError(f"draws ({quoted(draws)}) must be one of {listed(DRAWS)}")
         # Other columns have nothing beside their cells, which names nobody.
         if is_frame(column) or hasattr(column, "to_frame"):
             above("people").refuse_people_of_draw(self, column, unit)
-        release = Release(self, key_of(key, insecure_seed), policy=policy)
+        release = self.prepared(key_of(key, insecure_seed), policy=policy)
         if draws != INDEPENDENT:
             fix_where_whole(release, cells, records, is_asked=draws is not None)
         drawn = release.draw(cells, records)
