@@ -483,11 +483,6 @@ class BoxChannel(Saved, Described):
         return column_names(self.columns)
 
     @property
-    def levels(self) -> tuple[Variable, ...]:
-        """The columns that the boxes are made of, as `ReleasableBoxes` calls them."""
-        return self.columns
-
-    @property
     def groups(self) -> tuple[Variable, ...]:
         """The given columns, then those of the boxes."""
         return self.given + self.columns

@@ -6,6 +6,7 @@ import os
 from typing import Any, ClassVar
 
 from mechdesign.core.above import above
+from mechdesign.core.files import EXISTS_OVERWRITE, check_target, replacing
 
 
 class Saved:
@@ -50,8 +51,14 @@ class Saved:
         """
         if public:
             self.check_public()
+        # Before any work: the text of a large channel takes seconds.
+        check_target(path, force=overwrite, exists=EXISTS_OVERWRITE)
         channel = self.public() if public else self
-        above(self.FILES).write(channel, path, overwrite=overwrite)
+        with (
+            replacing(path, force=overwrite, exists=EXISTS_OVERWRITE) as temporary,
+            open(temporary, "w", encoding="utf-8", newline="\n") as out,
+        ):
+            out.writelines(above(self.FILES).pieces(channel))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Any:
