@@ -191,7 +191,8 @@ def _merged(joint: md.Joint, choice: Choice, say: Say) -> BoxDesign:
 def _facts(design: BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
     """The promise, what is kept, what the boxes were learned on, and what an analyst reads."""
     from mechdesign.report import wording as w
-    from mechdesign.report.boxes import law_lines
+    from mechdesign.report.boxes import law_lines, slice_sentence
+    from mechdesign.report.first_lines import kept_sentence
     from mechdesign.report.law_section import TITLE, untitled
 
     # The promise for the population first: it is the one that was asked for.
@@ -206,9 +207,12 @@ def _facts(design: BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
     promise = f"A released {released} makes any value of {secret} {span} as probable"
     if choice.promise == RELATIVE:
         promise += BEYOND_GIVEN
-    kept = w.percent_at_least(design.nmi)
-    most = w.percent_at_most(design.upper_bound_nmi)
-    others = design.records - channel.slice_records
+    kept = kept_sentence(
+        design.nmi,
+        design.upper_bound_nmi,
+        beyond_given=bool(channel.given),
+        rivals="channel for these boxes",
+    )
     facts = [
         (
             "Promise for the population",
@@ -218,16 +222,8 @@ def _facts(design: BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
             "Promise for the table",
             "None beside it: this promise is about a new record of the population.",
         ),
-        (
-            "Kept",
-            f"{kept} of the information of all released columns; no channel for these boxes "
-            f"keeps more than {most} (proven).",
-        ),
-        (
-            "Boxes",
-            f"{channel.boxes:,}, learned on {channel.slice_records:,} records; the promise was "
-            f"proven on the other {others:,}.",
-        ),
+        ("Kept", kept.removeprefix("Kept: ")),
+        ("Boxes", slice_sentence(design.utility, channel)),
     ]
     for text in untitled(law_lines(design.utility, channel)):
         facts.append((TITLE, text))
@@ -299,9 +295,7 @@ def _meanings(channel: BoxChannel) -> tuple[Meaning, ...]:
     if channel.fills:
         return ()
     rows: list[Meaning] = []
-    # The record of the file has the stratum in words; the part has it as numbers of symbols.
-    parts = channel.to_record()["parts"]
-    for part, texts in zip(channel.parts, parts, strict=True):
+    for part in channel.parts:
         part_channel = part.channel
         # Some strata release the given columns alone, and have nothing to look behind.
         if part_channel is None or part_channel.joint is None:
@@ -313,7 +307,7 @@ def _meanings(channel: BoxChannel) -> tuple[Meaning, ...]:
         for output, share in zip(shown, masses, strict=False):
             rows.append(
                 Meaning(
-                    group=_given(str(texts["stratum"])),
+                    group=_given(channel.stratum_text(part)),
                     released=w.label(output),
                     share=w.percent(min(1.0, share)),
                     behind=behind_text(list(codebook[output].items())),
@@ -327,8 +321,8 @@ def _together(channel: BoxChannel) -> tuple[str, ...]:
     from mechdesign.report import wording as w
 
     texts: list[str] = []
-    for part in channel.to_record()["parts"]:
-        for text in part["together"]:
+    for part in channel.parts:
+        for text in channel.together_texts(part):
             sentence = w.label(f"{text[:1].upper()}{text[1:]}.")
             # Strata that merge the same values would repeat the sentence.
             if sentence not in texts:
