@@ -35,6 +35,7 @@ from mechdesign.leaks.order import Order
 from mechdesign.release.drawing import Release
 from mechdesign.release.released_values import LABEL
 from mechdesign.tables.columns import RecordFault
+from mechdesign.tables.rebuilding import empty_note
 
 
 class ChannelDrawer(ReleaseDrawer):
@@ -112,6 +113,7 @@ class ChannelDrawer(ReleaseDrawer):
         """The arrow type of X where the released column can have it, else None for text."""
         place = column.release or (0, 0)
         if not self._releases_symbols(place):
+            self.note(empty_note(column.name, self.labels[place]))
             return None
         return self.own_type_in(column, type_of(self.plan.origin(column)))
 

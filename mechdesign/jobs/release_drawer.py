@@ -31,6 +31,7 @@ from mechdesign.release.draws import Records
 from mechdesign.tables.columns import RecordFault, encode_for
 from mechdesign.tables.rebuilding import (
     arrow_type,
+    empty_note,
     kind_of,
     own_type_of,
     own_values,
@@ -98,6 +99,8 @@ class ReleaseDrawer(Drawer):
         if drawn.own:
             before, after = kind_of(like), kind_of(column)
             self._note_type(name, before, after, drawn.labels)
+        else:
+            self.note(empty_note(name, drawn.labels))
         return column
 
     def own_type_in(self, column: OutputColumn, kind: Any) -> Any:
@@ -118,10 +121,12 @@ class ReleaseDrawer(Drawer):
         """Note it for the user if a released column has another type than its source, or other
         missing cells.
         """
-        if name in self._binned:
-            # Bins of numbers are texts by design.
-            return
-        note = type_note(name, before, after, has_empty="" in labels)
+        # Bins of numbers are texts by design.
+        changed = None if name in self._binned else type_note(name, before, after)
+        self.note(changed or empty_note(name, labels, after))
+
+    def note(self, note: str | None) -> None:
+        """Note this for the user, once; None is nothing to note."""
         if note is not None:
             self.type_notes[note] = None
 
