@@ -39,7 +39,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.wording import at_most
 from mechdesign.mechanisms.gains import exact_gains, is_file_of_gains, read_gains
-from mechdesign.notions import LARGEST_BUDGET, MaxLift
+from mechdesign.notions import LARGEST_BUDGET, MaxLift, check_least
 from mechdesign.tables.joint import Joint
 from solvers import Array
 
@@ -136,6 +136,7 @@ def _budget_of(measure: Any, value: Any, joint: Joint) -> AverageBudget:
         raise InputError(
             f"{name} ({value}) must be above 0 and at most {LARGEST_BUDGET:g}"
         )
+    check_least(name, budget)
     return AverageBudget(measure=measure, budget=budget)
 
 
