@@ -16,10 +16,23 @@ For the header of a table the recipe then gives the drawer (`channel_drawer`), t
 ledger holds, and the counts for the manifest.
 
 The recipe travels to other machines, so `without_tables` leaves the joint table of X and S behind.
+
+*The codebook* of a release is a CSV file that says what the released labels mean. For the output y
+and each symbol x that can become it, a line has W(y|x), and P(x|y) by the theorem of Bayes: n(x)
+W(y|x) / sum over x' of n(x') W(y|x'), with the counts n of the table. With 30 clerks and 10 nurses
+in the table, and a channel that moves one in four to the other label::
+
+    output,job,p_output_given_symbol,p_symbol_given_output
+    A,clerk,0.75,0.9
+    A,nurse,0.25,0.1
+    B,clerk,0.25,0.5
+    B,nurse,0.75,0.5
 """
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
@@ -30,11 +43,10 @@ from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.core.integers import Integers
+from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.wording import listed, quoted
 from mechdesign.jobs.box_recipe import BoxRecipe
 from mechdesign.jobs.channel_drawer import ChannelDrawer
-from mechdesign.jobs.codebook import codebook_text
 from mechdesign.jobs.column_groups import ColumnGroup
 from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.entries import Use
@@ -468,3 +480,36 @@ def _without_table(channel: Channel, options: ReleaseOptions) -> Channel:
         sensitive=one_symbol,
         record=replace(public.record, budgets=()),
     )
+
+
+def codebook_text(channel: Channel) -> str:
+    """One line for each output and each symbol that it can stand for.
+
+    The columns are `output`, the columns of X with the symbol, `p_output_given_symbol` (of the
+    channel) and `p_symbol_given_output` (under the table that the channel was designed for; empty
+    where it carries none).
+    """
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator="\n")
+    probabilities = ("p_output_given_symbol", "p_symbol_given_output")
+    writer.writerow(["output", *channel.useful.columns, *probabilities])
+    behind: list[list[int]] | None = None
+    if channel.joint is not None:
+        # The numerators of Bayes, in integers; the denominator of the channel cancels.
+        behind = [masses for _, masses in channel.behind]
+    columns = IntegerRows.of(channel.rows).columns
+    totals = channel.row_totals
+    for y, (label, (symbols, values)) in enumerate(
+        zip(channel.outputs, columns, strict=True)
+    ):
+        posterior = [""] * len(symbols)
+        if behind is not None:
+            masses = behind[y]
+            total = sum(masses)
+            # The table may have no record of any of these symbols: then there is no posterior.
+            if total:
+                posterior = [repr(mass / total) for mass in masses]
+        for x, w, backward in zip(symbols, values, posterior, strict=True):
+            forward = repr(w / totals[x])
+            writer.writerow([label, *channel.useful.symbols[x], forward, backward])
+    return stream.getvalue()
