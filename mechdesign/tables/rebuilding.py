@@ -102,6 +102,9 @@ def own_values(labels: Sequence[str], kind: Any) -> Any:
         if types.is_date64(kind):
             # Arrow casts no text to milliseconds, of which a date has a whole number.
             texts = texts.cast(pa.date32())
+        if types.is_timestamp(kind) and kind.unit == "ms":
+            # Arrow casts no text with six digits of a second to milliseconds.
+            texts = texts.cast(pa.timestamp("us", kind.tz))
         values = texts.cast(kind)
     except pa.ArrowException:
         return None
