@@ -347,6 +347,11 @@ def _usage(error: Any) -> Failure:
             message = f"{name} has no option {unknown.group(1)}: it is {meant} here"
         elif name:
             message = _elsewhere(name, unknown.group(1)) or message
+    if message == _MISSING_CHANNEL:
+        message = (
+            f"--channel is missing: give the data file and the channel, as in {command} FILE "
+            f"--channel CHANNEL; for a channel alone there is {PROGRAM} show CHANNEL"
+        )
     if message.startswith(_EXTRA_ARGUMENT) and context is not None:
         message += _place_of_output(context.command)
     return Failure(
@@ -360,6 +365,9 @@ def _usage(error: Any) -> Failure:
 
 _UNKNOWN_OPTION = re.compile(r"No such option: (--[a-z-]+)")
 """How typer begins when a command lacks an option."""
+
+_MISSING_CHANNEL = "Missing option '--channel'"
+"""What typer says where the one file that is given may be the channel itself."""
 
 OTHER_NAMES: dict[str, dict[str, str]] = {
     "apply": {
