@@ -562,7 +562,7 @@ def _answer_boxes(
         channel.save(files.output, overwrite=arguments.force, public=files.public)
     if reports.asked:
         name = files.output or "the channel"
-        save_boxes(channel, name, reports, force=arguments.force)
+        save_boxes(channel, name, reports, force=arguments.force, scope="proven")
     last = arguments.written
     reporter.done("designed", "\n".join(last))
     record = {**design.to_record(), "output": files.output} | reports.files

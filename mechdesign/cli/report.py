@@ -25,6 +25,7 @@ from mechdesign.cli.line import COMMAND, flag, option, recorded_line
 from mechdesign.cli.mechanism import is_mechanism, report_mechanism
 from mechdesign.cli.parsing import number
 from mechdesign.core.errors import InputError
+from mechdesign.core.wording import STATED
 
 if TYPE_CHECKING:
     from mechdesign.channel.box_channel import BoxChannel
@@ -282,7 +283,7 @@ def report(
         if board.board is not None:
             raise InputError(NO_BOARD)
         with reporter.work("reporting"):
-            satisfied = save_boxes(loaded, channel, reports, force=force)
+            satisfied = save_boxes(loaded, channel, reports, force=force, scope=STATED)
         promise = "nothing but the given columns is released"
         if loaded.promise is not None:
             promise = loaded.promise.text
@@ -341,15 +342,23 @@ def _save_reports(
 
 
 def save_boxes(
-    channel: BoxChannel, name: str, reports: ReportOptions, *, force: bool
+    channel: BoxChannel,
+    name: str,
+    reports: ReportOptions,
+    *,
+    force: bool,
+    scope: str,
 ) -> bool | None:
-    """Write the reports of a channel of boxes from the file `name`; its exact verdict."""
+    """Write the reports of a channel of boxes from the file `name`; its exact verdict.
+
+    `scope` is how its bounds are known.
+    """
     from mechdesign.report.boxes_page import save_box_reports
 
     if channel.utility is None and reports.report is not None:
         raise InputError(f"{name} {NO_COUNTS}, or give --public-report FILE")
     return save_box_reports(
-        channel, reports.report, reports.public_report, overwrite=force
+        channel, reports.report, reports.public_report, overwrite=force, scope=scope
     )
 
 

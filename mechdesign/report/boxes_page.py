@@ -119,16 +119,20 @@ class OutputRow:
 
 @dataclass(frozen=True)
 class BoxReport:
-    """What the page shows, made by `box_report`: all strata one after the other."""
+    """What the page shows, made by `box_report`: all strata one after the other.
+
+    `scope` is how the bounds on other channels are known.
+    """
 
     channel: BoxChannel
     utility: BoxUtility
     audit: BoxAudit
     rows: tuple[BoxRow, ...]
     outputs: tuple[OutputRow, ...]
+    scope: str
 
 
-def box_report(channel: BoxChannel) -> BoxReport:
+def box_report(channel: BoxChannel, *, scope: str = "proven") -> BoxReport:
     """Compute the report of a channel from its counts.
 
     Raises
@@ -150,6 +154,7 @@ def box_report(channel: BoxChannel) -> BoxReport:
         audit=audit_boxes(channel),
         rows=tuple(rows),
         outputs=tuple(outputs),
+        scope=scope,
     )
 
 
@@ -227,10 +232,10 @@ def report_page(report: BoxReport, *, pictures: bool = True) -> blocks.Document:
         *boxes.part_lines(channel),
     ]
     # The second of the lines, on single columns, is the table of this section.
-    kept, *_ = boxes.kept_lines(utility, channel)
+    kept, *_ = boxes.kept_lines(utility, channel, scope=report.scope)
     texts = [
         kept,
-        *boxes.own_lines(utility, channel),
+        *boxes.own_lines(utility, channel, scope=report.scope),
         *boxes.law_lines(utility, channel),
         *boxes.rare_lines(channel, utility),
     ]
@@ -346,8 +351,11 @@ def save_box_reports(
     public: PathLike | None,
     *,
     overwrite: bool,
+    scope: str = "proven",
 ) -> bool | None:
     """Write the reports with a path, as HTML, Markdown or JSON by its ending.
+
+    `scope` is `STATED` for a channel from a file, which has no proof of its bounds.
 
     Returns the exact verdict on the channel; None for a public one, without counts.
 
@@ -360,7 +368,7 @@ def save_box_reports(
     if channel.utility is not None:
         satisfied = audit_boxes(channel).satisfied
     if internal is not None:
-        report = box_report(channel)
+        report = box_report(channel, scope=scope)
         # Markdown shows no pictures, and so needs no matplotlib.
         pictures = Path(internal).suffix.lower() == HTML
         save_document(

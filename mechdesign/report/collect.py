@@ -123,7 +123,8 @@ def write_report(
         if curve is not None:
             raise InputError("a channel of boxes has no curve: leave curve out")
         paths = (None, path) if public else (path, None)
-        save_box_reports(channel, *paths, overwrite=overwrite)
+        scope = STATED if channel is design else "proven"
+        save_box_reports(channel, *paths, overwrite=overwrite, scope=scope)
         return
     # A design brings its bound and its remarks; of a channel alone they come from the file.
     result: Design | None = None
