@@ -122,9 +122,7 @@ def test_no_prices_prove_more_than_channels_reach(
     # The prices of the optimum prove its bound; others prove less.
     prices = found.prices + size * np.array(noise)
     charge = found.charge
-    proven = proven_task_within(
-        total, None, point, given_x, prices, charge, least=10.0
-    )
+    proven = proven_task_within(total, None, point, given_x, prices, charge, least=10.0)
     assert proven <= best.fun + 1e-9
     if size == 0.0:
         assert proven >= found.bound - 1e-8
