@@ -240,7 +240,8 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
 
         def release(drawer: Drawer) -> tuple[Any, list[str]]:
             released, checks = table.released(drawer)
-            return released, disclosure_warnings(drawer, checks)
+            warned = disclosure_warnings(drawer, checks, can_shuffle=False)
+            return released, warned
 
         # Only a ledger hashes the records.
         columns: Any = []

@@ -82,6 +82,13 @@ from mechdesign.release.released_values import LABEL
 from mechdesign.tables.people import RECORDS, People
 from mechdesign.tables.people_source import FoldedTable
 
+ESCAPED = (
+    "cells that a spreadsheet would take for formulas (they begin with = + - @, a tab or a line "
+    "break, and are no numbers) have an apostrophe before them (--escape-formulas): whoever checks "
+    "the file or estimates from it says so, too"
+)
+"""What a manifest says of an output whose cells differ so from those of the channel."""
+
 MOST_DRAWINGS = 5
 """Times that a file is drawn while other processes release its records: twice as a rule."""
 
@@ -471,6 +478,9 @@ class KeyedRecipe(GroupedRecipe):
         run.add_notes((*earlier.notices, *record_notices(drawer.releases)))
         sha256 = out.seal()
         if run.sides.manifests:
+            notices = run.notices
+            if run.format.escape:
+                notices = (*notices, ESCAPED)
             manifest = self.manifest(
                 drawer,
                 run.records_of(records),
@@ -478,7 +488,7 @@ class KeyedRecipe(GroupedRecipe):
                 dataset=run.guarded.sha256,
                 columns_before=run.columns_before,
                 columns=run.columns_after,
-                notices=run.notices,
+                notices=notices,
                 earlier=earlier,
                 channel_digests=run.sides.channel_digests(),
                 whole_file=self._covers_whole_file(run, drawer.plan, earlier),

@@ -65,6 +65,7 @@ from mechdesign.release.draws import (
 from mechdesign.tables.columns import RecordFault, encode_for
 from mechdesign.tables.rebuilding import (
     arrow_type,
+    empty_note,
     kind_of,
     own_type_of,
     own_values,
@@ -180,6 +181,8 @@ class ReleaseDrawer(Drawer):
         if drawn.own:
             before, after = kind_of(like), kind_of(column)
             self._note_type(name, before, after, drawn.labels)
+        else:
+            self.note(empty_note(name, drawn.labels))
         return column
 
     def own_type(self, column: OutputColumn, type_of: Callable[[int], Any]) -> Any:
@@ -188,6 +191,7 @@ class ReleaseDrawer(Drawer):
         """
         place = column.release or (0, 0)
         if not self._writes_symbols(place):
+            self.note(empty_note(column.name, self.labels[place]))
             return None
         kind = type_of(self.plan.origin(column))
         own_type = own_type_of(kind)
@@ -204,10 +208,12 @@ class ReleaseDrawer(Drawer):
         """Note it for the user if a released column has another type than its source, or other
         missing cells.
         """
-        if name in self._binned:
-            # Bins of numbers are texts by design.
-            return
-        note = type_note(name, before, after, has_empty="" in labels)
+        # Bins of numbers are texts by design.
+        changed = None if name in self._binned else type_note(name, before, after)
+        self.note(changed or empty_note(name, labels, after))
+
+    def note(self, note: str | None) -> None:
+        """Note this for the user, once; None is nothing to note."""
         if note is not None:
             self.type_notes[note] = None
 

@@ -53,7 +53,7 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.wording import at_most, listed, quoted
 from mechdesign.formats.opening import all_rows, open_source
-from mechdesign.notions import LARGEST_BUDGET, MaxLift
+from mechdesign.notions import LARGEST_BUDGET, MaxLift, check_least
 from mechdesign.tables.joint import Joint
 from solvers import Array
 
@@ -150,6 +150,7 @@ def _budget_of(measure: Any, value: Any, joint: Joint) -> AverageBudget:
         raise InputError(
             f"{name} ({value}) must be above 0 and at most {LARGEST_BUDGET:g}"
         )
+    check_least(name, budget)
     return AverageBudget(measure=measure, budget=budget)
 
 
