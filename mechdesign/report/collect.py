@@ -112,6 +112,7 @@ def write_report(
     overwrite: bool,
 ) -> None:
     """Write the report of `mechdesign.report`, which has the parameters and errors."""
+    # Collecting a report for another renderer needs no files.
     from mechdesign.report.writing import check_report
 
     # A design has its channel; a channel stands for itself.
@@ -176,7 +177,7 @@ class Wanted:
 
 def save_reports(channel: Channel, design: Design | None, wanted: Wanted) -> None:
     """Write the reports on a channel; there is no internal one without its `design`."""
-    # Writing needs what other renderers do not.
+    # As in `write_report`.
     from mechdesign.report.writing import save_report
 
     # Both are made before either is written, so a failure leaves no half of them.
