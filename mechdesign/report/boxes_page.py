@@ -37,8 +37,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.analysis.box_truth import box_truth
-from mechdesign.auditing.boxes import BoxAudit, audit_boxes
 from mechdesign.auditing.columns import columns_on, released_part
+from mechdesign.auditing.either import BoxAudit, audit_boxes
 from mechdesign.auditing.population_extremes import Population, achieved_of
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.box_channel import BoxChannel, BoxPart, box_name
