@@ -409,10 +409,8 @@ MOST_SIBLINGS = 3
 
 def _elsewhere(name: str, option: str) -> str:
     """The commands that have an option that this one lacks, in a sentence; else nothing."""
-    from typer.main import get_command
-
     # The program that runs has loaded the one command that was named.
-    program: Any = get_command(above("application").application())
+    program = above("application").application()
     having = [
         sibling
         for sibling in COMMANDS

@@ -12,7 +12,8 @@ nothing (`ProvisionalLedger`).
    earlier release wrote is linked there first, so that a file that has not changed is only found
    complete.
 3. All files are tested together: the outputs against each other (`refuse_copies`,
-   `refuse_telling_files`), and the inputs as the one table that they are to whoever gets all of them (`folder_table`).
+   `refuse_telling_files`), and the inputs as the one table that they are to whoever gets all of
+   them (`folder_table`).
 4. The folder gets its name (`FolderStage.publish`).
 
 Whatever fails before step 4 removes the temporary folder and withdraws the entries; what the target
@@ -447,7 +448,7 @@ def _protected_symbols(recipe: Recipe) -> dict[str, set[str]]:
     symbols: dict[str, set[str]] = {}
     if not isinstance(recipe, KeyedRecipe):
         return symbols
-    for channel in recipe.releasables:
+    for channel in recipe.channels:
         variables: list[Variable] = []
         if channel.sensitive is not None and not recipe.options.keep_sensitive:
             variables.append(channel.sensitive)

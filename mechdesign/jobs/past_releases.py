@@ -232,9 +232,10 @@ def people_history(
     if draws:
         try:
             found = channels_of(draws, channels)
-            drawn: list[Any] = [found[draw.use.channel] for draw in draws]
-            if any(isinstance(channel, BoxChannel) for channel in drawn):
-                raise InputError("a channel for boxes of rows is among them")
+            refusal = "a channel for boxes of rows is among them"
+            drawn: list[Any] = []
+            for draw in draws:
+                drawn.append(found[draw.use.channel].on_tables(refusal))
             joint = None if table is None else table(drawn)
             together = composed_for_people(data, drawn, joint, person, text)
             sensitive = drawn[0].sensitive.columns

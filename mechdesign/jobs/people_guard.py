@@ -105,7 +105,7 @@ def refuse_people(
         return
     people, alike = found
     reach = None
-    channels = [single for one in recipe.releasables for single in one.channels]
+    channels = [single for one in recipe.channels for single in one.channels]
     secret: Sequence[str] = alike
     # The symbols of boxes are no cells of the table, so that nothing is known of them.
     if len(channels) == 1 and not options.renamed:

@@ -1,8 +1,14 @@
-"""What the drawers of all kinds of channels share: the columns they read, and who each record is.
+"""Channels at work on the parts of a table: every record draws one output of each channel.
 
-A `ReleaseDrawer` lies between the releases of some channels and a table. Of each part it encodes
-the columns that records are drawn by (`_cells`), and finds what identifies each record
-(`_records`). Where a release refuses a record, `naming_faults` says which.
+A channel's release (`release.drawing`, `release.box_drawing`) draws codes of outputs;
+`ReleaseDrawer` is what lies between it and a table. For each part `draw` encodes the columns that
+records are drawn by (`_cells`), finds what identifies each record (`_records`), lets every release
+draw, and translates the codes of outputs into those of labels: two outputs may have one text, and
+labels are all different (`_codings`). On the way it shows the symbols to the check of their order.
+Where a release refuses a record, `naming_faults` says which.
+
+For example, the outputs of a channel in bins may have the medians ``35, 35, 60``. The labels are
+``35, 60``, and the codes 0, 1, 2 of the outputs become 0, 0, 1.
 
 *Who a record is.* The same record gets the same draw. A draw follows from the key, the channel and
 the identity of the record, which has one of three forms:
@@ -21,7 +27,6 @@ twice. `record_name` names a record in a message in the same terms.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -40,7 +45,14 @@ from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.disclosure_checks import Binned, DisclosureChecks, View
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.output_columns import OutputColumn
-from mechdesign.jobs.recipe import BadRecord, Drawer, DrawnColumn, Recipe
+from mechdesign.jobs.recipe import (
+    BadRecord,
+    Codes,
+    Drawer,
+    DrawnColumn,
+    Place,
+    Recipe,
+)
 from mechdesign.leaks.order import Order
 from mechdesign.release.box_drawing import BoxRelease
 from mechdesign.release.drawing import Release
@@ -70,13 +82,28 @@ class ReleaseDrawer(Drawer):
         recipe: Recipe,
         channels: Sequence[Channel | BoxChannel],
         header: Sequence[Any],
-        plan: Plan,
-        orders: dict[str, Order],
     ) -> None:
+        plan = recipe.plan(header)
+        options = recipe.options
         self._channels = channels
+        self._releases: list[Release | BoxRelease] = []
+        self._orders: list[list[Order]] = []
+        orders: dict[str, Order] = {}
+        for channel, key in zip(channels, recipe.keys, strict=True):
+            release = channel.prepared(
+                key, policy=options.rules, form=options.form, changed=options.changed
+            )
+            self._releases.append(release)
+            watched: list[Order] = []
+            for variable, counts in zip(
+                channel.watched, release.hidden_counts, strict=False
+            ):
+                watched.append(Order(len(counts)))
+                orders[",".join(variable.columns)] = watched[-1]
+            self._orders.append(watched)
         checks = DisclosureChecks(
             plan,
-            recipe.options,
+            options,
             private=recipe.private_columns,
             secrets=[name for name in recipe.private_columns if name in header],
             hidden=_protected_views(recipe, plan, channels, header),
@@ -101,9 +128,42 @@ class ReleaseDrawer(Drawer):
         return binned
 
     @property
-    @abstractmethod
     def releases(self) -> Sequence[Release | BoxRelease]:
         """The draws, one for each channel."""
+        return self._releases
+
+    @property
+    def labels(self) -> dict[Place, tuple[str, ...]]:
+        """The different labels of every released column."""
+        return {place: labels for place, (labels, _) in self._codings.items()}
+
+    @property
+    def counts(self) -> list[Integers]:
+        """For every variable that a channel hides, how many records had each symbol."""
+        return [
+            counts for release in self._releases for counts in release.hidden_counts
+        ]
+
+    @cached_property
+    def _codings(self) -> dict[Place, tuple[tuple[str, ...], Codes]]:
+        """For every released column its different labels, and the number of the label that each
+        code means.
+
+        Several outputs can share a text: two bins, say, the same median.
+        """
+        codings: dict[Place, tuple[tuple[str, ...], Codes]] = {}
+        for k, release in enumerate(self._releases):
+            for part, texts in enumerate(release.texts):
+                labels = tuple(dict.fromkeys(texts))
+                numbers = {label: i for i, label in enumerate(labels)}
+                of_output = [numbers[text] for text in texts]
+                codings[k, part] = labels, np.array(of_output, np.int32)
+        return codings
+
+    def _writes_symbols(self, place: Place) -> bool:
+        """True if the column at a place holds symbols, which may have the type of their column."""
+        release, part = place
+        return self._channels[release].writes_symbols(part, self.recipe.options.form)
 
     def reads(self, schema: Any) -> tuple[list[str], list[str]]:
         """The columns to read as codes (those that records are drawn by), and those to read as
@@ -125,12 +185,17 @@ class ReleaseDrawer(Drawer):
             self.note(empty_note(name, drawn.labels))
         return column
 
-    def own_type_in(self, column: OutputColumn, kind: Any) -> Any:
-        """The arrow type of a released column of symbols in the place of one of the type `kind`;
-        None where only text holds them, with a note.
+    def own_type(self, column: OutputColumn, type_of: Callable[[int], Any]) -> Any:
+        """The arrow type of X where the released column can have it, else None for text, with a
+        note where it has symbols.
         """
+        place = column.release or (0, 0)
+        if not self._writes_symbols(place):
+            self.note(empty_note(column.name, self.labels[place]))
+            return None
+        kind = type_of(self.plan.origin(column))
         own_type = own_type_of(kind)
-        labels = self.labels[column.release or (0, 0)]
+        labels = self.labels[place]
         if own_values(labels, own_type) is None:
             own_type = None
         after = own_type or arrow_type(kind)
@@ -151,6 +216,48 @@ class ReleaseDrawer(Drawer):
         """Note this for the user, once; None is nothing to note."""
         if note is not None:
             self.type_notes[note] = None
+
+    def fix(self, codes: Codes) -> None:
+        """Fix the counts of the one channel for the records with these symbols."""
+        release: Any = self._releases[0]
+        release.fix(codes)
+
+    def symbols_of(self, column: Callable[[int], Any], first_row: int) -> Codes:
+        """The symbols of the records of a part for the one channel; nothing is drawn."""
+        (cells,) = self._cells(column)
+        release: Any = self._releases[0]
+        try:
+            return release.symbols_of(cells).astype(np.int32)
+        except RecordFault as error:
+            position = first_row + error.position
+            raise BadRecord(position, error.what, f"record {position + 1}") from None
+
+    def draw(
+        self, column: Callable[[int], Any], count: int, *, first_row: int = 0
+    ) -> dict[Place, DrawnColumn]:
+        """The released columns of a part of `count` records; `column` gives its columns by their
+        number.
+        """
+        cells = self._cells(column)
+        records = self._records(column, first_row, count)
+        released: dict[Place, DrawnColumn] = {}
+        for k, (release, symbols) in enumerate(zip(self._releases, cells, strict=True)):
+            with naming_faults(records):
+                columns = release.draw(symbols, records)
+            # Empty if the user has waived the check of the order.
+            if self.checks.orders:
+                for order, codes in zip(
+                    self._orders[k], release.hidden_codes, strict=False
+                ):
+                    order.add(codes)
+            for part, codes in enumerate(columns):
+                labels, numbers = self._codings[k, part]
+                # Where all texts differ, the codes number the labels already.
+                if len(labels) < len(numbers):
+                    codes = numbers[codes]
+                own = self._writes_symbols((k, part))
+                released[k, part] = DrawnColumn(codes, labels, own)
+        return released
 
     def count(self, column: Callable[[int], Any], times: Integers) -> None:
         """Add to `counts` what a part holds, each record so many times, without drawing for it."""

@@ -263,12 +263,12 @@ def _promised(
     if channel is None:
         return None, (), {}
     opened = load(channel) if isinstance(channel, (str, Path)) else channel
-    opened = require_channel("channel", opened, "; the path of its file is one, too")
-    if opened.judged_alone is True:
-        raise InputError(
-            "a channel of boxes promises for a population, not for this file: leave the channel "
-            "out, and audit it by itself"
-        )
+    opened = require_channel(
+        "channel", opened, "; the path of its file is one, too"
+    ).on_tables(
+        "a channel of boxes promises for a population, not for this file: leave the channel out, "
+        "and audit it by itself"
+    )
     check_channel(opened, files)
     proven = refuse_broken(opened)
     notion = opened.record.promise(opened.sensitive)
