@@ -410,7 +410,8 @@ def _towards_all(point: Array, points: Array, loads: Array, most: float) -> Arra
     weights = 0.5 * solution.weights
     # The posteriors towards the unit vectors decompose the point with weights p_x / r_x.
     reach = np.full(len(points), np.inf)
-    place = points.argmax(axis=1)
+    # On the way to a unit vector its entry is the only one that grows, whatever the point.
+    place = (points / point).argmax(axis=1)
     ratio = (points - point) / (np.eye(n)[place] - point + 1e-300)
     for k in range(len(points)):
         x = int(place[k])
