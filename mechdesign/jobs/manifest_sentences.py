@@ -100,12 +100,17 @@ def covers(
     return _sentences(text)
 
 
-def box_sentences(
-    column: InternalRows, channel: BoxChannel, *, internal: bool
+def box_covers(
+    column: InternalRows,
+    channel: BoxChannel,
+    *,
+    internal: bool,
+    whole_file: bool,
 ) -> list[str]:
     """What the promise of a channel of boxes is, and which sensitive symbols are one value in it.
 
-    Insiders read the exact figures for the population and for the table.
+    They are drawn independently, so that nothing is claimed of a `whole_file`. Insiders read the
+    exact figures for the population and for the table.
     """
     level = percent_of(channel.level)
     checked = has_table(channel)

@@ -126,9 +126,10 @@ REFUSALS = (
     ),
     Refusal(
         AVERAGE,
-        "given columns of rows",
-        "--release with --promise relative",
-        "an average is one over whole rows, given columns included",
+        "a relative promise without a notion",
+        "--promise relative without --notion",
+        "an average is one over whole rows, given columns included; what is relative to them is a "
+        "notion on single lifts beside it",
     ),
     Refusal(
         AVERAGE,

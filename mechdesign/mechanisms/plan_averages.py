@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import NotPrivate, SolverFailure
+from mechdesign.core.integers import Integers
 from mechdesign.mechanisms.average_budgets import float_gains, in_solver_unit
 from mechdesign.tables.joint import Joint
 from solvers import Array
@@ -101,6 +102,10 @@ TOUCHED = 3e-4
 
 BOUND_ROUNDING = 2.0**-46
 """A bound is lowered by this share of its terms, each a sum of a few rounded products."""
+
+BLIND_ROUNDING = 1e-9
+"""Averages of strata that exceed a budget by less, relative, may be equal to it: sums of products
+of doubles."""
 
 TANGENT_ROUNDING = 2.0**-48
 """A tangent is a sum of three terms, each rounded a few times; it is moved down by this share of
@@ -163,30 +168,38 @@ class PlanAverage:
         )
 
     def narrowed(self, problem: PlanProblem, width: float) -> PlanLimits:
-        """The limits of a problem, and lifts within exp(-width) and exp(width)."""
+        """The limits of a problem, and lifts within exp(-width) and exp(width), in each stratum
+        against its own shares of the secrets: what the strata tell stays in any case.
+        """
         limits = problem.limits
         count = len(self._shares)
         own = np.full(count, limits.groups.max(initial=0) + 1)
+        values = self._posteriors.copy()
+        for members in problem.strata_members():
+            masses = problem.masses[members]
+            shares = values[:, members] @ masses / masses.sum()
+            # What a stratum has nothing of binds nothing there.
+            values[:, members] /= np.where(shares > 0.0, shares, 1.0)[:, None]
         return PlanLimits(
-            values=np.vstack([limits.values, self._posteriors / self._shares[:, None]]),
+            values=np.vstack([limits.values, values]),
             lower=np.append(limits.lower, np.full(count, math.exp(-width))),
             upper=np.append(limits.upper, np.full(count, math.exp(width))),
             groups=np.append(limits.groups, own),
             ratio=limits.ratio,
         )
 
-    def of(self, plan: Plan) -> float:
-        """The average of a plan."""
+    def of(self, rows: Integers, columns: Integers, flows: Array) -> float:
+        """The average of a plan with these flows."""
         if self.measure not in SMOOTH:
-            return self.penalty.of(plan.rows, plan.columns, plan.flows)
-        masses, lifts = self._lifts(plan)
+            return self.penalty.of(rows, columns, flows)
+        masses, lifts = self._lifts(rows, columns, flows)
         return float(masses @ (self._shares @ self._function(lifts)))
 
     def refine(self, plan: Plan) -> bool:
         """Add tangents where the average of a plan lies above those that are there."""
         if self.measure not in SMOOTH:
             return False
-        masses, lifts = self._lifts(plan)
+        masses, lifts = self._lifts(plan.rows, plan.columns, plan.flows)
         added = False
         for members, touches in zip(self._parts, self._touches, strict=True):
             shares = self._shares[members]
@@ -222,13 +235,15 @@ class PlanAverage:
         most = max(MOST_TANGENTS // len(self._parts), MORE_TOUCHES + 2)
         touches[:] = list(dict.fromkeys(chosen))[:most]
 
-    def _lifts(self, plan: Plan) -> tuple[Array, Array]:
+    def _lifts(
+        self, rows: Integers, columns: Integers, flows: Array
+    ) -> tuple[Array, Array]:
         """q_y of the rows that a plan releases, and their lifts (s, y)."""
-        used, places = np.unique(plan.columns, return_inverse=True)
-        masses: Array = np.bincount(places, plan.flows).astype(np.float64)
+        used, places = np.unique(columns, return_inverse=True)
+        masses: Array = np.bincount(places, flows).astype(np.float64)
         joint = np.array(
             [
-                np.bincount(places, posterior[plan.rows] * plan.flows, len(used))
+                np.bincount(places, posterior[rows] * flows, len(used))
                 for posterior in self._posteriors
             ]
         )
@@ -318,6 +333,7 @@ def plan_within(
     SolverFailure
         If the time was over before there was a plan within the budgets.
     """
+    _check_strata(problem, averages)
     search = _Search(problem, averages, solve, gap, is_over)
     is_late = False
     try:
@@ -325,6 +341,22 @@ def plan_within(
     except OutOfTime:
         is_late = True
     return search.best(is_late or is_over())
+
+
+def _check_strata(problem: PlanProblem, averages: Sequence[PlanAverage]) -> None:
+    """Raise NotPrivate where the strata alone tell more than a budget: a blind draw in each of them
+    tells the least of all plans, by the data processing inequality.
+    """
+    if problem.strata is None:
+        return
+    symbols = np.arange(problem.size)
+    for average in averages:
+        least = average.of(symbols, problem.strata, problem.masses)
+        if least > average.asked * (1.0 + BLIND_ROUNDING):
+            raise NotPrivate(
+                f"the given columns alone exceed the budget of the average {average.measure}: give "
+                "a larger one (--average), or release them (--release)"
+            )
 
 
 class _Search:
@@ -359,8 +391,8 @@ class _Search:
             prices = np.where(above, np.maximum(prices * DEARER, FIRST_PRICE), prices)
             if prices.max() > LARGEST_PRICE:
                 raise NotPrivate(
-                    "no plan has so small an average with these given columns and restrictions "
-                    "(stay, forbid): give a larger budget (--average), or relax them"
+                    "no plan has so small an average: give a larger budget (--average), or relax "
+                    "the restrictions (--stay, --forbid)"
                 )
             point = self._at(prices)
             above = point.averages > self._budgets
@@ -409,7 +441,8 @@ class _Search:
 
     def _add(self, plan: Plan, cost: float) -> _Point:
         """Keep a plan with its own cost."""
-        found = np.array([average.of(plan) for average in self._averages])
+        flows = (plan.rows, plan.columns, plan.flows)
+        found = np.array([average.of(*flows) for average in self._averages])
         self._points.append(_Point(plan, cost, found))
         return self._points[-1]
 

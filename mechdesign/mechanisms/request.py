@@ -29,7 +29,7 @@ from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.progress import Steps
 from mechdesign.core.wording import listed, quoted
 from mechdesign.mechanisms import combinations
-from mechdesign.mechanisms.average_budgets import averages_of, kept_measure
+from mechdesign.mechanisms.average_budgets import NO_PROMISE, averages_of, kept_measure
 from mechdesign.mechanisms.least_cost_objective import (
     DISTANCE,
     INFORMATION,
@@ -601,7 +601,9 @@ class DesignRequest:
                 self.keep is not None
                 and (self.has_purpose or not self.has_free_outputs)
             ),
-            "given columns of rows": own_rows and self.promise == RELATIVE,
+            "a relative promise without a notion": (
+                own_rows and self.promise == RELATIVE and self.notion == NO_PROMISE
+            ),
             "bins": self.bins is not None,
             "method": self.method != "auto",
             "enumerate": self.enumerate != "auto",

@@ -13,8 +13,19 @@ import numpy as np
 from tests.oracles import released_rows
 
 
-def least_cost(counts, costs, budgets, *, gains=None, epsilon=math.inf, strata=None):
-    """The optimum over F(x, y) that keep the law; `budgets` by the names of the averages."""
+def least_cost(
+    counts,
+    costs,
+    budgets,
+    *,
+    gains=None,
+    epsilon=math.inf,
+    strata=None,
+    relative=False,
+):
+    """The optimum over F(x, y) that keep the law; `budgets` by the names of the averages, of the
+    whole table; `epsilon` bounds lifts, against the stratum of y if `relative`.
+    """
     p = np.array(counts, float)
     p /= p.sum()
     q, shares = p.sum(axis=0), p.sum(axis=1)
@@ -36,8 +47,12 @@ def least_cost(counts, costs, budgets, *, gains=None, epsilon=math.inf, strata=N
         most = math.exp(budget) if measure == "maximal-leakage" else budget
         rules.append(sums[measure] <= most)
     if math.isfinite(epsilon):
-        rules.append(joint <= math.exp(epsilon) * blind)
-        rules.append(joint >= math.exp(-epsilon) * blind)
+        expected = blind
+        if relative:
+            together = np.equal.outer(strata, strata)
+            expected = (p @ together) / (q @ together) * q
+        rules.append(joint <= math.exp(epsilon) * expected)
+        rules.append(joint >= math.exp(-epsilon) * expected)
     if strata is not None:
         apart = np.not_equal.outer(strata, strata)
         rules.append(cp.multiply(apart.astype(float), flows) == 0)

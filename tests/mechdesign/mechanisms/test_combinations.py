@@ -8,6 +8,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.mechanisms import combinations
+from mechdesign.mechanisms.average_budgets import NO_PROMISE
 from mechdesign.mechanisms.combinations import (
     AVERAGE,
     BOXES,
@@ -43,8 +44,9 @@ BY_NAME = {
         "keep": 0.5,
         "objective": "truth",
     },
-    "given columns of rows": {
+    "a relative promise without a notion": {
         "useful": None,
+        "notion": NO_PROMISE,
         "release": ["a", "b"],
         "given": ["k"],
         "promise": "relative",

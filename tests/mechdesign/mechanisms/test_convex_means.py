@@ -17,7 +17,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.limits import MeanLimits
 from mechdesign.mechanisms import design
 from mechdesign.mechanisms.convex_means import allowed_set
-from mechdesign.mechanisms.two_secrets import lift_interval
+from mechdesign.mechanisms.posteriors import lift_interval
 from mechdesign.notions import KL, AlphaLift, Chi2Lift, L1Lift
 from mechdesign.tables.joint import Joint
 from solvers import Points

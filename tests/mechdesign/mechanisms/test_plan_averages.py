@@ -13,6 +13,7 @@ from scipy.special import rel_entr
 
 import mechdesign as md
 from mechdesign.core.errors import InputError
+from mechdesign.mechanisms.average_budgets import NO_PROMISE
 from tests.mechdesign.mechanisms.test_plan_design import (
     assert_law_kept,
     changed_share,
@@ -154,10 +155,82 @@ def test_given_columns_count_in_the_average():
     assert made.least.cost == pytest.approx(2 * best, abs=CLOSE)
 
 
-def test_a_budget_that_the_given_columns_alone_exceed():
-    with pytest.raises(md.NotPrivate, match="no plan has so small an average"):
+@settings(max_examples=20)
+@given(
+    frames(columns=("k", "a")),
+    st.sampled_from(["tv", "guess", "mi", "chi2"]),
+    st.sampled_from([0.4, 0.8]),
+)
+def test_an_average_of_all_beside_a_promise_relative_to_given_columns(
+    frame, measure, share
+):
+    """One budget for all strata together; single lifts are those within each stratum."""
+    joint = md.Joint.from_table(frame, sensitive="s", useful=["k", "a"], weight="count")
+    strata = [symbol[0] for symbol in joint.useful.symbols]
+    given_alone = md.Joint.from_table(
+        frame, sensitive="s", useful=["k"], weight="count"
+    )
+    most = budget_between(joint, measure, 1.0)
+    least = budget_between(given_alone, measure, 1.0)
+    assume(most - least > 1e-2)
+    budget = least + share * (most - least)
+    made = designed(
+        frame,
+        md.LIP(0.7),
+        release=["a"],
+        given="k",
+        promise="relative",
+        average={measure: budget},
+    )
+    law = released_rows.joint_law(made.channel)
+    assert all(x[0] == y[0] for _, x, y in law)
+    assert_law_kept(made.channel)
+    assert oracle.average(law, measure) <= budget + 1e-15
+    lifts = released_rows.lifts(law, lambda row: row[0])
+    released_rows.assert_within(lifts, 0.7, 0.7)
+    best = 2 * oracle.least_cost(
+        joint.counts,
+        plans.changed_cells(joint.useful.symbols),
+        {measure: budget},
+        epsilon=0.7,
+        strata=strata,
+        relative=True,
+    )
+    close = CLOSE if measure in LINEAR else CLOSE + TANGENTS * best
+    assert best - CLOSE <= made.least.cost <= best + close
+    assert best - close <= made.least.cost_lower_bound <= best + 1e-6
+    audited = md.audit(made.channel)
+    assert audited.satisfied
+    assert all(one.kept for one in audited.averages)
+
+
+@pytest.mark.parametrize("promise", ["total", "relative"])
+@pytest.mark.parametrize("measure", ["tv", "mi", "chi2", "guess", "maximal-leakage"])
+def test_a_budget_that_the_given_columns_alone_exceed(measure, promise):
+    alone = md.Joint.from_table(PEOPLE, sensitive="s", useful=["k"], weight="count")
+    least = budget_between(alone, measure, 1.0)
+    options = {"release": ["a"], "given": "k", "promise": promise}
+    message = (
+        f"the given columns alone exceed the budget of the average {measure}: give"
+    )
+    with pytest.raises(md.NotPrivate, match=message):
         designed(
-            PEOPLE, release=["a"], given="k", notion=md.LIP(5.0), average={"tv": 1e-3}
+            PEOPLE, notion=md.LIP(5.0), average={measure: 0.999 * least}, **options
+        )
+    made = designed(
+        PEOPLE, notion=md.LIP(5.0), average={measure: 1.02 * least}, **options
+    )
+    assert made.channel.record.averages[0].achieved <= 1.02 * least
+
+
+def test_a_budget_that_what_stays_exceeds():
+    with pytest.raises(md.NotPrivate, match="no plan has so small an average: give"):
+        designed(
+            PEOPLE,
+            release=["k", "a"],
+            notion=md.LIP(5.0),
+            average={"tv": 1e-2},
+            stay=0.9,
         )
 
 
@@ -173,7 +246,13 @@ REFUSED = [
         "an average budget is not built with keep and an objective",
     ),
     (
-        {"average": {"tv": 0.1}, "given": "k", "release": ["a"], "promise": "relative"},
+        {
+            "average": {"tv": 0.1},
+            "notion": NO_PROMISE,
+            "given": "k",
+            "release": ["a"],
+            "promise": "relative",
+        },
         "an average is one over whole rows, given columns included",
     ),
     ({"average": {"tv": 0.0}}, r"the average tv \(0.0\) must be above 0"),
