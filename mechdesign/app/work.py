@@ -32,8 +32,9 @@ Task = Callable[[MemoryTable, Choice, Callable[[str], None]], Answer]
 
 OF_TASKS = [
     "mechdesign.analysis.file_checking",
-    "mechdesign.app.designing",
+    "mechdesign.app.assessing",
     "mechdesign.app.releasing",
+    "mechdesign.app.searching",
     "mechdesign.jobs.release_file",
     "mechdesign.mechanisms.designing",
     "mechdesign.report.drawing",
