@@ -31,15 +31,20 @@ Task = Callable[[MemoryTable, Choice, Callable[[str], None]], Answer]
 """Takes the table, the choice, and what reports a line of progress."""
 
 OF_TASKS = [
+    "highspy",
+    "jinja2",
+    "matplotlib.figure",
     "mechdesign.analysis.file_checking",
-    "mechdesign.app.assessing",
     "mechdesign.app.releasing",
-    "mechdesign.app.searching",
+    "mechdesign.app.session",
     "mechdesign.jobs.release_file",
     "mechdesign.mechanisms.designing",
     "mechdesign.report.drawing",
     "mechdesign.report.record",
     "mechdesign.report.writing",
+    "pandas",
+    "pyarrow.parquet",
+    "scipy.stats",
 ]
 """Modules of tasks, and those that they import when they run."""
 
