@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import time
 import traceback
@@ -29,24 +28,6 @@ from mechdesign.core.errors import MechdesignError
 Answer = TypeVar("Answer")
 Task = Callable[[MemoryTable, Choice, Callable[[str], None]], Answer]
 """Takes the table, the choice, and what reports a line of progress."""
-
-OF_TASKS = [
-    "highspy",
-    "jinja2",
-    "matplotlib.figure",
-    "mechdesign.analysis.file_checking",
-    "mechdesign.app.releasing",
-    "mechdesign.app.session",
-    "mechdesign.jobs.release_file",
-    "mechdesign.mechanisms.designing",
-    "mechdesign.report.drawing",
-    "mechdesign.report.record",
-    "mechdesign.report.writing",
-    "pandas",
-    "pyarrow.parquet",
-    "scipy.stats",
-]
-"""Modules of tasks, and those that they import when they run."""
 
 SECONDS_TO_END = 5.0
 """How long an ended process is waited for."""
@@ -88,7 +69,8 @@ class Work(Generic[Answer]):
         self.answer: Answer | None = None
         self.refusal = ""
         self.cancelled = False
-        context = _context()
+        # Not forked: the server has threads, and locks that one of them holds would stay locked.
+        context = get_context("spawn")
         self._receiver, sender = context.Pipe(duplex=False)
         self._process = context.Process(
             target=_run, args=(task, table, choice, sender), daemon=True
@@ -151,20 +133,6 @@ class Work(Generic[Answer]):
                 "The search ended without an answer; the memory may have been short. Release fewer "
                 "columns, or use bins."
             )
-
-
-def _context() -> Any:
-    """How processes start: on Linux, forked from one that has imported what tasks need.
-
-    The page itself is not forked: it has threads, and locks that one of them holds would stay
-    locked. Elsewhere libraries of the system do not work after a fork.
-    """
-    if sys.platform != "linux":
-        return get_context("spawn")
-    context = get_context("forkserver")
-    # Counts before the first process of all; an import takes longer than most tasks.
-    context.set_forkserver_preload(OF_TASKS)
-    return context
 
 
 def _run(task: Task[Any], table: MemoryTable, choice: Choice, sender: Any) -> None:

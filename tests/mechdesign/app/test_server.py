@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import re
@@ -18,7 +17,6 @@ import pytest
 import mechdesign as md
 from mechdesign.app.server import HOST, LocalServer
 from mechdesign.app.session import TASKS, Session
-from mechdesign.app.work import OF_TASKS
 from mechdesign.core.errors import InputError
 from tests.mechdesign.app.tasks import broken, endless
 
@@ -490,9 +488,3 @@ def test_browsers_that_hang_up_print_nothing(served, capfd):
     assert get(address)
     captured = capfd.readouterr()
     assert captured.err == ""
-
-
-@pytest.mark.parametrize("name", OF_TASKS)
-def test_what_a_task_finds_imported_is_there(name):
-    """A name that is none would only be slow."""
-    importlib.import_module(name)
