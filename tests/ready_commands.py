@@ -28,6 +28,14 @@ ROOT = Path(__file__).parents[1]
 PROGRAM = "import sys; from mechdesign.cli import program; sys.exit(program())"
 """What the process `mechdesign` does."""
 
+LATER = (
+    "cryptography.hazmat.primitives.ciphers",
+    "matplotlib.backends.backend_svg",
+    "matplotlib.figure",
+    "typer._adapters",
+)
+"""Modules that commands import when they run."""
+
 STANDARD_FILES = (0, 1, 2)
 
 ONE_BYTE = b"."
@@ -108,11 +116,20 @@ def ready_commands() -> Iterator[ReadyCommands]:
 
 def serve(listening: socket.socket) -> None:
     """Fork a process for each command, without end."""
-    import mechdesign
+    import mechdesign.cli.application
+    import mechdesign.jobs.manifest_sentences
+    import mechdesign.report.sentences
 
     for module in pkgutil.walk_packages(mechdesign.__path__, "mechdesign."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    for name in LATER:
+        importlib.import_module(name)
+    # What a process makes once.
+    for name in mechdesign.cli.application.NAMES:
+        mechdesign.cli.application.application(name)
+    mechdesign.jobs.manifest_sentences.template()
+    mechdesign.report.sentences._macros()
     # What is shared with the forked processes is never searched for garbage, and so never copied.
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)

@@ -91,7 +91,15 @@ def in_shell(command, folder, launcher=STARTED):
     )
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if console(page)], ids=named)
+def with_commands():
+    """The pages; the commands of the longest one are a test for those that are slow."""
+    for page in PAGES:
+        if console(page):
+            marks = [pytest.mark.slow] if page.stem == "survey" else []
+            yield pytest.param(page, id=named(page), marks=marks)
+
+
+@pytest.mark.parametrize("page", [*with_commands()])
 def test_the_commands_print_what_the_page_shows(page, workplace, ready):
     """In order, in one folder: later commands use the files of earlier ones."""
     launcher = STARTED if page == README else ready.launcher

@@ -170,7 +170,7 @@ def kills(
 
 
 def test_kills_at_random_moments(nursery, begun, place):
-    assert kills(nursery, begun, place, 20, seed=7).total() == 20
+    assert kills(nursery, begun, place, 10, seed=7).total() == 10
 
 
 @pytest.mark.slow
