@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -32,9 +32,11 @@ LATER = (
     "cryptography.hazmat.primitives.ciphers",
     "matplotlib.backends.backend_svg",
     "matplotlib.figure",
+    "pandas",
+    "pyarrow.parquet",
     "typer._adapters",
 )
-"""Modules that commands import when they run."""
+"""Modules that commands and scripts import when they run; some are of extras."""
 
 STANDARD_FILES = (0, 1, 2)
 
@@ -124,7 +126,8 @@ def serve(listening: socket.socket) -> None:
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
     for name in LATER:
-        importlib.import_module(name)
+        with suppress(ModuleNotFoundError):
+            importlib.import_module(name)
     # What a process makes once.
     for name in mechdesign.cli.application.NAMES:
         mechdesign.cli.application.application(name)

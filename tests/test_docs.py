@@ -2,8 +2,8 @@
 
 ``python tests/test_docs.py [PAGE ..]`` writes today's output into the pages. A page's commands run in order in one
 folder of its own that holds ``examples/``; blocks of Python likewise, one script a page. Blocks marked ``text`` or
-``sh`` are not run. The README's commands start `mechdesign` as its reader does; those of the other pages are forked
-from one process that has imported it (tests/ready_commands.py).
+``sh`` are not run. The README's commands and its script start as its reader starts them; those of the other pages are
+forked from one process that has imported the package (tests/ready_commands.py).
 """
 
 from __future__ import annotations
@@ -117,21 +117,42 @@ def test_the_commands_print_what_the_page_shows(page, workplace, ready):
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if blocks(page, "python")], ids=named
 )
-def test_the_python_of_the_page_runs(page, workplace):
+def test_the_python_of_the_page_runs(page, workplace, ready):
+    # This file also runs as a script, which does not find the folder of tests.
+    from tests.ready_commands import Command
+
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
         "XDG_DATA_HOME": str(workplace / ".data"),
     }
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", "\n".join(blocks(page, "python"))],
-        cwd=workplace,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
+    code = "\n".join(blocks(page, "python"))
+    if page == README:
+        run = subprocess.run(
+            [sys.executable, "-W", "error", "-c", code],
+            cwd=workplace,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert run.returncode == 0, run.stderr
+        return
+    code = f"import warnings\nwarnings.simplefilter('error')\n{code}"
+    with (
+        open(os.devnull, "r+b") as nothing,
+        open(workplace / ".printed", "w+b") as printed,
+    ):
+        command = Command(
+            ready.address,
+            code,
+            [],
+            folder=str(workplace),
+            environment=environment,
+            files=(nothing.fileno(), printed.fileno(), printed.fileno()),
+        )
+        status = command.wait()
+    assert status == 0, (workplace / ".printed").read_text("utf-8")
 
 
 def test_the_readme_is_short_and_shows_commands_and_python():
