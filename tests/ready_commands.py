@@ -28,6 +28,17 @@ ROOT = Path(__file__).parents[1]
 PROGRAM = "import sys; from mechdesign.cli import program; sys.exit(program())"
 """What the process `mechdesign` does."""
 
+STRICTLY = "import warnings; warnings.simplefilter('error')"
+
+AS_SCRIPT = """
+import runpy, sys
+from pathlib import Path
+sys.argv = sys.argv[1:]
+sys.path.insert(0, str(Path(sys.argv[0]).parent))
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+"""What `python SCRIPT ..` does."""
+
 LATER = (
     "cryptography.hazmat.primitives.ciphers",
     "matplotlib.backends.backend_svg",
@@ -86,6 +97,50 @@ class ReadyCommands:
         # Without site packages Python starts in some milliseconds.
         client = [sys.executable, "-I", "-S", __file__, "send", self.address]
         return shlex.join(client)
+
+    def run(
+        self,
+        code: str,
+        *arguments: str,
+        folder: Path,
+        environment: Mapping[str, str],
+    ) -> subprocess.CompletedProcess[str]:
+        """Run code to its end; every warning is an error for it."""
+        with (
+            open(os.devnull, "rb") as nothing,
+            tempfile.TemporaryFile() as printed,
+            tempfile.TemporaryFile() as errors,
+        ):
+            command = Command(
+                self.address,
+                f"{STRICTLY}\n{code}",
+                arguments,
+                folder=str(folder),
+                environment=environment,
+                files=[file.fileno() for file in (nothing, printed, errors)],
+            )
+            status = command.wait()
+            texts = []
+            for file in (printed, errors):
+                file.seek(0)
+                texts.append(file.read().decode("utf-8"))
+        return subprocess.CompletedProcess([*arguments], status, *texts)
+
+    def run_script(
+        self,
+        script: Path,
+        *arguments: str,
+        folder: Path,
+        environment: Mapping[str, str],
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a file with arguments, likewise."""
+        return self.run(
+            AS_SCRIPT,
+            str(script),
+            *arguments,
+            folder=folder,
+            environment=environment,
+        )
 
 
 @contextmanager

@@ -118,9 +118,6 @@ def test_the_commands_print_what_the_page_shows(page, workplace, ready):
     "page", [page for page in PAGES if blocks(page, "python")], ids=named
 )
 def test_the_python_of_the_page_runs(page, workplace, ready):
-    # This file also runs as a script, which does not find the folder of tests.
-    from tests.ready_commands import Command
-
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
@@ -136,23 +133,9 @@ def test_the_python_of_the_page_runs(page, workplace, ready):
             text=True,
             check=False,
         )
-        assert run.returncode == 0, run.stderr
-        return
-    code = f"import warnings\nwarnings.simplefilter('error')\n{code}"
-    with (
-        open(os.devnull, "r+b") as nothing,
-        open(workplace / ".printed", "w+b") as printed,
-    ):
-        command = Command(
-            ready.address,
-            code,
-            [],
-            folder=str(workplace),
-            environment=environment,
-            files=(nothing.fileno(), printed.fileno(), printed.fileno()),
-        )
-        status = command.wait()
-    assert status == 0, (workplace / ".printed").read_text("utf-8")
+    else:
+        run = ready.run(code, folder=workplace, environment=environment)
+    assert run.returncode == 0, run.stderr
 
 
 def test_the_readme_is_short_and_shows_commands_and_python():
