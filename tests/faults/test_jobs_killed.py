@@ -53,12 +53,6 @@ COMMAND = (*APPLY, "in.csv", "out.csv", "--internal-manifest", "internal.json")
 KILLED = -signal.SIGKILL
 
 
-@pytest.fixture(scope="module")
-def nursery(tmp_path_factory):
-    with Nursery(tmp_path_factory.mktemp("printed")) as nursery:
-        yield nursery
-
-
 def ok(ended: Ended) -> Ended:
     assert ended.status == 0, ended.err
     return ended
@@ -237,7 +231,7 @@ def test_nothing_is_left_of_standard_input(nursery, begun, place):
     assert leftovers(folder) == []
 
 
-every = pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.slow)])
+every = pytest.mark.parametrize("every", [13, pytest.param(1, marks=pytest.mark.slow)])
 """How many of the moments are tried: one in so many, or all of them."""
 
 
