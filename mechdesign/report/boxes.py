@@ -39,7 +39,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mechdesign.analysis.box_truth import box_truth, box_truth_of_records
-from mechdesign.auditing.boxes import BoxAudit, audit_boxes
+from mechdesign.auditing.either import BoxAudit, audit_boxes
 from mechdesign.auditing.law import absent_box_law, box_law
 from mechdesign.channel.box_channel import BoxChannel, BoxPart
 from mechdesign.channel.box_utility import BoxUtility

@@ -117,7 +117,7 @@ def test_python_writes_all_endings_and_refuses_what_there_is_not(tmp_path):
     assert "# Release of a, b in boxes, protecting secret" in everybody
     with pytest.raises(InputError, match="leave curve out"):
         md.report(design, tmp_path / "other.md", curve=1)
-    with pytest.raises(InputError, match="carries no counts"):
+    with pytest.raises(InputError, match="the channel is public"):
         md.report(design.channel.public(), tmp_path / "other.md")
 
 
