@@ -19,7 +19,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -157,6 +157,15 @@ class BlockPace:
         self._left -= symbols
 
 
+class Start(NamedTuple):
+    """A plan to begin with: its flows, and prices of all symbols as inputs."""
+
+    rows: Indices
+    columns: Indices
+    flows: Array
+    prices: Array
+
+
 @dataclass
 class Stratum:
     """A plan of one stratum, as it gets better."""
@@ -170,6 +179,8 @@ class Stratum:
     report: Callable[[float, float], None]
     # Ends the search by OutOfTime, even before there is a plan.
     deadline: Clock = NEVER
+    # A plan within the limits, in the place of blocks.
+    start: Start | None = None
 
     def __post_init__(self) -> None:
         n = self.problem.size
@@ -198,6 +209,11 @@ class Stratum:
             np.zeros((len(self.ranges.compared), n)),
             np.zeros((len(self.ranges.penalty.forms), n)),
         )
+
+    @property
+    def input_prices(self) -> Array:
+        """The price of each member as an input."""
+        return self._prices.inputs[self.members]
 
     @property
     def cost(self) -> float:
@@ -234,7 +250,10 @@ class Stratum:
             self._prove(whole)
             self.report(self.cost, self.bound)
             return
-        self._start()
+        if self.start is None:
+            self._start_with_blocks()
+        else:
+            self._start_with(self.start)
         self._sweeps(whole)
         if self.bound <= 0.0:
             self._raise_bound(*ceiling(self.problem, whole))
@@ -247,6 +266,8 @@ class Stratum:
         size = len(self.outputs)
         swept = 0
         self._reserve(whole)
+        if self.start is not None and self._reserved > 0.0:
+            self._sharpen(whole)
         while self.clock() > self._reserved:
             if size <= SWEPT:
                 self._optimise(whole)
@@ -292,6 +313,7 @@ class Stratum:
         self._prices.inputs[whole.inputs] = prices.inputs
         self._prices.outputs[whole.outputs] = prices.outputs
         self._prices.ranges[:, whole.outputs] = prices.ranges
+        self._prices.forms[:, whole.outputs] = prices.forms
 
     def _prove(self, whole: Group) -> None:
         """Bound the optimum by the prices so far."""
@@ -305,7 +327,7 @@ class Stratum:
             self.bound = bound
             self.proof = proof
 
-    def _start(self) -> None:
+    def _start_with_blocks(self) -> None:
         """The plan of blocks."""
         shares = self.problem.masses
         places = np.arange(len(self.members))
@@ -328,6 +350,14 @@ class Stratum:
         self._add(plans)
         self.blocks += len(plans)
         self.report(self.cost, self.bound)
+
+    def _start_with(self, start: Start) -> None:
+        """A plan that is there, and prices that go with its own of inputs."""
+        inside = np.isin(start.rows, self.members)
+        self.rows = start.rows[inside]
+        self.columns = start.columns[inside]
+        self.flows = start.flows[inside]
+        self._prices.inputs[self.members] = start.prices[self.members]
 
     def _inputs_of(self, leaves: list[Indices]) -> list[Inputs]:
         """What goes to each leaf's outputs: its own masses, as far as they are wanted, and shares

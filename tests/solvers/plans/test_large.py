@@ -7,13 +7,22 @@ from __future__ import annotations
 import math
 import os
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from solvers.errors import OutOfTime
-from solvers.plans import CellCosts, integer_plan, partition, search, solve_plan
+from solvers.plans import (
+    CellCosts,
+    PlanLimits,
+    PlanPenalty,
+    integer_plan,
+    partition,
+    search,
+    solve_plan,
+)
 from solvers.plans.pricing import Pricer
 from solvers.plans.program import Group, PlanProgram, Prices
 from solvers.plans.ranges import Ranges
@@ -71,6 +80,33 @@ def test_stopping_early_is_sound():
     assert early.ended_early
     assert 0.0 < early.lower_bound <= best.cost
     assert best.lower_bound <= best.cost <= early.cost
+
+
+def with_penalty(problem, price=0.4):
+    """Two groups of forms that are affine in the values: twice a distance from 1, and a kink."""
+    t = problem.limits.values[1]
+    forms = np.array([t - 1.0, 1.0 - t, 0.0 * t, 0.5 * t - 0.6])
+    penalty = PlanPenalty(forms=forms, groups=np.array([0, 0, 1, 1]), price=price)
+    return replace(problem, penalty=penalty)
+
+
+@pytest.mark.parametrize("kind", [Kind(), Kind(law="other", strata=True)])
+def test_a_search_may_begin_with_a_plan(kind, monkeypatch):
+    """Of another penalty: it gets no worse, and better where there is time."""
+    monkeypatch.setattr(search, "ALL_PAIRS", 100)
+    problem = random_problem(5, 112, kind)
+    first = solve_plan(problem)
+    dearer = with_penalty(problem) if kind == Kind() else problem
+    begun = first.cost
+    if dearer.penalty is not None:
+        begun += 0.4 * dearer.penalty.of(first.rows, first.columns, first.flows)
+    late = solve_plan(dearer, start=first, time_limit=1e-9)
+    check(dearer, late)
+    assert late.cost <= begun + 1e-9
+    assert late.blocks == 0
+    done = solve_plan(dearer, start=first)
+    check(dearer, done)
+    assert done.cost == pytest.approx(optimum(dearer), rel=1e-5)
 
 
 def test_a_deadline_ends_the_search_without_a_plan():
@@ -169,6 +205,31 @@ def test_sharpened_prices_prove_more():
     after = pricer.price(better, most=1, tolerance=1e-9).bound
     assert priced.bound == pytest.approx(after, abs=1e-9)
     assert before < after <= solve_plan(problem).cost
+
+
+@pytest.mark.parametrize(
+    ("limited", "has_penalty"), [(True, False), (False, True), (True, True)]
+)
+def test_the_best_prices_of_outputs_prove_the_optimum(limited, has_penalty):
+    """From the prices of inputs of an optimal plan alone, whatever the others are."""
+    problem = lift_problem(*table(100))
+    if has_penalty:
+        problem = with_penalty(problem)
+    if not limited:
+        problem = replace(problem, limits=PlanLimits.none(problem.size))
+    plan = solve_plan(problem, gap=1e-9, margin=0.0)
+    group = whole(problem)
+    n, kinds = problem.size, len(group.ranges.values)
+    prices = Prices(
+        plan.prices,
+        np.zeros(n),
+        np.zeros((kinds, n)),
+        np.zeros((0, n)),
+        np.zeros((4 if has_penalty else 0, n)),
+    )
+    _, priced = sharpened(Pricer(problem, group), group, prices)
+    assert priced.bound == pytest.approx(plan.cost, abs=1e-6)
+    assert priced.bound <= plan.cost + 1e-9
 
 
 @pytest.mark.parametrize("kind", ["distance", "largest"])
