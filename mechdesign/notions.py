@@ -48,6 +48,10 @@ from mechdesign.core.wording import budget as shown_budget
 LARGEST_BUDGET = 700.0
 """exp of a larger budget overflows a double; beyond it a budget is as good as absent: say inf."""
 
+LEAST_BUDGET = 1e-14
+"""Least budget of a design. Optima are computed in doubles, whose rounding at 1 is 1e-16 and adds
+up; they cannot tell the exp of a smaller budget from 1."""
+
 DEFAULT_LAM = 0.5
 """Default share of epsilon for the lower side."""
 
@@ -86,7 +90,19 @@ def split(epsilon: float, lam: float) -> tuple[float, float]:
     # Not infinite: an infinite part is a free side, which `eps_l` or `eps_u` says for itself.
     epsilon = check_budget("epsilon", epsilon, allow_infinite=False)
     lam = check_lam(lam)
-    return lam * epsilon, (1.0 - lam) * epsilon
+    parts = lam * epsilon, (1.0 - lam) * epsilon
+    if min(parts) == 0.0:
+        check_least("epsilon", epsilon)
+    return parts
+
+
+def check_least(name: str, budget: float) -> None:
+    """Raise InputError if a budget is too small to design for; any can be audited."""
+    if budget < LEAST_BUDGET:
+        raise InputError(
+            f"{name} ({budget:g}) is too small to design for: double precision cannot tell it from "
+            f"no budget at all; give at least {LEAST_BUDGET:g}"
+        )
 
 
 def check_alpha(alpha: float) -> float:
@@ -193,6 +209,13 @@ class Notion:
         arguments: dict[str, Any] = dict(zip(cls.budgets(), sides, strict=True))
         arguments.update(order)
         return cls(**arguments)
+
+    def check_least(self) -> None:
+        """Raise InputError if a budget is too small to design for."""
+        for name in self.budgets():
+            check_least(name, getattr(self, name))
+        for symbol, *sides in self.symbol_budgets:
+            check_least(f"a budget of {symbol!r}", min(sides))
 
     def values(self) -> dict[str, float]:
         """Budgets and order by name."""

@@ -323,8 +323,7 @@ static int solve_in_rounds(const Problem *problem, Program *lp, double start, do
     double floor = -INFINITY;
     int rounds = lp->inner ? MOST_ROUNDS : NODE_ROUNDS;
     for (int round = 1; round <= rounds; round++) {
-        /* rounds of a node are few, so only local searches look at the clock */
-        if (lp->inner && now_seconds() > lp->deadline)
+        if (now_seconds() > lp->deadline)
             return LP_LIMIT;
         int status = dual_simplex(problem, lp, &reached, cutoff);
         if (status != LP_OPTIMAL)

@@ -129,7 +129,7 @@ struct Program {
     double *point, *saved_point; /* N: values of the structurals when the program was last read */
 
     double cut_tolerance; /* violations of the larger set that are left */
-    double deadline;      /* on now_seconds(): when a local search with cuts gives up */
+    double deadline;      /* on now_seconds(): when a program with cuts gives up */
     long long pivots, programs;
 };
 

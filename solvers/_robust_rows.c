@@ -42,9 +42,9 @@ int init_uncertain_scratch(UncertainRows *set)
     set->largest = calloc(size, sizeof(double));
     set->smallest = calloc(size, sizeof(double));
     set->share = calloc(size, sizeof(double));
-    set->rank = calloc(size, sizeof(int));
+    set->ranked = calloc(size, sizeof(RankedSecret));
     if (!set->order || !set->w || !set->row || !set->largest || !set->smallest || !set->share ||
-        !set->rank)
+        !set->ranked)
         return -1;
     for (int j = 0; j <= set->n; j++)
         set->order[j] = j;
@@ -67,7 +67,7 @@ void release_uncertain(Separator *self)
     free(set->largest);
     free(set->smallest);
     free(set->share);
-    free(set->rank);
+    free(set->ranked);
     free(set);
 }
 
@@ -145,8 +145,39 @@ static double mean_value(const double *self, const double *others, int s, int t)
     return t == s ? self[t] : others[t];
 }
 
+/* The order of two keys; of equal ones the secret with the smaller number comes first, so that
+ * there is one order only. */
+static int by_key(const void *first, const void *second)
+{
+    const RankedSecret *a = first;
+    const RankedSecret *b = second;
+    if (a->key != b->key)
+        return a->key < b->key ? -1 : 1;
+    return a->secret < b->secret ? -1 : 1;
+}
+
+/* Rank the secrets by `others`, as a mean towards this end fills the shares. */
+static void rank_secrets(UncertainRows *set, const double *others, int end)
+{
+    for (int t = 0; t < set->size; t++) {
+        set->ranked[t].key = -end * others[t];
+        set->ranked[t].secret = t;
+    }
+    qsort(set->ranked, (size_t)set->size, sizeof(RankedSecret), by_key);
+}
+
+/* Fill the share of secret t as far as there is room; what that adds to the mean. */
+static double fill_share(UncertainRows *set, int t, double value, double *room)
+{
+    double taken = smaller(set->share_spread[t], *room);
+    set->share[t] += taken;
+    *room -= taken;
+    return taken * value;
+}
+
 /* The least (or largest) mean pi_s self_s + sum over t != s of pi_t others_t over the box of the
- * shares; these stay in `share`. */
+ * shares; these stay in `share`. The secrets were ranked by `others`, and s takes the place that
+ * its own value has among them, so that no mean needs a sort of its own. */
 static double extreme_mean(UncertainRows *set, const double *self, const double *others, int s,
                            int end)
 {
@@ -156,24 +187,19 @@ static double extreme_mean(UncertainRows *set, const double *self, const double 
         set->share[t] = set->share_lower[t];
         mean += set->share_lower[t] * mean_value(self, others, s, t);
     }
-    for (int t = 0; t < set->size; t++) { /* secrets are few: insertion sort */
-        double key = -end * mean_value(self, others, s, t);
-        int i = t;
-        for (; i > 0; i--) {
-            int before = set->rank[i - 1];
-            if (-end * mean_value(self, others, s, before) <= key)
-                break;
-            set->rank[i] = before;
-        }
-        set->rank[i] = t;
-    }
+    RankedSecret own = {-end * self[s], s};
+    int placed = 0;
     for (int i = 0; i < set->size && room > 0.0; i++) {
-        int t = set->rank[i];
-        double taken = set->share_spread[t] < room ? set->share_spread[t] : room;
-        set->share[t] += taken;
-        mean += taken * mean_value(self, others, s, t);
-        room -= taken;
+        int t = set->ranked[i].secret;
+        if (!placed && by_key(&own, &set->ranked[i]) < 0) {
+            mean += fill_share(set, s, self[s], &room);
+            placed = 1;
+        }
+        if (t != s && room > 0.0)
+            mean += fill_share(set, t, others[t], &room);
     }
+    if (!placed && room > 0.0)
+        mean += fill_share(set, s, self[s], &room);
     return mean;
 }
 
@@ -227,6 +253,16 @@ static double ratio_excess(const UncertainRows *set, int s, int t)
     return set->largest[s] - set->ratio * set->smallest[t];
 }
 
+/* The first secret of the least g but for `other`: against it h <= ratio g is hardest. */
+static int least_smallest(const UncertainRows *set, int other)
+{
+    int least = -1;
+    for (int t = 0; t < set->size; t++)
+        if (t != other && (least < 0 || set->smallest[t] < set->smallest[least]))
+            least = t;
+    return least;
+}
+
 /* Append the row h_s <= ratio g_t if it fails as much as the worst one; 1, 0, or a code. */
 static int take_ratio_row(UncertainRows *set, const Problem *problem, Program *lp, int s, int t,
                           double worst)
@@ -250,14 +286,15 @@ static int separate_ratio(UncertainRows *set, const Problem *problem, Program *l
     int worst_t = -1;
     int added = 0;
     double worst = -INFINITY;
+    int least = least_smallest(set, -1);
+    int next = least_smallest(set, least);
     for (int s = 0; s < size; s++) {
-        for (int t = 0; t < size; t++) {
-            if (s == t || !(ratio_excess(set, s, t) > worst))
-                continue;
-            worst = ratio_excess(set, s, t);
-            worst_s = s;
-            worst_t = t;
-        }
+        int t = s == least ? next : least;
+        if (!(ratio_excess(set, s, t) > worst))
+            continue;
+        worst = ratio_excess(set, s, t);
+        worst_s = s;
+        worst_t = t;
     }
     if (worst_s < 0)
         return 0;
@@ -286,6 +323,7 @@ static int separate_lift(UncertainRows *set, const Problem *problem, Program *lp
     const double *others = end == LARGEST ? set->smallest : set->largest;
     int worst = -1;
     double excess = -INFINITY;
+    rank_secrets(set, others, -end);
     for (int s = 0; s < set->size; s++) {
         double mean = extreme_mean(set, self, others, s, -end);
         double fails = end * (self[s] - limit * mean);

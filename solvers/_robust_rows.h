@@ -19,6 +19,12 @@
 
 #include "_program.h"
 
+/* A secret, and what its place among the others goes by. */
+typedef struct {
+    double key;
+    int secret;
+} RankedSecret;
+
 /* The separator. Symbols are 0 .. n - 1; place n holds the mass of all others, whose w is `rest`
  * whatever v is. */
 typedef struct {
@@ -41,7 +47,7 @@ typedef struct {
     double *largest, *smallest; /* S: h and g */
     double *row;                /* n + 1: coefficients of w in the row being made */
     double *share;              /* S: pi of the worst mean */
-    int *rank;                  /* S: secrets by value */
+    RankedSecret *ranked;       /* S: secrets by value */
 } UncertainRows;
 
 int separate_uncertain(Separator *self, const Problem *problem, Program *lp);

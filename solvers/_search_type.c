@@ -32,8 +32,8 @@ enum { RUN_DONE, RUN_PAUSED, RUN_COLUMNS, RUN_MEMORY };
 #define LARGEST_SLOPE 100.0
 /* Nodes between two looks at the clock, less one: a mask. */
 #define CLOCK_MASK 15
-/* Seconds that one local search with cuts may take: on hundreds of symbols with wide intervals
- * it may need thousands of rows, and no limit would hold. */
+/* Seconds that one node, one upper bound, or one local search with cuts may take: on hundreds of
+ * symbols with wide intervals it may need thousands of rows, and no limit would hold. */
 #define PATIENCE 1.0
 
 /* ---------------------------------------------------------------- the object */
@@ -213,7 +213,9 @@ static int work_on_tree(Search *search, long long nodes, double seconds, int col
             return RUN_MEMORY;
         if (search->nodes >= last)
             return RUN_PAUSED;
-        if ((search->nodes & CLOCK_MASK) == 0 && now_seconds() > end)
+        /* with cuts a single node may take long */
+        if ((search->problem.separator || (search->nodes & CLOCK_MASK) == 0) &&
+            now_seconds() > end)
             return RUN_PAUSED;
         Node node = pop_node(search);
         int failed = 0;
@@ -326,6 +328,7 @@ static int tighten_tops(Search *search, int first, double seconds)
     for (; j < problem->n && (j == first || now_seconds() <= end); j++) {
         /* the most that v_j can be is minus the least of -v_j */
         lp->cost[j] = -1.0;
+        lp->deadline = now_seconds() + PATIENCE;
         recompute(problem, lp);
         solve(problem, lp, -INFINITY, INFINITY);
         multipliers(lp);
@@ -375,6 +378,7 @@ static int solve_linear(Search *search, const double *cost, double *bound)
     Program *lp = &search->program;
     double magnitude = 0.0;
     open_box(problem, lp);
+    lp->deadline = INFINITY;
     for (int j = 0; j < problem->n; j++) {
         lp->cost[j] = cost[j];
         magnitude = larger(magnitude, fabs(cost[j]));

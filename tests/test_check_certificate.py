@@ -53,6 +53,9 @@ KINDS = {
     "mi alone": (2, 7, None, {"average": {"mi": 0.02}}),
     "chi2": (2, 8, md.LDP(1.5), {"average": {"chi2": 0.02}}),
     "gain": (3, 5, None, {"average": {"gain": (GAINS, 0.62)}}),
+    "mi, three": (3, 6, md.LIP(1.0), {"average": {"mi": 0.02}}),
+    "chi2, three": (3, 5, md.LDP(1.5), {"average": {"chi2": 0.03}}),
+    "two averages": (3, 5, md.LIP(1.5), {"average": {"mi": 0.02, "tv": 0.05}}),
 }
 
 
@@ -65,24 +68,85 @@ ROWS = {
 }
 
 
-def design_rows(kind, path):
+# What a design of columns asks, and the mechanism's options.
+COLUMNS = {
+    "each": (md.LIP(0.2), {"sensitive": ["s", "region"], "protect_each": True}),
+    "each, costs": (
+        md.LIP(0.2),
+        {"sensitive": ["s", "region"], "protect_each": True, "objective": "truth"},
+    ),
+    "budgets": (md.LIP(0.4), {"budgets": {"0": (0.1, 0.2)}}),
+    "budgets, costs": (
+        md.LIP(0.4),
+        {"budgets": {"0": (0.1, 0.2)}, "objective": "truth"},
+    ),
+}
+
+# After a release of the same column, or of another released one.
+AFTER = {
+    "after": (md.LIP(0.4), "code", {"useful": "code"}),
+    "after, quotients": (md.LDP(0.7), "code", {"useful": "code"}),
+    "after, each": (
+        md.LIP(0.6),
+        "code",
+        {"useful": "code", "sensitive": ["s", "region"], "protect_each": True},
+    ),
+    "after, costs": (md.LIP(0.4), "code", {"useful": "code", "objective": "truth"}),
+    "after, distance": (
+        md.LDP(0.7),
+        "code",
+        {"useful": "code", "objective": "distance"},
+    ),
+    "after, rows": (
+        md.LIP(0.45),
+        "code",
+        {"release": ["code", "region"], "smallest_group": 1},
+    ),
+}
+
+
+def records():
     rng = np.random.default_rng(3)
     region = rng.integers(0, 2, 200)
     job = (region + rng.integers(0, 2, 200)) % 3
     age = 20 + rng.integers(0, 8, 200)
     columns = {"s": (region + job + rng.integers(0, 2, 200)) % 2, "region": region}
-    frame = pd.DataFrame({**columns, "job": job, "age": age}).astype(str)
+    code = (2 * columns["s"] + region + rng.integers(0, 3, 200)) % 5
+    columns |= {"job": job, "age": age, "code": code}
+    return pd.DataFrame(columns).astype(str)
+
+
+def design_rows(kind):
     given = ROWS[kind].get("given", [])
     released = [name for name in ("region", "job", "age") if name not in given]
-    made = md.design(frame, md.LIP(0.3), sensitive="s", release=released, **ROWS[kind])
+    made = md.design(
+        records(), md.LIP(0.3), sensitive="s", release=released, **ROWS[kind]
+    )
     assert made.least.cost_lower_bound > 0.0
-    made.channel.save(path)
+    return made.channel
 
 
-def design(kind, path):
-    if kind in ROWS:
-        design_rows(kind, path)
-        return
+def design_columns(kind):
+    notion, options = COLUMNS[kind]
+    options = {"sensitive": "s", "useful": "age", **options}
+    return md.design(records(), notion, **options).channel
+
+
+def design_after(kind):
+    """The channel, and the one of the release before."""
+    notion, before, options = AFTER[kind]
+    options = {"sensitive": "s", **options}
+    protected = {
+        key: value
+        for key, value in options.items()
+        if key in ("sensitive", "protect_each")
+    }
+    first = md.design(records(), md.LIP(0.3), useful=before, **protected).channel
+    made = md.design(records(), notion, after=[first], **options)
+    return made.channel, first
+
+
+def design_table(kind):
     secrets, symbols, notion, options = KINDS[kind]
     counts = np.random.default_rng(4).integers(1, 40, (secrets, symbols))
     labels = [str(k * k) for k in range(symbols)]
@@ -93,7 +157,43 @@ def design(kind, path):
         task = md.Joint.from_counts(of_task.tolist(), useful_labels=labels)
         options = {**options, "task": replace(task, sensitive=sensitive)}
     promise = () if notion is None else (notion,)
-    md.design(joint, *promise, **options).channel.save(path)
+    return md.design(joint, *promise, **options).channel
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A file of each kind that needs no other one."""
+    folder = tmp_path_factory.mktemp("kinds")
+    made = {kind: design_table(kind) for kind in KINDS}
+    made |= {kind: design_rows(kind) for kind in ROWS}
+    made |= {kind: design_columns(kind) for kind in COLUMNS}
+    for kind, channel in made.items():
+        channel.save(folder / f"{kind}.json")
+    return {kind: folder / f"{kind}.json" for kind in made}
+
+
+@pytest.fixture(scope="module", params=AFTER)
+def file_after(request, tmp_path_factory):
+    """A file after an earlier release, and that one."""
+    folder = tmp_path_factory.mktemp("after")
+    channel, first = design_after(request.param)
+    channel.save(folder / "channel.json")
+    first.save(folder / "first.json")
+    return folder / "channel.json", folder / "first.json"
+
+
+def better(document):
+    """State a bound that no proof of the file reaches."""
+    certificate, utility = document["certificate"], document["utility"]
+    proof = certificate["proof"]["kind"]
+    if proof == "task":
+        utility["task_upper_bound"] -= 1e-3
+    elif proof == "queries":
+        utility["variance_lower_bound"] += 1e-2
+    elif proof == "entropy":
+        certificate["upper_bound_nmi"] -= 1e-3
+    else:
+        utility["cost_lower_bound"] += 1e-3
 
 
 def check(*paths):
@@ -101,6 +201,7 @@ def check(*paths):
     lines = [
         "import sys",
         "sys.modules['mechdesign'] = sys.modules['solvers'] = None",
+        f"sys.path.insert(0, {str(PROGRAM.parent)!r})",
         f"sys.argv = {[str(PROGRAM), *map(str, paths)]!r}",
         "import runpy",
         f"runpy.run_path({str(PROGRAM)!r}, run_name='__main__')",
@@ -114,36 +215,31 @@ def check(*paths):
     )
 
 
-def test_every_kind_is_proven(tmp_path):
-    kinds = [*KINDS, *ROWS]
-    paths = [tmp_path / f"{kind}.json" for kind in kinds]
-    for kind, path in zip(kinds, paths, strict=True):
-        design(kind, path)
-    run = check(*paths)
+def test_every_kind_is_proven(files):
+    run = check(*files.values())
     assert run.returncode == 0, run.stdout + run.stderr
     assert run.stderr == ""
     # The least leakage of a share has two bounds.
-    assert run.stdout.count("is proven") == len(kinds) + 1
+    assert run.stdout.count("is proven") == len(files) + 1
 
 
-@pytest.mark.parametrize(
-    "kind", ["information", "truth", "groups", "task", "prefix", "guess", "mi"]
-)
-def test_forged_bounds_and_proofs_are_not(kind, tmp_path):
-    good = tmp_path / "good.json"
-    design(kind, good)
+def test_no_forged_bound_is(files, tmp_path):
+    forged = []
+    for kind, path in files.items():
+        forged.append(tmp_path / f"{kind}.json")
+        rewrite(path, better, forged[-1])
+    run = check(*forged)
+    assert run.returncode == 1
+    for path in forged:
+        assert f"{path}: " in run.stdout
+    assert run.stderr == ""
+    # That of the leakage is as it was.
+    assert run.stdout.count("NOT proven") == len(forged)
+    assert run.stdout.count(" is proven") == 1
 
-    def better(document):
-        utility = document["utility"]
-        if kind == "task":
-            utility["task_upper_bound"] -= 1e-3
-        elif kind == "prefix":
-            utility["variance_lower_bound"] += 1e-2
-        elif kind in ("information", "guess", "mi"):
-            document["certificate"]["upper_bound_nmi"] -= 1e-3
-        else:
-            utility["cost_lower_bound"] += 1e-3
 
+@pytest.mark.parametrize("kind", ["information", "truth", "groups", "each", "guess"])
+def test_other_multipliers_and_other_tables_prove_less(files, kind, tmp_path):
     def other_prices(document):
         proof = document["certificate"]["proof"]
         proof["prices"] = proof["prices"][1:] + proof["prices"][:1]
@@ -152,19 +248,47 @@ def test_forged_bounds_and_proofs_are_not(kind, tmp_path):
     def other_table(document):
         document["joint"][0][0] += 40
 
-    for k, change in enumerate((better, other_prices, other_table)):
+    for k, change in enumerate((other_prices, other_table)):
         forged = tmp_path / f"forged{k}.json"
-        rewrite(good, change, forged)
+        rewrite(files[kind], change, forged)
         run = check(forged)
         assert run.returncode == 1, (change, run.stdout, run.stderr)
         assert "NOT proven" in run.stdout
 
 
-def test_files_without_a_proof_are_refused(tmp_path):
-    path = tmp_path / "good.json"
-    design("information", path)
-    rewrite(path, lambda document: document["certificate"].pop("proof"))
+def test_bounds_after_earlier_releases_need_them(file_after, tmp_path):
+    path, first = file_after
+    run = check(path, "--after", first)
+    assert run.returncode == 0, run.stdout + run.stderr
     run = check(path)
     assert run.returncode == 1
-    assert "no proof that this program can check" in run.stderr
+    assert "give the releases it was designed after" in run.stderr
+    forged = tmp_path / "forged.json"
+    rewrite(path, better, forged)
+    run = check(forged, "--after", first)
+    assert run.returncode == 1
+    assert "NOT proven" in run.stdout
+
+
+def test_files_without_a_proof_are_refused(files, tmp_path):
+    path = tmp_path / "without.json"
+    rewrite(
+        files["information"],
+        lambda document: document["certificate"].pop("proof"),
+        path,
+    )
+    run = check(path)
+    assert run.returncode == 1
+    assert "no proof in this file" in run.stderr
     assert json.loads(path.read_text())["certificate"]["scope"] == "proven"
+
+
+def test_bounds_for_a_set_of_populations_are_refused(tmp_path):
+    path = tmp_path / "population.json"
+    made = md.design(
+        records(), md.LIP(0.5), sensitive="s", useful="job", confidence=0.9
+    )
+    made.channel.save(path)
+    run = check(path)
+    assert run.returncode == 1
+    assert "mechdesign audit --certificate" in run.stderr

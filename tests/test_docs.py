@@ -193,11 +193,11 @@ def helps():
     """What every command says of itself."""
     run = [
         "-c",
-        "import mechdesign.cli as c\nfrom mechdesign.cli.application import application\nimport typer.main as m\n"
+        "import mechdesign.cli as c\nfrom mechdesign.cli.application import application\n"
         "def walk(g, path):\n"
         "    c.main([*path, '--help' if hasattr(g, 'commands') or path[:1] in (['nonstochastic'], ['run'], ['app'], ['export'], ['judge'], ['assess'], ['report']) else '--help-all'])\n"
         "    for name, sub in getattr(g, 'commands', {}).items(): walk(sub, [*path, name])\n"
-        "walk(m.get_command(application()), [])",
+        "walk(application(), [])",
     ]
     environment = {
         **os.environ,

@@ -191,6 +191,44 @@ def test_the_command_line_loads_nothing_heavy_before_it_has_to():
     )
 
 
+DESIGN = """
+from mechdesign.cli import main
+assert 0 == main([
+    "design", "examples/adult_relationship_by_occupation.csv", "--contingency",
+    "--useful", "occupation", "--epsilon", "2", "--gap", "0.01", "--output", {channel!r},
+])
+"""
+
+AUDIT = """
+from mechdesign.cli import main
+assert 0 == main(["audit", {channel!r}])
+"""
+
+
+def top_level(names: set[str]) -> set[str]:
+    return {name.split(".")[0] for name in names}
+
+
+def test_a_design_and_an_audit_load_only_what_they_use(tmp_path):
+    """SciPy, the templates of texts, comparisons and other solvers cost more than they do."""
+    channel = str(tmp_path / "channel.json")
+    designing = loaded_by(DESIGN.format(channel=channel))
+    assert not {"scipy", "jinja2", "pandas", "cvxpy"} & top_level(designing)
+    assert "mechdesign.comparison.run" not in designing
+    auditing = loaded_by(AUDIT.format(channel=channel))
+    assert not {"scipy", "pandas", "highspy", "cdd"} & top_level(auditing)
+    assert (
+        not {
+            "mechdesign.comparison.run",
+            "mechdesign.mechanisms.designing",
+            "mechdesign.mechanisms.optimal",
+            "mechdesign.report.collect",
+            "solvers.plans",
+        }
+        & auditing
+    )
+
+
 def test_solvers_loads_without_mechdesign():
     loaded = loaded_by("import solvers; solvers.Polytope")
     assert not {name for name in loaded if name.split(".")[0] == "mechdesign"}

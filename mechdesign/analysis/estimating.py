@@ -119,7 +119,8 @@ def estimate(
     terms = names_of_columns(on) if on else ()
     check_question(of=of, mean=mean, by=groups, regress=regress, on=terms)
     is_statistic = mean is not None or regress is not None
-    if channel.judged_alone is True and not channel.fills:
+    boxes = channel.labelled_boxes
+    if boxes is not None:
         if is_statistic:
             raise InputError(NOT_OF_LABELS)
         if of is None or is_path:
@@ -128,7 +129,7 @@ def estimate(
                 "released column, not a file"
             )
         (name,) = names_of_columns(of)
-        return [estimate_box_column(channel, released, name, level=level, **options)]
+        return [estimate_box_column(boxes, released, name, level=level, **options)]
     if is_statistic:
         refuse_means_of_people(channel)
     has_others = False

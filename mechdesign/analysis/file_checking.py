@@ -156,7 +156,7 @@ def check(
     # A draw of a channel that breaks its promise must not be called plausible.
     refuse_broken(channel)
     filled: tuple[BoxChannel, RowLaw] | None = None
-    if isinstance(channel, BoxChannel) and channel.fills:
+    if channel.fills is True:
         if original is not None:
             raise InputError(
                 "a release of filled boxes is checked by its rows alone: leave --original out"

@@ -10,8 +10,8 @@ on the others (`mechanisms.box_design`). `designed_boxes` does it for the page:
    lead to other boxes.
 3. `box_report` computes the ranges of lifts from the counts in the channel; `_box_files` writes it.
 4. `_facts` are the sentences at the top. The lists below are `_beliefs` (before and after for each
-   protected value), `_meanings` (true boxes behind a label), `_worst_factors`, `_box_texts` (rows
-   of a box) and `_together` (protected values that are promised as one).
+   protected value), `_meanings` (true boxes behind a label), `_worst_factors` and `_together`
+   (protected values that are promised as one).
 
 A channel has a part for each stratum of the given columns; without given columns it is one. With
 filling, values are drawn inside of the released box. The receiver sees no label then, so the lists
@@ -53,7 +53,7 @@ from mechdesign.core.wording import joined_name, percent_of
 if TYPE_CHECKING:
     from mechdesign.channel.box_channel import BoxChannel
     from mechdesign.mechanisms.box_result import BoxDesign
-    from mechdesign.report.box_content import BoxReport
+    from mechdesign.report.boxes_page import BoxReport
 
 MOST_FACTORS = 10
 """Released labels that the page lists as those that change a probability most."""
@@ -75,7 +75,8 @@ SEVERAL = (
 def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     """Search for the channel of boxes, and describe it."""
     from mechdesign.report import wording as w
-    from mechdesign.report.box_content import box_report
+    from mechdesign.report.boxes import box_texts
+    from mechdesign.report.boxes_page import box_report
     from mechdesign.report.first_lines import little_information
 
     say("Reading the table")
@@ -108,7 +109,7 @@ def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
         ),
         meanings=_meanings(design.channel),
         factors=_worst_factors(report),
-        boxes=_box_texts(design.channel),
+        boxes=tuple(box_texts(design.channel)),
         together=_together(design.channel),
         useless=f"{useless}{REMEDY}" if useless else "",
         text=text,
@@ -122,9 +123,12 @@ def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
 def _box_files(report: BoxReport, text: str) -> tuple[Download, ...]:
     """The channel file and its reports."""
     from mechdesign.channel.box_file import text_of
-    from mechdesign.report.boxes_page import report_page, report_record
+    from mechdesign.report.boxes_page import (
+        public_box_page,
+        report_page,
+        report_record,
+    )
     from mechdesign.report.pages import html_page
-    from mechdesign.report.public_boxes import public_box_page
     from mechdesign.report.writing import document_text
 
     channel = report.channel
@@ -187,7 +191,8 @@ def _merged(joint: md.Joint, choice: Choice, say: Say) -> BoxDesign:
 def _facts(design: BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
     """The promise, what is kept, what the boxes were learned on, and what an analyst reads."""
     from mechdesign.report import wording as w
-    from mechdesign.report.box_sentences import law_lines
+    from mechdesign.report.boxes import law_lines, slice_sentence
+    from mechdesign.report.first_lines import kept_sentence
     from mechdesign.report.law_section import TITLE, untitled
 
     # The promise for the population first: it is the one that was asked for.
@@ -202,9 +207,12 @@ def _facts(design: BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
     promise = f"A released {released} makes any value of {secret} {span} as probable"
     if choice.promise == RELATIVE:
         promise += BEYOND_GIVEN
-    kept = w.percent_at_least(design.nmi)
-    most = w.percent_at_most(design.upper_bound_nmi)
-    others = design.records - channel.slice_records
+    kept = kept_sentence(
+        design.nmi,
+        design.upper_bound_nmi,
+        beyond_given=bool(channel.given),
+        rivals="channel for these boxes",
+    )
     facts = [
         (
             "Promise for the population",
@@ -214,16 +222,8 @@ def _facts(design: BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
             "Promise for the table",
             "None beside it: this promise is about a new record of the population.",
         ),
-        (
-            "Kept",
-            f"{kept} of the information of all released columns; no channel for these boxes "
-            f"keeps more than {most} (proven).",
-        ),
-        (
-            "Boxes",
-            f"{channel.boxes:,}, learned on {channel.slice_records:,} records; the promise was "
-            f"proven on the other {others:,}.",
-        ),
+        ("Kept", kept.removeprefix("Kept: ")),
+        ("Boxes", slice_sentence(design.utility, channel)),
     ]
     for text in untitled(law_lines(design.utility, channel)):
         facts.append((TITLE, text))
@@ -257,16 +257,11 @@ def _unchanged(channel: BoxChannel) -> tuple[tuple[str, str], ...]:
     """The expected share of the cells of every column that stay as they are; empty where it is not
     defined.
     """
-    from mechdesign.analysis.box_truth import box_truth
     from mechdesign.report import wording as w
+    from mechdesign.report.boxes import truth_by_column
 
-    truth = box_truth(channel)
-    if truth is None:
-        return ()
-    rows: list[tuple[str, str]] = []
-    for variable, share in zip(channel.columns, truth, strict=True):
-        rows.append((w.title(variable.columns), w.percent_at_least(share)))
-    return tuple(rows)
+    truth = truth_by_column(channel) or {}
+    return tuple((name, w.percent_at_least(share)) for name, share in truth.items())
 
 
 def _worst_factors(report: BoxReport) -> tuple[OutputFactors, ...]:
@@ -300,9 +295,7 @@ def _meanings(channel: BoxChannel) -> tuple[Meaning, ...]:
     if channel.fills:
         return ()
     rows: list[Meaning] = []
-    # The record of the file has the stratum in words; the part has it as numbers of symbols.
-    parts = channel.to_record()["parts"]
-    for part, texts in zip(channel.parts, parts, strict=True):
+    for part in channel.parts:
         part_channel = part.channel
         # Some strata release the given columns alone, and have nothing to look behind.
         if part_channel is None or part_channel.joint is None:
@@ -314,7 +307,7 @@ def _meanings(channel: BoxChannel) -> tuple[Meaning, ...]:
         for output, share in zip(shown, masses, strict=False):
             rows.append(
                 Meaning(
-                    group=_given(str(texts["stratum"])),
+                    group=_given(channel.stratum_text(part)),
                     released=w.label(output),
                     share=w.percent(min(1.0, share)),
                     behind=behind_text(list(codebook[output].items())),
@@ -323,24 +316,13 @@ def _meanings(channel: BoxChannel) -> tuple[Meaning, ...]:
     return tuple(rows)
 
 
-def _box_texts(channel: BoxChannel) -> tuple[str, ...]:
-    """Every box in words."""
-    from mechdesign.report import wording as w
-
-    texts: list[str] = []
-    for part in channel.to_record()["parts"]:
-        stratum = str(part["stratum"])
-        texts += [w.label(f"{stratum}{text}") for text in part["boxes"]]
-    return tuple(texts)
-
-
 def _together(channel: BoxChannel) -> tuple[str, ...]:
     """The protected values that are promised together, once for all strata that agree."""
     from mechdesign.report import wording as w
 
     texts: list[str] = []
-    for part in channel.to_record()["parts"]:
-        for text in part["together"]:
+    for part in channel.parts:
+        for text in channel.together_texts(part):
             sentence = w.label(f"{text[:1].upper()}{text[1:]}.")
             # Strata that merge the same values would repeat the sentence.
             if sentence not in texts:

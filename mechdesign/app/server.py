@@ -6,8 +6,8 @@ or send to, any other place, and to keep anything on disk.
 
 `LocalServer` makes a token and serves `application`, whose addresses are methods of `_Pages`:
 
-- ``/`` is the page (`rendered`); ``/assets/app.css`` and ``/assets/app.js`` are its style and its
-  script.
+- ``/`` is the page (`rendered`, below); ``/assets/app.css`` and ``/assets/app.js`` are its style
+  and its script.
 - ``/upload`` takes the bytes of a table, and ``/act`` the form of a button. Both change the
   session, and lead the browser back to the page.
 - ``/progress`` is asked again and again while a task runs: ``{"running": true, "place":
@@ -15,6 +15,15 @@ or send to, any other place, and to keep anything on disk.
   ``/cancel`` ends the task.
 - ``/files/report.html`` is a download of the last design, ``/files/release.zip`` all of them.
   ``/forget`` drops the table.
+
+*The page.* `rendered` draws the whole page from the state of the session, by the template
+``app.html.jinja``, which escapes every text.
+The template gets the state, the lists of options (`choice`) and the places of the curve
+(`pictures`), and computes nothing but formats and heights. The page is drawn anew after every
+action; only its progress is fetched by script.
+
+A form may send a level or a limit of rare values that is in no list. `_levels` and `_merges` add it
+to its list, so that the page shows what is chosen.
 """
 
 from __future__ import annotations
@@ -23,11 +32,17 @@ import secrets
 import socket
 import threading
 from collections.abc import Awaitable, Callable
+from functools import cache
+from importlib.resources import files
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-from mechdesign.app.page import rendered, resource
+from mechdesign.app import choice as c
+from mechdesign.app.memory_table import ENDINGS
+from mechdesign.app.pictures import HEIGHT, TICKS, WIDTH, curve_line, curve_place
+from mechdesign.app.releasing import ORDERS
+from mechdesign.app.results import ColumnSays
 from mechdesign.app.session import ARCHIVE, Session
 from mechdesign.core.errors import InputError
 
@@ -35,6 +50,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
+
 
 HOST = "127.0.0.1"
 """The only address that the page is served on."""
@@ -334,3 +350,76 @@ class LocalServer:
     def stop(self) -> None:
         """Let `run` return, from another thread."""
         self._server.should_exit = True
+
+
+def rendered(session: Session) -> str:
+    """The whole page for the state of the session."""
+    # First, because asking whether a task runs takes its answer into the state.
+    running = session.running
+    assessed: dict[str, ColumnSays] = {}
+    if session.assessed is not None:
+        assessed = {entry.column: entry for entry in session.assessed.columns}
+    return _template().render(
+        session=session,
+        running=running,
+        choice=session.choice,
+        assessed=assessed,
+        curve_line=curve_line(session.curve),
+        width=WIDTH,
+        height=HEIGHT,
+        curve_place=curve_place,
+        ticks=TICKS,
+        levels=_levels(session.choice.level),
+        roles=c.ROLES,
+        objectives=c.OBJECTIVES,
+        promises=c.PROMISES,
+        missing=c.MISSING,
+        units=c.UNITS,
+        orders=ORDERS,
+        endings=",".join(ENDINGS),
+        archive=ARCHIVE,
+        merges=_merges(session.choice.merge_rare),
+        smallest_factor=c.SMALLEST_FACTOR,
+        largest_factor=c.LARGEST_FACTOR,
+        factor_step=c.FACTOR_STEP,
+    )
+
+
+def _levels(chosen: str) -> dict[str, str]:
+    """The levels of the list, and the chosen one if it is another."""
+    levels = dict(c.LEVELS)
+    if chosen not in levels:
+        levels[chosen] = f"the population, at the level {chosen}"
+    return levels
+
+
+def _merges(chosen: str) -> dict[str, str]:
+    """What may become of rare values, and the chosen number if it is another."""
+    merges = dict(c.MERGES)
+    if chosen not in merges:
+        merges[chosen] = f"in fewer than {chosen} records are merged"
+    return merges
+
+
+# Read and compiled once, when the first page is drawn.
+@cache
+def _template() -> Any:
+    """The template of the page."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("mechdesign.app", "."),
+        # A name that is misspelt in the template is an error, and not an empty place on the page.
+        undefined=StrictUndefined,
+        # Names and cells of the table may hold HTML.
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("app.html.jinja")
+
+
+@cache
+def resource(name: str) -> bytes:
+    """A file of this package that the page needs; the server checks the name."""
+    return (files("mechdesign.app") / name).read_bytes()

@@ -1,6 +1,6 @@
 """The state of the page: one user, one table, one choice, at most one task.
 
-The page is drawn from this state alone (`page.rendered`). The server changes it, a button a time:
+The page is drawn from this state alone (`server.rendered`). The server changes it, a button a time:
 
 1. `open_path` or `open_upload` takes a table, and drops whatever belonged to another one.
 2. `act` takes the choice from the form and drops the results of another choice (`_change`), so that
@@ -15,6 +15,17 @@ The page is drawn from this state alone (`page.rendered`). The server changes it
 
 A refusal is a sentence in `error`. The choice is then still the one that was typed, unless a field
 of it cannot be used.
+
+*The button that designs.* The choice decides which of two searches `design_channel` runs; each
+returns a `Designed`, which the page shows without knowing the kind: ::
+
+    released          for this table      for the population
+    one column        designed_column     designed_column, or designed_boxes if values are merged
+    several, or       designed_column     designed_boxes
+      beside given
+
+Before, the whole table is looked at for a column that names people with several records, as
+`mechdesign design` does: the promise would be about each record, and theirs add up.
 """
 
 from __future__ import annotations
@@ -28,8 +39,9 @@ from functools import partial
 from typing import Any
 
 from mechdesign.app.assessing import assess_table, plan_table
+from mechdesign.app.box_search import designed_boxes
 from mechdesign.app.choice import GIVE, LEAVE_OUT, PROTECT, RELEASE, SYMBOL, Choice
-from mechdesign.app.designing import design_channel
+from mechdesign.app.column_search import designed_column
 from mechdesign.app.form import choice_of_form
 from mechdesign.app.memory_table import MemoryTable, read_content, read_path
 from mechdesign.app.pictures import (
@@ -53,11 +65,42 @@ from mechdesign.app.results import (
     Download,
     Judged,
     Released,
+    Say,
 )
 from mechdesign.app.trade_off import compare_budgets
 from mechdesign.app.work import Work
 from mechdesign.core.errors import InputError
 from mechdesign.leaks.assessment import IDENTIFIER_RECORDS, IDENTIFIER_SHARE
+from mechdesign.tables.people import RECORD
+
+
+def design_channel(table: MemoryTable, choice: Choice, say: Say) -> Designed:
+    """The channel of one column, of whole rows, or of boxes for the population."""
+    choice.check()
+    if choice.unit != RECORD and not choice.person:
+        say("Looking for people with several records")
+        _refuse_people(table, choice)
+    table = table.with_columns(choice.used)
+    if choice.is_boxes:
+        return designed_boxes(table, choice, say)
+    return designed_column(table, choice, say)
+
+
+def _refuse_people(table: MemoryTable, choice: Choice) -> None:
+    """Raise InputError where a column names people with several records."""
+    from mechdesign.leaks.people_notice import people_in
+
+    # One column released alone has a promise for each of its values, whatever it names.
+    own = (*choice.given, *choice.released)
+    found = people_in(table.frame, choice.sensitive, but=own if len(own) == 1 else ())
+    if found is not None:
+        sentence = found.sentence(choice.sensitive)
+        raise InputError(
+            f"{sentence[:1].upper()}{sentence[1:]}, and the records of a person add up. Give that "
+            "column the role 'names a person', for a promise on all records of a person together, "
+            "or say in step 3 that each record has a promise of its own."
+        )
+
 
 TASKS: dict[str, tuple[str, Any]] = {
     "assess": ("Assessing the columns", assess_table),

@@ -12,6 +12,6 @@ All rest on the same few files:
     extremes        the largest quotient of each limit, compared in integers
     output_masses   means of lifts over S, exact or enclosed in balls
 
-Measures that are only reported are in `measures`, `leakages`, `average_measures` and
+Measures that are only reported are in `measures`, `leakages` and
 `implied_bounds`.
 """

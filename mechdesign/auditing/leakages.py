@@ -4,7 +4,7 @@
 means over P(s) (`output_masses`): the rational ones exactly, those with logarithms and powers in
 balls of `BITS` bits. Each result is the double next to the value, or to its ball, on the side that
 claims less privacy: up, and down for minima. What is reported is therefore a bound that surely
-holds. Averages over the outputs are in `average_measures`.
+holds. Averages over the outputs are in `measures`.
 
 Example: an output with the masses (3, 1), where P(s) = P(t) = 1/2, has the lifts 3/2 and 1/2. So
 max_log_lift is log(3/2), min_log_lift -log 2 and their difference log 3; l1_lift is 1/2, chi2_lift

@@ -38,14 +38,17 @@ from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, Integers
 from mechdesign.core.wording import joined_name, listed, percent_of
-from mechdesign.formats.cells import encode
+from mechdesign.formats.cells import encode, encoded_columns
 from mechdesign.notions import Notion
+from mechdesign.release.policies import REFUSE, Policy
+from mechdesign.release.released_values import LABEL
 from mechdesign.tables.columns import positions_of
 from mechdesign.tables.people import ABSENT, People, at_place
 from mechdesign.tables.row_boxes import BOX, NOTHING, Boxes, box_name
 from mechdesign.tables.variable import Variable, column_names
 
 if TYPE_CHECKING:
+    from mechdesign.release.box_drawing import BoxRelease
     from mechdesign.release.draws import Key
 
 NOT_PUBLIC = (
@@ -127,6 +130,11 @@ class BoxChannel(Saved, Described):
     provenance: Mapping[str, Any]
     utility: BoxUtility | None = None
     people: People | None = None
+
+    FILES: ClassVar[str] = "box_file"
+
+    writes_rows: ClassVar[Literal[True]] = True
+    """The channel says itself what it writes."""
 
     judged_alone: ClassVar[Literal[True]] = True
     """The proof holds for records that the boxes were not learned on: the channel has their counts,
@@ -308,6 +316,16 @@ class BoxChannel(Saved, Described):
         """Whether symbols are released in the place of boxes."""
         return any(part.fill for part in self.parts)
 
+    @property
+    def releases_symbols(self) -> bool:
+        """True if symbols of the columns are released, and not labels of boxes."""
+        return self.fills
+
+    @property
+    def labelled_boxes(self) -> BoxChannel | None:
+        """Itself where labels of boxes are released, in which columns are estimated; else None."""
+        return None if self.fills else self
+
     @cached_property
     def keeps_law(self) -> bool:
         """True if every row of the table is released exactly as often as the table has it.
@@ -436,6 +454,17 @@ class BoxChannel(Saved, Described):
         return self.columns
 
     @property
+    def watched(self) -> tuple[Variable, ...]:
+        """The hidden variables by which the records of a table must not be sorted.
+
+        Of people those of the first place, which everybody has: the others tell the number of
+        records, which is given.
+        """
+        if self.people is not None:
+            return self.columns[: len(self.people.released)]
+        return self.columns
+
+    @property
     def input_columns(self) -> tuple[tuple[Variable, int], ...]:
         """For each column that a record is drawn by, its variable, and its place there."""
         inputs: list[tuple[Variable, int]] = []
@@ -452,11 +481,6 @@ class BoxChannel(Saved, Described):
     def randomised_columns(self) -> tuple[str, ...]:
         """Names of the released columns that are not given."""
         return column_names(self.columns)
-
-    @property
-    def levels(self) -> tuple[Variable, ...]:
-        """The columns that the boxes are made of, as `ReleasableBoxes` calls them."""
-        return self.columns
 
     @property
     def groups(self) -> tuple[Variable, ...]:
@@ -550,6 +574,10 @@ class BoxChannel(Saved, Described):
                 "marginal: the released labels do not tell their frequencies"
             )
         return part.channel
+
+    def on_tables(self, refusal: str) -> Channel:
+        """Raise InputError with the `refusal`: the channel's own counts decide its promise."""
+        raise InputError(refusal)
 
     def to_record(self) -> dict[str, Any]:
         """The record of `show --json`."""
@@ -689,22 +717,53 @@ class BoxChannel(Saved, Described):
             and on people with several records, as `Channel.apply`.
         """
         # Only a draw needs keys, samplers and data frames.
-        from mechdesign.release.box_drawing import BoxRelease
         from mechdesign.release.drawing import key_of
-        from mechdesign.release.people_frames import apply_boxes_to_people
-        from mechdesign.release.released_frames import apply_to_frame
+        from mechdesign.release.draws import records_of
+        from mechdesign.release.people_frames import apply_to_people
+        from mechdesign.release.released_frames import frame_of_columns
 
+        release = self.prepared(key_of(key, insecure_seed))
         if self.people is not None:
-            return apply_boxes_to_people(
-                self,
-                self.people,
-                frame,
-                key=key_of(key, insecure_seed),
-                identity=identity,
+            return apply_to_people(
+                release, self.people, frame, identity=identity, draws="independent"
             )
         above("people").refuse_people_of_draw(self, frame, unit)
-        release = BoxRelease(self, key_of(key, insecure_seed))
-        return apply_to_frame(release, frame, identity=identity, first_row=first_row)
+        cells = encoded_columns(frame, self.released_columns)
+        drawn = release.draw(cells, records_of(identity, first_row, len(cells[0])))
+        # The label of a box has the type of the first column that it replaces.
+        first = self.columns[0].columns[0]
+        return frame_of_columns(frame, drawn, release.texts, release.names, first)
+
+    def with_provenance(self, **entries: Any) -> BoxChannel:
+        """The same channel with more entries in the record of its origin."""
+        return replace(self, provenance={**self.provenance, **entries})
+
+    def prepared(
+        self,
+        key: Key,
+        *,
+        policy: Policy | None = None,
+        form: str = LABEL,
+        changed: str = REFUSE,
+    ) -> BoxRelease:
+        """The channel prepared for drawing; the parameters are those of `BoxRelease`.
+
+        There is one `form`, that of what is released by itself.
+        """
+        # Only a draw needs samplers.
+        from mechdesign.release.box_drawing import BoxRelease
+
+        if form != LABEL:
+            raise InputError("boxes say themselves what is released of each column")
+        return BoxRelease(self, key, policy=policy, changed=changed)
+
+    def writes_symbols(self, place: int, form: str) -> bool:
+        """Whether a released column has the type of its source if it can: all of them."""
+        return True
+
+    def recipe(self, options: Any) -> Any:
+        """The recipe of its releases with these options (`jobs.options.ReleaseOptions`)."""
+        return above("box_recipe").BoxRecipe.of(self, options)
 
     def public(self) -> BoxChannel:
         """Without counts: neither those of the channels' tables nor those that fill boxes."""

@@ -32,7 +32,7 @@ from mechdesign.channel.variable_labels import (
 )
 from mechdesign.core import documents as d
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike, check_target, replacing
+from mechdesign.core.files import PathLike
 from mechdesign.core.records import Record
 from mechdesign.tables.people import People
 from mechdesign.tables.row_boxes import Boxes, BoxSplit
@@ -79,12 +79,9 @@ class BoxChannelDocument(d.FileDocument):
     )
 
 
-def write(channel: BoxChannel, path: PathLike, *, overwrite: bool = False) -> None:
-    """Write the file through a temporary one in the same folder and a rename."""
-    check_target(path, force=overwrite)
-    text = text_of(channel)
-    with replacing(path, force=overwrite) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+def pieces(channel: BoxChannel) -> Sequence[str]:
+    """The text of the file, in one piece."""
+    return (text_of(channel),)
 
 
 def text_of(channel: BoxChannel) -> str:

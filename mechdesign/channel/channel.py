@@ -41,10 +41,11 @@ from mechdesign.release.drawing import (
     channel_digest,
     key_of,
 )
-from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
+from mechdesign.release.draws import Key, records_of
 from mechdesign.release.people_frames import apply_to_people
-from mechdesign.release.policies import Policy
+from mechdesign.release.policies import REFUSE, Policy
 from mechdesign.release.released_frames import frame_of_columns
+from mechdesign.release.released_values import LABEL
 from mechdesign.release.whole_tables import fix_where_whole
 from mechdesign.tables.columns import is_frame, values_of
 from mechdesign.tables.joint import Array, Joint
@@ -105,8 +106,13 @@ class Channel(Saved, Displayed):
     given: tuple[str, ...] = ()
     published: OutputCells | None = None
 
+    FILES: ClassVar[str] = "channel_file"
+
     fills: ClassVar[Literal[False]] = False
     """No rows are drawn within boxes."""
+
+    labelled_boxes: ClassVar[None] = None
+    """Labels of boxes, in which columns are estimated: none are released."""
 
     judged_alone: ClassVar[Literal[False]] = False
     """True of a channel that is judged on the counts that it carries, and on no other table."""
@@ -230,6 +236,16 @@ class Channel(Saved, Displayed):
         return (self.useful,)
 
     @property
+    def watched(self) -> tuple[Variable, ...]:
+        """The hidden variables by which the records of a table must not be sorted.
+
+        The sequences of people tell how many records they have, which is given: where the records
+        of a file are in random order, people with more of them come first. Their first records are
+        looked at instead (`jobs.people_run.watch_order`).
+        """
+        return () if self.people is not None else self.hidden
+
+    @property
     def people(self) -> People | None:
         """The people with several records that the channel is for; None where it is for records."""
         return self.useful.people
@@ -238,6 +254,11 @@ class Channel(Saved, Displayed):
     def input_columns(self) -> tuple[tuple[Variable, int], ...]:
         """For each column that a record is drawn by, its variable, and its place there."""
         return tuple((self.useful, part) for part in range(len(self.useful.columns)))
+
+    @property
+    def released_columns(self) -> tuple[str, ...]:
+        """Columns that the channel needs of a record."""
+        return self.useful.columns
 
     @property
     def given_columns(self) -> tuple[str, ...]:
@@ -251,6 +272,10 @@ class Channel(Saved, Displayed):
 
     def single(self) -> Channel:
         """The one channel to released labels: itself. Boxes have it inside, if at all."""
+        return self
+
+    def on_tables(self, refusal: str) -> Channel:
+        """The channel as one whose promise a table decides: itself. Boxes raise the `refusal`."""
         return self
 
     @property
@@ -393,6 +418,11 @@ class Channel(Saved, Displayed):
         if self.published is None:
             return tuple((label,) for label in self.outputs)
         return self.published.cells
+
+    @property
+    def writes_rows(self) -> bool:
+        """True if the channel says itself what it writes, in more than one column of labels."""
+        return self.published is not None
 
     @property
     def releases_symbols(self) -> bool:
@@ -553,6 +583,11 @@ class Channel(Saved, Displayed):
             law[cells] = law.get(cells, Fraction(0)) + share
         return law
 
+    def with_provenance(self, **entries: Any) -> Channel:
+        """The same channel with more entries in the record of its origin."""
+        provenance = {**self.provenance, **entries}
+        return self.with_record(replace(self.record, provenance=provenance))
+
     def with_record(self, record: ChannelRecord) -> Channel:
         """The same channel with another record."""
         return replace(self, record=record)
@@ -606,41 +641,25 @@ class Channel(Saved, Displayed):
             it. If people have several records, and the order of a frame or the index of a column
             tells which are of one person; not with ``unit="record"``.
         """
+        if policy is None:
+            policy = Policy.recorded(self.record.rules)
         if self.useful.people is not None:
             if first_row:
                 raise InputError(
                     "people are drawn as a whole table: leave first_row out"
                 )
-            if policy is None:
-                policy = Policy.recorded(self.record.rules)
+            release = self.prepared(key_of(key, insecure_seed), policy=policy)
             return apply_to_people(
-                self,
-                self.useful.people,
-                column,
-                key=key_of(key, insecure_seed),
-                identity=identity,
-                policy=policy,
-                draws=draws,
+                release, self.useful.people, column, identity=identity, draws=draws
             )
         cells = values_of(column, self.useful)
-        count = len(cells[0])
-        records: Records
-        if identity is None:
-            records = RowNumbers(first_row, count)
-        else:
-            records = Identifiers([list(identity)])
-        if len(records) != count:
-            raise InputError(
-                f"the identity has {len(records)} entries and the column {count}"
-            )
-        if policy is None:
-            policy = Policy.recorded(self.record.rules)
+        records = records_of(identity, first_row, len(cells[0]))
         if draws not in (None, *DRAWS):
             raise InputError(f"draws ({quoted(draws)}) must be one of {listed(DRAWS)}")
         # Other columns have nothing beside their cells, which names nobody.
         if is_frame(column) or hasattr(column, "to_frame"):
             above("people").refuse_people_of_draw(self, column, unit)
-        release = Release(self, key_of(key, insecure_seed), policy=policy)
+        release = self.prepared(key_of(key, insecure_seed), policy=policy)
         if draws != INDEPENDENT:
             fix_where_whole(release, cells, records, is_asked=draws is not None)
         drawn = release.draw(cells, records)
@@ -658,6 +677,26 @@ class Channel(Saved, Displayed):
             release.names[0],
             own=self.releases_own_symbols,
         )
+
+    def prepared(
+        self,
+        key: Key,
+        *,
+        policy: Policy | None = None,
+        form: str = LABEL,
+        changed: str = REFUSE,
+    ) -> Release:
+        """The channel prepared for drawing; the parameters are those of `Release`."""
+        return Release(self, key, policy=policy, form=form, changed=changed)
+
+    def writes_symbols(self, place: int, form: str) -> bool:
+        """Whether the released column at this place has symbols of its source, and not labels."""
+        if form != LABEL:
+            return True
+        if self.published is None:
+            return self.releases_own_symbols
+        # Beside given columns, which stay as they are, free outputs have one label.
+        return self.releases_symbols or self.output_columns[place] in self.given
 
     @property
     def releases_own_symbols(self) -> bool:

@@ -54,10 +54,7 @@ from mechdesign.channel.variable_labels import Labels, labels_record, variable_o
 from mechdesign.core import documents as d
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import (
-    EXISTS_OVERWRITE,
     PathLike,
-    check_target,
-    replacing,
 )
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.json_values import canonical, with_infinities, without_infinities
@@ -183,33 +180,20 @@ OF_VERSION_2 = (
 )
 
 
-def write(channel: Channel, path: PathLike, *, overwrite: bool = False) -> None:
-    """Write a channel file through a temporary file in the same folder and a rename."""
-    if channel.record.unwritable:
-        raise InputError(channel.record.unwritable)
-    # Before any work: the text of a large channel takes seconds.
-    check_target(path, force=overwrite, exists=EXISTS_OVERWRITE)
-    with (
-        replacing(path, force=overwrite, exists=EXISTS_OVERWRITE) as temporary,
-        open(temporary, "w", encoding="utf-8", newline="\n") as out,
-    ):
-        out.writelines(_pieces(channel))
-
-
 def text_of(channel: Channel) -> str:
     """The whole text of the file, for a place that is no file."""
+    return "".join(pieces(channel))
+
+
+def pieces(channel: Channel) -> Iterator[str]:
+    """The text of the file in pieces."""
     if channel.record.unwritable:
         raise InputError(channel.record.unwritable)
-    return "".join(_pieces(channel))
-
-
-def _pieces(channel: Channel) -> Iterator[str]:
-    """The text of the file in pieces."""
     texts = _texts(channel) | {"sha256": [json.dumps(digest(channel))]}
     start = "{"
-    for key, pieces in texts.items():
+    for key, values in texts.items():
         yield f"{start}\n{json.dumps(key)}: "
-        yield from pieces
+        yield from values
         start = ","
     yield "\n}\n"
 

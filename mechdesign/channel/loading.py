@@ -1,4 +1,4 @@
-"""Write and open a channel file of any kind: a channel, or one for boxes of rows.
+"""Open a channel file of any kind: a channel, or one for boxes of rows.
 
 The name of a format stands near the beginning of each file. `load` looks for it there and calls the
 reader of that format, which checks everything; what names no other format goes to the reader of
@@ -11,10 +11,12 @@ functions that take a channel of any kind.
 from __future__ import annotations
 
 import os
+from typing import cast
 
 from mechdesign.channel import box_file, file
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.saving import Saved
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import read_errors, text_of
 
@@ -38,16 +40,6 @@ def load(path: str | os.PathLike[str]) -> Channel | BoxChannel:
     return file.read(path)
 
 
-def save(
-    channel: Channel | BoxChannel, path: str | os.PathLike[str], *, overwrite: bool
-) -> None:
-    """Write the file of a channel."""
-    if isinstance(channel, BoxChannel):
-        box_file.write(channel, path, overwrite=overwrite)
-    else:
-        file.write(channel, path, overwrite=overwrite)
-
-
 def load_without_boxes(path: str | os.PathLike[str]) -> Channel:
     """Open a channel for work that channels for boxes of rows do not have: exports, compositions.
 
@@ -56,14 +48,10 @@ def load_without_boxes(path: str | os.PathLike[str]) -> Channel:
     InputError
         If the file is a channel for boxes of rows, or no channel, or was edited or damaged.
     """
-    if _has_boxes(path):
-        # A damaged file is refused for that.
-        box_file.read(path)
-        raise InputError(
-            f"{text_of(path)} is a channel for boxes of rows, and this command does not take one: "
-            "`apply`, `run`, `check`, `estimate`, `show`, `audit` and `report` do"
-        )
-    return file.read(path)
+    return load(path).on_tables(
+        f"{text_of(path)} is a channel for boxes of rows, and this command does not take one: "
+        "`apply`, `run`, `check`, `estimate`, `show`, `audit` and `report` do"
+    )
 
 
 def require_channel(name: str, value: object, hint: str = "") -> Channel | BoxChannel:
@@ -71,8 +59,8 @@ def require_channel(name: str, value: object, hint: str = "") -> Channel | BoxCh
 
     `hint` is added to the message as it is.
     """
-    if isinstance(value, Channel | BoxChannel):
-        return value
+    if isinstance(value, Saved):
+        return cast("Channel | BoxChannel", value)
     raise InputError(f"{name} must be a Channel, not {type(value).__name__}{hint}")
 
 

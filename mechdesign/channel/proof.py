@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
@@ -127,7 +128,11 @@ AnyProof: TypeAlias = CostProof | EntropyProof | TaskProof | QueryProof
 
 Proof: TypeAlias = Annotated[AnyProof, Field(discriminator="kind")]
 
-_ADAPTER: TypeAdapter[AnyProof] = TypeAdapter(Proof)
+
+@cache
+def _adapter() -> TypeAdapter[AnyProof]:
+    """The reader of proofs, built when the first one is read."""
+    return TypeAdapter(Proof)
 
 
 def proof_in(certificate: Mapping[str, Any] | None) -> AnyProof | None:
@@ -142,7 +147,7 @@ def proof_in(certificate: Mapping[str, Any] | None) -> AnyProof | None:
     if entry is None:
         return None
     try:
-        return _ADAPTER.validate_json(json.dumps(entry))
+        return _adapter().validate_json(json.dumps(entry))
     except ValidationError as error:
         raise InputError(
             f"the proof in the certificate: {explained(error, 'proof')}"

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, ClassVar
 
 from mechdesign.core.above import above
+from mechdesign.core.files import EXISTS_OVERWRITE, check_target, replacing
 
 
 class Saved:
-    """A channel with a file."""
+    """A channel of any kind: it has a file.
+
+    `FILES` is the purpose (`core.above`) of the module that writes files of the kind.
+    """
+
+    FILES: ClassVar[str]
 
     def public(self) -> Any:
         """The channel without counts of the table."""
@@ -45,9 +51,14 @@ class Saved:
         """
         if public:
             self.check_public()
+        # Before any work: the text of a large channel takes seconds.
+        check_target(path, force=overwrite, exists=EXISTS_OVERWRITE)
         channel = self.public() if public else self
-        # `channel.loading`, which hands over to `channel.file` or `channel.box_file`.
-        above("files").save(channel, path, overwrite=overwrite)
+        with (
+            replacing(path, force=overwrite, exists=EXISTS_OVERWRITE) as temporary,
+            open(temporary, "w", encoding="utf-8", newline="\n") as out,
+        ):
+            out.writelines(above(self.FILES).pieces(channel))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Any:

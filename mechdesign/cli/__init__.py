@@ -130,8 +130,11 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
     # Everything was written before the signal came: the command did what it was asked to do.
     if reporter.finished and failure.exit_code == INTERRUPTED:
         return 0
+    text = failure.text
+    if reporter.finished:
+        text = f"{text}; the release itself is written whole"
     fields = {"exit_code": failure.exit_code, **trace}
-    reporter.error(failure.text, event=failure.event, hint=failure.hint, **fields)
+    reporter.error(text, event=failure.event, hint=failure.hint, **fields)
     return failure.exit_code
 
 

@@ -9,10 +9,12 @@ of the program all of them, and adds each to typer (`_add_command`). The one gro
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
 from mechdesign.cli.first_options import (
     COMMANDS,
@@ -25,6 +27,9 @@ from mechdesign.cli.plain_help import PlainCommand, PlainGroup
 
 GROUP = "nonstochastic"
 """The module with commands of its own."""
+
+NAMES = (*COMMANDS, *EARLIER_NAMES)
+"""The words that may come first."""
 
 
 def _version(wanted: bool) -> None:
@@ -53,10 +58,22 @@ def _root(
 ) -> None: ...
 
 
-def application(first: str = "") -> typer.Typer:
+def application(first: str = "") -> Any:
     """All commands, or the one alone that is the `first` word of the line: the others
     need not be imported.
+
+    The answer is what parses a line of words and runs its command.
     """
+    if first not in NAMES:
+        first = ""
+    return _application(first)
+
+
+# Cached, because typer needs 20 ms for the options of `design`, and a process may call `main`
+# often.
+@cache
+def _application(first: str) -> Any:
+    """`application`; `first` is empty or the name of a command."""
     app = typer.Typer(
         name="mechdesign",
         cls=PlainGroup,
@@ -69,10 +86,7 @@ def application(first: str = "") -> typer.Typer:
         epilog="Start with:  mechdesign design TABLE.csv --sensitive COL --useful COL --epsilon 1 "
         "--output channel.json"
     )(_root)
-    names = [*COMMANDS, *EARLIER_NAMES]
-    if first in names:
-        names = [first]
-    for name in names:
+    for name in [first] if first else NAMES:
         if name == GROUP:
             ranges = import_module(f"mechdesign.cli.{GROUP}")
             app.add_typer(
@@ -83,7 +97,7 @@ def application(first: str = "") -> typer.Typer:
             )
         else:
             _add_command(app, name)
-    return app
+    return get_command(app)
 
 
 def _add_command(app: typer.Typer, name: str) -> None:

@@ -3,29 +3,58 @@
 The command only chooses. The first option of this list that was typed decides which comparison it
 is, and the options of the others are then refused:
 
-- --release: ways to release rows (`compare_rows`);
-- --average: the optimum at an average budget (`compare_average`);
-- --objectives with a purpose: the channel for queries or a task (`compare_purpose`);
+- --release: ways to release rows (`answer_row_comparison`);
+- --average: the optimum at an average budget (`answer_average_comparison`);
+- --objectives with a purpose: the channel for queries or a task (`answer_purpose_comparison`);
 - none of them: every mechanism over a grid of budgets (`compare_mechanisms`).
 
 A group of options was left alone if it equals the group of the defaults, so each refusal compares
 with it, after putting back the options that its comparison takes.
+
+*--average KIND=BUDGET* puts the optimum beside the local methods of the privacy funnel.
+`comparison.average_ways` finds the channels; each is checked exactly, so what they keep can be
+compared with the one proven bound. KIND is a measure of leakage, for example `mi` for the mutual
+information I(S;Y). BUDGET is the most of it, in its unit or as a share of what X itself tells. With
+--average mi=25% people read ::
+
+    way                kept         average
+    certified optimum  68.902 %   0.0058331
+    greedy merging     59.017 %  0.00027167
+
+The second column is I(X;Y) / H(X), and the third the measure of KIND, here I(S;Y) in nats.
+
+*--objectives PURPOSE* puts the channel made for queries or a task beside those made for
+information. All are designed at one budget: the optimum for the purpose, the optimum for
+information, and the channel of each heuristic. `comparison.purpose_ways` measures each by what the
+purpose asks for: for queries that is the total variance of the estimates from released records, for
+a task the share of the information about it that is kept. The difference is what a channel for the
+purpose gains. Of frequencies people read ::
+
+    channel      N x variance  information
+    made for it        1.5687     58.155 %
+    optimal            1.6826     66.526 %
+
+*--release A,B* puts ways to release rows at one budget side by side. The same table of crossed
+columns as that of `design --release` goes to `comparison.row_ways`: ::
+
+    way                     promise  unchanged     kept  law (TV of rows)
+    rows of the table       kept        91.0 %   92.5 %                 0
+    with free frequencies   kept        92.1 %   91.8 %             0.057
+    randomised response     kept        21.4 %    0.8 %                 0
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from mechdesign.cli import options, table_options
-from mechdesign.cli.compare_average import answer_average_comparison
+from mechdesign.cli import options, parsing, table_options
 from mechdesign.cli.compare_mechanisms import (
     ComparisonArguments,
     answer_mechanism_comparison,
 )
 from mechdesign.cli.compare_options import GridOptions, OutputOptions, SweepOptions
-from mechdesign.cli.compare_purpose import answer_purpose_comparison
-from mechdesign.cli.compare_rows import answer_row_comparison, refuse_without_rows
 from mechdesign.cli.console import Reporter
+from mechdesign.cli.design_options import ObjectiveOptions
 from mechdesign.cli.people_guard import PeopleGuard
 from mechdesign.cli.row_options import RowColumns
 from mechdesign.core.errors import InputError
@@ -198,3 +227,133 @@ def _refuse_with_rows(
         )
     if refused:
         raise InputError(f"{refused[0]}: leave them out with --release")
+
+
+def answer_average_comparison(
+    reporter: Reporter,
+    table: table_options.InputTable,
+    average: str,
+    search: options.SearchOptions,
+    common: options.CommonOptions,
+) -> None:
+    """Compare the ways to keep an average budget, and print what each keeps."""
+    from mechdesign.comparison.average_ways import compare_average
+    from mechdesign.report.compared_ways import (
+        average_comparison_record,
+        average_comparison_text,
+    )
+
+    asked = parsing.averages_of([average])
+    with reporter.work("reading the table"):
+        joint = table.joint(table.table)
+    with reporter.work("comparing", unit="nodes") as work:
+        comparison = compare_average(
+            joint,
+            asked,
+            gap=search.smallest_gap,
+            time_limit=search.seconds,
+            progress=work.step,
+        )
+    reporter.notices((*joint.notices, *comparison.design.messages))
+    reporter.done("compared", f"{len(comparison.ways)} ways are compared")
+    common.answer(
+        lambda: average_comparison_record(comparison),
+        lambda: average_comparison_text(comparison),
+    )
+
+
+def answer_purpose_comparison(
+    reporter: Reporter,
+    table: table_options.InputTable,
+    objective: ObjectiveOptions,
+    budget: options.BudgetOptions,
+    search: options.SearchOptions,
+    common: options.CommonOptions,
+) -> None:
+    """Compare channels at one budget, and print the figure of the purpose for each."""
+    from mechdesign.comparison.purpose_ways import compare_purpose
+    from mechdesign.mechanisms.request import DesignRequest
+    from mechdesign.report.compared_ways import (
+        purpose_comparison_record,
+        purpose_comparison_text,
+    )
+
+    notion = budget.notion_or("alip")
+    with reporter.work("reading the table"):
+        joint = table.joint(table.table)
+        # As `design` does it, so that queries and tasks mean the same in both commands.
+        request = objective.on(DesignRequest(joint, notion), table, table.text())
+    with reporter.work("comparing", unit="nodes") as work:
+        comparison = compare_purpose(
+            joint,
+            notion,
+            request.objective,
+            task=request.task,
+            gap=search.smallest_gap,
+            time_limit=search.seconds,
+            progress=work.step,
+        )
+    reporter.notices((*joint.notices, *comparison.design.messages))
+    reporter.done("compared", f"{len(comparison.ways)} channels are compared")
+    common.answer(
+        lambda: purpose_comparison_record(comparison),
+        lambda: purpose_comparison_text(comparison),
+    )
+
+
+def refuse_without_rows(rows: RowColumns, budget: options.BudgetOptions) -> None:
+    """Refuse options of a comparison of rows where curves are asked for."""
+    if rows != RowColumns():
+        raise InputError(
+            "--given, --leave-out and --promise belong to a release of rows: give --release "
+            "COL,.. too"
+        )
+    if replace(budget, budget=None) != options.BudgetOptions():
+        raise InputError(
+            "a single budget is compared with --release COL,.. only: for curves give --epsilons, "
+            "--lams and --notions"
+        )
+
+
+def answer_row_comparison(
+    reporter: Reporter,
+    table: table_options.InputTable,
+    rows: RowColumns,
+    budget: options.BudgetOptions,
+    common: options.CommonOptions,
+    *,
+    objective: str,
+    seconds: float | None,
+) -> None:
+    """Compare the ways to release rows, and print what each keeps."""
+    from mechdesign.comparison.row_ways import compare_rows
+    from mechdesign.mechanisms.request import DesignRequest
+    from mechdesign.report.compared_ways import (
+        row_comparison_record,
+        row_comparison_text,
+    )
+
+    rows.check_table(table)
+    given = rows.given_columns()
+    released = rows.released_columns(table)
+    with reporter.work("reading the table"):
+        joint, bins = table.read_before_auto((*given, *released))
+        if bins is not None:
+            raise InputError("compare takes no --bin auto: give edges or a width")
+    request = DesignRequest(
+        joint,
+        budget.notion_or("alip"),
+        release=released,
+        given=given,
+        promise=rows.promise,
+        objective=objective,
+        time_limit=seconds,
+    )
+    with reporter.work("comparing", unit="ways") as work:
+        comparison = compare_rows(replace(request, progress=work.step))
+    reporter.notices(joint.notices)
+    reporter.done("compared", f"{len(comparison.ways)} ways are compared")
+    common.answer(
+        lambda: row_comparison_record(comparison),
+        lambda: row_comparison_text(comparison),
+    )

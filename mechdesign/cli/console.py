@@ -20,6 +20,7 @@ import re
 import sys
 import threading
 import time
+import traceback
 import warnings
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
@@ -35,6 +36,7 @@ from mechdesign.core.errors import (
     InputError,
     MechdesignError,
 )
+from mechdesign.core.file_locks import reason
 from mechdesign.core.wording import listed
 
 PROGRAM = "mechdesign"
@@ -271,6 +273,16 @@ class Failure(NamedTuple):
     puzzling: bool = True
 
 
+PRINTERS = ("typer.", "rich.", "mechdesign.cli.")
+"""The modules whose own functions write to standard output, and to no file."""
+
+
+def _is_from_printing(error: OSError) -> bool:
+    """Whether an error comes from standard output, which the system does not say."""
+    *_, (innermost, _) = traceback.walk_tb(error.__traceback__)
+    return f"{innermost.f_globals['__name__']}.".startswith(PRINTERS)
+
+
 def failure_of(error: BaseException) -> Failure:
     """The message for `error`, and the exit code."""
     from typer import Abort, TyperException
@@ -290,6 +302,9 @@ def failure_of(error: BaseException) -> Failure:
             return Failure(event, str(error), code, puzzling=code != INTERRUPTED)
         # Whatever file it was: full disks and missing rights are for the user to mend.
         case OSError():
+            if error.filename is None and _is_from_printing(error):
+                text = f"standard output cannot be written: {reason(error)}"
+                return Failure("file_error", text, 2)
             where = " a file"
             if error.filename is not None:
                 where = f" {error.filename!r}"
@@ -332,6 +347,11 @@ def _usage(error: Any) -> Failure:
             message = f"{name} has no option {unknown.group(1)}: it is {meant} here"
         elif name:
             message = _elsewhere(name, unknown.group(1)) or message
+    if message == _MISSING_CHANNEL:
+        message = (
+            f"--channel is missing: give the data file and the channel, as in {command} FILE "
+            f"--channel CHANNEL; for a channel alone there is {PROGRAM} show CHANNEL"
+        )
     if message.startswith(_EXTRA_ARGUMENT) and context is not None:
         message += _place_of_output(context.command)
     return Failure(
@@ -345,6 +365,9 @@ def _usage(error: Any) -> Failure:
 
 _UNKNOWN_OPTION = re.compile(r"No such option: (--[a-z-]+)")
 """How typer begins when a command lacks an option."""
+
+_MISSING_CHANNEL = "Missing option '--channel'"
+"""What typer says where the one file that is given may be the channel itself."""
 
 OTHER_NAMES: dict[str, dict[str, str]] = {
     "apply": {
@@ -386,10 +409,8 @@ MOST_SIBLINGS = 3
 
 def _elsewhere(name: str, option: str) -> str:
     """The commands that have an option that this one lacks, in a sentence; else nothing."""
-    from typer.main import get_command
-
     # The program that runs has loaded the one command that was named.
-    program: Any = get_command(above("application").application())
+    program = above("application").application()
     having = [
         sibling
         for sibling in COMMANDS

@@ -2,23 +2,30 @@
 it guarantees.
 
 `design` checks the options before the table is read, and hands over: without a budget to
-`design_advice.advise`, for boxes (rows with --confidence, or --merge-rare) to `box_designs`, and
-else, for a column or for rows, to `_design_table`. This reads the table, lets each group of options
-add its part to a request of `mechanisms`, searches within --time-limit (`DesignBudget.designed`
-calls `mechanisms.design_requested`), writes the channel and its reports, and prints the promise.
-The channel file records the command line that repeats it (`line.command_line`).
+`design_advice.advise`, and else to one of three. Each reads the table, lets each group of options
+add its part to a request of `mechanisms`, searches within --time-limit, writes the channel and its
+reports, and prints the promise:
+
+- `_design_table` for a column or for rows (`DesignBudget.designed` calls
+  `mechanisms.design_requested`);
+- `_design_boxes` for rows with a confidence level (--release, --confidence), which are released by
+  boxes of rows;
+- `_design_merged` for a column with rare symbols merged (--merge-rare), by boxes of its symbols: of
+  the jobs clerk, typist and smith it may release "clerk or typist" as one.
+
+The channel file records the command line that repeats it (`DesignArguments.recorded`).
 """
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import mechdesign as md
 from mechdesign.cli import options, parsing, table_options
-from mechdesign.cli.box_designs import design_boxed, design_merged
-from mechdesign.cli.console import Interrupted, Reporter
+from mechdesign.cli.console import NO, Interrupted, Reporter
 from mechdesign.cli.design_advice import advise
 from mechdesign.cli.design_arguments import DesignArguments
 from mechdesign.cli.design_options import (
@@ -27,13 +34,13 @@ from mechdesign.cli.design_options import (
     ObjectiveOptions,
     OutputOptions,
 )
-from mechdesign.cli.line import COMMAND, command_line
 from mechdesign.cli.people_guard import PeopleGuard
-from mechdesign.cli.report import ReportOptions
+from mechdesign.cli.report import ReportOptions, save_boxes
 from mechdesign.cli.row_options import RowOptions
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
+    from mechdesign.mechanisms.box_result import BoxDesign
     from mechdesign.mechanisms.merge_proposals import MergeProposals
     from mechdesign.mechanisms.request import DesignRequest
 
@@ -63,6 +70,11 @@ LOGGED = (
     "verified",
 )
 """Entries of the JSON record of a design that the log has, too."""
+
+TRUTH = "truth"
+
+OF_BOXES = (None, TRUTH, "information")
+"""The objectives of boxes of rows, and of a column with merged symbols."""
 
 
 def design(
@@ -119,9 +131,9 @@ def design(
         # Boxes have many records behind each output, and no channel of single rows.
         guard.check(reporter, None)
     if rows.asked and population.level is not None:
-        return design_boxed(reporter, arguments, population)
+        return _design_boxes(reporter, arguments, population)
     if rows.merging:
-        return design_merged(reporter, arguments, population.level)
+        return _design_merged(reporter, arguments, population.level)
     return _design_table(reporter, arguments, population, guard)
 
 
@@ -132,44 +144,17 @@ def _design_table(
     guard: PeopleGuard,
 ) -> int:
     """Design a channel for a column or for rows, write it and its reports, print its promise."""
-    from mechdesign.mechanisms.request import DesignRequest
-
-    # Each group of options adds its part; earlier releases come last, because they widen the table.
-    table = arguments.table
     with reporter.work("reading the table"):
-        columns = _columns(arguments)
-        earlier = arguments.after.channels()
-        if arguments.rows.person is not None and columns is not None:
-            joint, bins = arguments.rows.people(table, columns, earlier), None
-        else:
-            joint, bins = table.read_before_auto(columns)
-        # This notion is provisional: some budgets depend on the table, so `DesignBudget.designed`
-        # replaces it.
-        request = DesignRequest(
-            joint,
-            arguments.budget.kind.at(1.0),
-            bins=bins,
-            # A table of people has the columns of earlier releases already.
-            after=earlier if joint.useful.people is not None else (),
-            **_roles(arguments, columns),
-        )
-        request = arguments.search.on(request)
-        request = arguments.objective.on(request, table, table.text(), columns)
-        request = population.on(request, arguments.confidence.unseen(joint))
-        if joint.useful.people is None:
-            request = _after(request, table, earlier)
-        request = replace(request, unknown=arguments.output.unknown)
+        joint, request = _read(arguments, population)
     result, proposals = _searched(reporter, arguments, request, population)
     guard.check(reporter, result.channel)
     # Bins that the search chose have made another table; that of people may have the columns of
     # earlier releases, too.
-    is_other = bins is not None or joint.useful.people is not None
+    is_other = request.bins is not None or joint.useful.people is not None
     if is_other and result.channel.joint is not None:
         joint = result.channel.joint
-    # A line for others, because the channel file may be given away.
-    result = _with_command(
-        result, _line(arguments, arguments.objective.shown(), public=True)
-    )
+    channel = result.channel.with_provenance(**arguments.recorded)
+    result = replace(result, channel=channel)
     # The channel comes before its reports, whose curve may take longer than somebody waits.
     output = arguments.output
     if output.output is not None:
@@ -180,6 +165,42 @@ def _design_table(
         _save_reports(reporter, arguments, result)
     _answer(reporter, arguments, result, joint, proposals)
     return 0
+
+
+def _read(
+    arguments: DesignArguments, population: options.PopulationRequest
+) -> tuple[md.Joint, DesignRequest]:
+    """The table, and the request of all options, whose table has the columns of earlier releases
+    besides.
+    """
+    from mechdesign.mechanisms.request import DesignRequest
+
+    # Each group of options adds its part; earlier releases come last, because they widen the table.
+    table = arguments.table
+    columns = _columns(arguments)
+    earlier = arguments.after.channels()
+    if arguments.rows.person is not None and columns is not None:
+        joint, bins = arguments.rows.people(table, columns, earlier), None
+    else:
+        joint, bins = table.read_before_auto(columns)
+    # This notion is provisional: some budgets depend on the table, so `DesignBudget.designed`
+    # replaces it.
+    request = DesignRequest(
+        joint,
+        arguments.budget.kind.at(1.0),
+        bins=bins,
+        # A table of people has the columns of earlier releases already.
+        after=earlier if joint.useful.people is not None else (),
+        # Boxes have options that need it.
+        confidence=population.level,
+        **_roles(arguments, columns),
+    )
+    request = arguments.search.on(request)
+    request = arguments.objective.on(request, table, table.text(), columns)
+    request = population.on(request, arguments.confidence.unseen(joint))
+    if joint.useful.people is None:
+        request = _after(request, table, earlier)
+    return joint, replace(request, unknown=arguments.output.unknown)
 
 
 def _columns(arguments: DesignArguments) -> tuple[str, ...] | None:
@@ -305,31 +326,6 @@ def _proposals(
     return merge_proposals(result, min(end, now + TIME_SHARE * seconds))
 
 
-def _with_command(result: md.Design, line: str) -> md.Design:
-    """The design with the command that makes it again in the record of its channel."""
-    channel = result.channel
-    provenance = {**channel.record.provenance, COMMAND: line}
-    record = replace(channel.record, provenance=provenance)
-    return replace(result, channel=channel.with_record(record))
-
-
-def _line(
-    arguments: DesignArguments, objective: ObjectiveOptions, *, public: bool = False
-) -> str:
-    """The command that repeats the design; a `public` one names no files of the user."""
-    groups = (
-        arguments.table,
-        arguments.budget,
-        arguments.confidence,
-        arguments.after,
-        arguments.rows,
-        arguments.search,
-        objective,
-        arguments.as_if_written,
-    )
-    return command_line("design", *groups, public=public)
-
-
 def _save_reports(
     reporter: Reporter, arguments: DesignArguments, result: md.Design
 ) -> None:
@@ -340,7 +336,7 @@ def _save_reports(
             result.channel,
             result,
             reporter,
-            line=_line(arguments, arguments.objective),
+            line=arguments.line(arguments.objective),
             table=arguments.table.table,
             output=path,
             force=arguments.force,
@@ -381,21 +377,21 @@ def _answer(
     reporter.done("designed", done, **logged)
     arguments.common.answer(
         lambda: record,
-        lambda: _text(result, joint, arguments.output, reports, proposals),
+        lambda: _text(result, joint, arguments, proposals),
     )
 
 
 def _text(
     result: md.Design,
     joint: md.Joint,
-    output: OutputOptions,
-    reports: ReportOptions,
+    arguments: DesignArguments,
     proposals: MergeProposals,
 ) -> str:
     """The first screen; or all sections with --full, and with --all-measures, which is
     one of them.
     """
-    last = _written(output, reports)
+    output = arguments.output
+    last = arguments.written
     if proposals.shown and result.confidence is not None:
         from mechdesign.report.proposals import proposal_lines
 
@@ -412,18 +408,171 @@ def _text(
     return first_screen(result, joint, last=last)
 
 
-def _written(output: OutputOptions, reports: ReportOptions) -> list[str]:
-    """Lines on the files that were written and the next command."""
-    if output.output is not None:
-        lines = [
-            f"Written to {output.output}. Next:  mechdesign apply {output.output} IN.csv OUT.csv"
-        ]
-    elif reports.asked:
-        lines = [
-            "The channel was not written; --output channel.json keeps this channel."
-        ]
-    else:
-        lines = ["Nothing was written; --output channel.json keeps this channel."]
+def _design_boxes(
+    reporter: Reporter,
+    arguments: DesignArguments,
+    population: options.PopulationRequest,
+) -> int:
+    """Design a channel for boxes of rows, write it and its report, print its promise."""
+    from mechdesign.channel.box_channel import NOT_PUBLIC
+    from mechdesign.mechanisms.designing import design_requested
+
+    _refuse_other_options(arguments, is_of_rows=True)
+    rows = arguments.rows
+    # Before the search, at whose end the file would be refused.
+    if arguments.output.public and (rows.fill or rows.person is not None):
+        raise InputError(NOT_PUBLIC)
+    with reporter.work("reading the table"):
+        joint, request = _read(arguments, population)
+        if request.bins is not None:
+            raise InputError(
+                "--bin auto needs a design of the table: give edges, a width or quantiles:N"
+            )
+    with reporter.work(
+        "searching", unit="nodes", limit=arguments.search.seconds
+    ) as work:
+        notion = arguments.budget.notion_or("alip")
+        result: Any = design_requested(
+            replace(request, notion=notion, progress=work.step)
+        )
+    return _answer_boxes(reporter, arguments, result, joint)
+
+
+def _design_merged(
+    reporter: Reporter, arguments: DesignArguments, level: float | None
+) -> int:
+    """Design a channel for a column whose symbols are merged on a slice."""
+    from mechdesign.mechanisms.box_design import design_boxes
+    from mechdesign.mechanisms.box_request import INFORMATION, BoxRequest
+    from mechdesign.tables.records import Records
+
+    if level is None:
+        raise InputError(
+            "--merge-rare needs --confidence: without it no symbol is too rare"
+        )
+    _refuse_other_options(arguments, is_of_rows=False)
+    rows = arguments.rows
+    seconds = arguments.search.seconds
+    with reporter.work("reading the table"):
+        joint, bins = arguments.table.read_before_auto()
+        # Compares the list of sensitive values with the table; there is none of useful symbols.
+        arguments.confidence.unseen(joint)
+        if bins is not None:
+            raise InputError(
+                "--merge-rare and --bin auto exclude each other: leave one out"
+            )
+    with reporter.work("searching", unit="sets", limit=seconds) as work:
+        request = BoxRequest(
+            notion=arguments.budget.notion_or("alip"),
+            level=level,
+            objective=arguments.objective.objective or INFORMATION,
+            keep_law=not arguments.objective.free_frequencies,
+            rare=rows.rare_records(),
+            merge_below=rows.merge_below(),
+            seed=rows.count("--slice-seed", rows.slice_seed),
+            progress=work.step,
+            # The searches for boxes end by themselves.
+            time_limit=math.inf if seconds is None else seconds,
+        )
+        records = Records.from_joint(joint, [joint.useful.columns])
+        design = design_boxes(records, request)
+    return _answer_boxes(reporter, arguments, design, joint)
+
+
+def _refuse_other_options(arguments: DesignArguments, *, is_of_rows: bool) -> None:
+    """Refuse options that boxes do not have, and other objectives."""
+    # First those with a reason or another way, then those that are only not built.
+    if arguments.confidence.symbols is not None:
+        raise InputError(
+            "boxes have a place for every symbol that no record has, so the promise covers them "
+            "without a list: leave --symbols out"
+        )
+    if arguments.after.after:
+        raise InputError(
+            "--after is not built for boxes (--release with --confidence, --merge-rare): leave it "
+            "out; "
+            "`mechdesign compose` says what the releases tell together"
+        )
+    from mechdesign.mechanisms.combinations import BOXES, reason_of
+
+    for name, entry in _unbuilt_options(arguments, is_of_rows):
+        raise InputError(
+            f"{name} is not built for boxes (--release with --confidence, --merge-rare): "
+            f"leave it out ({reason_of(BOXES, entry)})"
+        )
+
+
+def _unbuilt_options(
+    arguments: DesignArguments, is_of_rows: bool
+) -> list[tuple[str, str]]:
+    """The options on the command line that boxes do not have, each with its name in
+    `mechanisms.combinations`.
+    """
+    budget = arguments.budget
+    confidence = arguments.confidence
+    search = arguments.search
+    objective = arguments.objective
+    default = DesignOptions()
+    # Own boxes have a law to keep, free labels have none.
+    has_boxes = is_of_rows or objective.objective == TRUTH
+    frequencies = objective.keep_frequencies or objective.free_frequencies
+    # By name what neither a release of rows with a confidence level nor merged symbols have, and
+    # whether it is given.
+    refused = {
+        ("--average", "average"): budget.average is not None,
+        ("--budget", "budgets of single symbols"): bool(budget.budget),
+        ("--objective", "objective"): objective.objective not in OF_BOXES,
+        ("--task", "task"): objective.task is not None,
+        ("--distance", "distance"): objective.distance is not None,
+        (
+            "--keep-frequencies"
+            if objective.keep_frequencies
+            else "--free-frequencies",
+            "keep frequencies",
+        ): frequencies and not has_boxes,
+        ("--stay", "stay"): bool(objective.stay),
+        ("--forbid", "forbid"): bool(objective.forbid),
+        ("--method", "method"): search.method != default.method,
+        ("--enumerate", "enumerate"): search.enumerate != default.enumerate,
+        ("--gap", "gap"): search.smallest_gap != default.smallest_gap,
+        ("--unknown", "unknown"): arguments.output.unknown != OutputOptions().unknown,
+        ("--curve", "curve"): arguments.reports.curve != ReportOptions().curve,
+        # Both turn the table into a budget, and the promise is about the population.
+        ("--keep with --confidence", "keep"): budget.keep is not None,
+        ("--max-posterior with --confidence", "keep"): budget.max_posterior is not None,
+        ("--known-shares", "known shares"): confidence.known_shares is not None,
+        ("--mechanism", "mechanism"): search.mechanism != "optimal",
+    }
+    return [names for names, is_given in refused.items() if is_given]
+
+
+def _answer_boxes(
+    reporter: Reporter,
+    arguments: DesignArguments,
+    design: BoxDesign,
+    joint: md.Joint,
+) -> int:
+    """Write the file of a channel for boxes and its report, and print its promise."""
+    reporter.notices(joint.notices)
+    files = arguments.output
+    reports = arguments.reports
+    channel = design.channel.with_provenance(**arguments.recorded)
+    design = replace(design, channel=channel)
+    if files.output is not None:
+        channel.save(files.output, overwrite=arguments.force, public=files.public)
     if reports.asked:
-        lines += reports.text().split("\n")
-    return lines
+        name = files.output or "the channel"
+        save_boxes(channel, name, reports, force=arguments.force)
+    last = arguments.written
+    reporter.done("designed", "\n".join(last))
+    record = {**design.to_record(), "output": files.output} | reports.files
+
+    def text() -> str:
+        from mechdesign.report.boxes import box_first_screen
+
+        if files.full or files.all_measures:
+            return "\n\n".join([design.summary(), "\n".join(last)])
+        return box_first_screen(design, last=last)
+
+    arguments.common.answer(lambda: record, text)
+    return 0 if design.audit.satisfied else NO

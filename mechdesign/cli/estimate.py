@@ -127,11 +127,12 @@ def estimate(
             raise InputError(NOT_CORRECTED.format("columns"))
         _estimate_statistics(reporter, file, loaded, besides.policy, asked, common)
         return
-    if loaded.judged_alone is True and asked.of is not None and not loaded.fills:
-        boxed = file.other_records(loaded)
+    boxes = loaded.labelled_boxes
+    if boxes is not None and asked.of is not None:
+        boxed = file.other_records(boxes)
         if boxed.are_there:
             raise InputError(NOT_CORRECTED.format("boxes"))
-        _estimate_boxes(reporter, file, loaded, asked, common, is_known=boxed.are_known)
+        _estimate_boxes(reporter, file, boxes, asked, common, is_known=boxed.are_known)
         return
     if asked.any_data:
         raise InputError(

@@ -12,7 +12,8 @@ from importlib import import_module
 from typing import Any
 
 MODULES: dict[str, str] = {}
-"""The module for each purpose: "display" (`report.display`), "files" (`channel.loading`), "numbers"
+"""The module for each purpose: "display" (`report.display`), "files" (`channel.loading`),
+"channel_file" and "box_file" (of `channel`), "box_recipe" (of `jobs`), "numbers"
 (`nonstochastic.numbers_recipe`), "people" (`frames.people_guard`), and "application"
 (`cli.application`).
 """

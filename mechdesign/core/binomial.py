@@ -8,17 +8,16 @@ is p = 1 - sqrt(0.95) = 0.0253.
 Ends are multiples of 2**-60, each the nearest one outside the exact quantile. Every machine must
 compute the same ones, so no rounding may decide. `lower_end` has three steps:
 
-1. SciPy gives the quantile in floating point (`_quantile`), right to some ten digits.
-2. One Newton step from there in ball arithmetic gives the end to all 60 bits. Taylor's remainder
-   mostly proves it (`_newton_end`).
+1. Newton's method in floating point gives the quantile to some ten digits (`_quantile`).
+2. A Newton step or two from there in ball arithmetic give the end to all 60 bits. Taylor's
+   remainder mostly proves it (`_newton_end`).
 3. Where it does not, the end is bracketed and bisected (`_bisected_end`). Every comparison of tail
    and level is decided by balls around both (`_tail_within`).
 """
 
-# SciPy ships no types.
-# pyright: reportMissingTypeStubs=false
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -42,12 +41,18 @@ GUARD_BITS = 48
 A sum of m terms is short by about m^2 units: below the precision for up to 2^24 terms.
 """
 
-LEVEL_STEPS = 8
-"""Most steps of the floating-point iteration that solves for quantile and level together.
-Each adds a digit or more, and the exact Newton step doubles them."""
+FLOAT_STEPS = 60
+"""Most Newton steps in floating point. A level takes about six."""
 
 CLOSE = 1e-10
-"""The iteration stops when the quantile moves by less than this share of itself."""
+"""The steps in floating point end when the quantile moves by less than this share of itself."""
+
+LAST_TERM = 1e-15
+"""Terms of the tail below this share of their sum are left out. There are as many others as the
+root of the records, so that at least CLOSE is kept of a million."""
+
+BALL_STEPS = 3
+"""Most Newton steps in ball arithmetic, each of which doubles the right digits."""
 
 NEWTON_BITS = 64
 """Precision of the Newton step, in bits, beyond what the logarithms lose.
@@ -71,37 +76,61 @@ def lower_end(
     """
     if count == 0:
         return 0
-    end, proven = _newton_end(count, total, alpha, slope)
-    if proven:
-        return end
+    quantile = _quantile(count, total, alpha, slope)
+    # The multiple of 2**-60 next to the quantile, inside (0, 1).
+    end = min(max(round(Fraction(quantile) * SCALE), 1), SCALE - 1)
+    for _ in range(BALL_STEPS):
+        end, proven = _newton_end(end, count, total, alpha, slope)
+        if proven:
+            return end
     return _bisected_end(end, count, total, alpha, slope)
 
 
 def _quantile(count: int, total: int, alpha: Fraction, slope: Fraction) -> float:
-    """The end in floating point, by fixed-point iteration over the level."""
-    from scipy.special import betaincinv
+    """The end in floating point, by Newton's method for log tail = log level over log p.
 
-    # The tail P(Bin(total, p) >= count) is the regularised incomplete beta function at p.
-    # A level that does not depend on p needs no iteration.
-    steps = LEVEL_STEPS if slope else 1
-    quantile = count / total
-    for _ in range(steps):
-        before = quantile
-        level = float(alpha) + float(slope) * before
-        quantile = float(betaincinv(count, total - count + 1, level))
-        if abs(quantile - before) <= CLOSE * quantile:
+    The density of the beta distribution is log-concave in log p, and so is its integral, the tail.
+    So at a fixed level the steps rise to the root, whatever they start from. The level of a step
+    is that at the point before it.
+    """
+    rest = total - count
+    choose = math.lgamma(total + 1) - math.lgamma(count + 1) - math.lgamma(rest + 1)
+    # About z deviations left of the mode, where a normal tail is below exp(-z^2 / 2) / 2.
+    p = count / (total + 1)
+    z = math.sqrt(-2.0 * math.log(2.0 * (float(alpha) + float(slope) * p)))
+    p *= math.exp(-z * math.sqrt((1.0 - p) / count))
+    for _ in range(FLOAT_STEPS):
+        terms = _falling_terms(count, rest, p / (1 - p))
+        first = choose + count * math.log(p) + rest * math.log1p(-p)
+        excess = first + math.log(terms) - math.log(float(alpha) + float(slope) * p)
+        # The derivative of log tail by log p is p density / tail, and p density is count first.
+        step = -excess * terms / count
+        p *= math.exp(step)
+        if abs(step) <= CLOSE:
             break
-    return quantile
+    return p
+
+
+def _falling_terms(count: int, rest: int, odds: float) -> float:
+    """P(Bin(count + rest, p) >= count) in units of its first term, for odds p / (1 - p)."""
+    term = 1.0
+    terms = 1.0
+    k = 0
+    while term > LAST_TERM * terms:
+        k += 1
+        term *= odds * (rest - k + 1) / (count + k)
+        terms += term
+    return terms
 
 
 def _newton_end(
-    count: int, total: int, alpha: Fraction, slope: Fraction
+    k: int, count: int, total: int, alpha: Fraction, slope: Fraction
 ) -> tuple[int, bool]:
-    """The end by a Newton step from the floating-point quantile, and whether it is proven.
+    """The end by a Newton step from k / 2**60, and whether it is proven.
 
-    With excess(p) = tail(p) - alpha - slope p and p = k / 2**60 at the quantile, the end is k plus
-    the floor of -2**60 excess(p) / excess'(p). It is proven where balls around the excess are at
-    most 0 at this multiple of 2**-60 and above 0 at the next one.
+    With excess(p) = tail(p) - alpha - slope p at p = k / 2**60, the end is k plus the floor of
+    -2**60 excess(p) / excess'(p). It is proven where balls around the excess are at most 0 at this
+    multiple of 2**-60 and above 0 at the next one.
 
     Within t of p the density of the tail changes by a factor of at most e^(|t| c), where
     c = count / p + (total - count) / (1 - p) at the worst such point. So Taylor's remainder is at
@@ -109,10 +138,7 @@ def _newton_end(
     """
     from flint import arb
 
-    # The start: the multiple of 2**-60 next to the quantile, inside (0, 1).
-    quantile = _quantile(count, total, alpha, slope)
     bits = NEWTON_BITS + total.bit_length()  # the logarithms lose as many bits
-    k = min(max(round(Fraction(quantile) * SCALE), 1), SCALE - 1)
     with precision(bits):
         # The end is the zero of excess(p) = tail(p) - alpha - slope p, whose derivative is `rise`.
         tail, density = _tail(k, count, total, bits)

@@ -34,7 +34,10 @@ from mechdesign.core.wording import listed, quoted
 class Record(BaseModel):
     """An object in a file: exact types (text is no number), no unknown key, immutable."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    # Most runs read a few kinds of files, so the validator of a model is built at its first use.
+    model_config = ConfigDict(
+        strict=True, extra="forbid", frozen=True, defer_build=True
+    )
 
 
 @dataclass(frozen=True)

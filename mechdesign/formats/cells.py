@@ -6,8 +6,8 @@ One rule serves every kind of frame, so that a channel designed on one works on 
 - integers are written as digits (``1``), truth values as ``True`` and ``False``;
 - floats as the shortest decimal that names them (``1.0``, ``0.1``); NaN counts as missing;
 - dates and times in ISO form with a blank (``2024-01-31 08:00:00``), with a fraction of a second
-  only where there is one; moments with a time zone in UTC (``2024-01-31 07:00:00+00:00``),
-  whatever zone displays them;
+  only where there is one, in six digits, or nine if six do not hold it; moments with a time zone
+  in UTC (``2024-01-31 07:00:00+00:00``), whatever zone displays them;
 - a category is the text of its value;
 - any other single value is its `str`; bytes, lists and records are refused.
 
@@ -36,7 +36,7 @@ from mechdesign.core.wording import quoted
 from mechdesign.formats.arrow_arrays import arrow_texts, combined, integers_of
 from mechdesign.formats.column_names import require_column
 
-_ZERO_FRACTION = re.compile(r"\.0+(?=$|[+-])")
+_FRACTION = re.compile(r"\.(\d+)(?=$|[+-])")
 _ZONE_WITHOUT_COLON = re.compile(r"([+-]\d\d)(\d\d)$")
 
 _TEXT_TYPES = ("string", "large_string", "string_view")
@@ -329,11 +329,21 @@ def _texts_of_times(values: Any) -> list[str | None]:
 
 
 def _plain_time(text: str) -> str:
-    """A time as arrow writes it, without an empty fraction of a second, and UTC as ``+00:00``."""
+    """A time as arrow writes it, with the fraction of a second that Python writes, and UTC as
+    ``+00:00``.
+    """
     if text.endswith("Z"):
         text = text[:-1] + "+0000"
-    text = _ZERO_FRACTION.sub("", text)
+    text = _FRACTION.sub(_plain_fraction, text)
     return _ZONE_WITHOUT_COLON.sub(r"\1:\2", text)
+
+
+def _plain_fraction(fraction: re.Match[str]) -> str:
+    """A fraction of a second, the same whatever unit the column counts in."""
+    digits = fraction[1].rstrip("0")
+    if not digits:
+        return ""
+    return "." + digits.ljust(6 if len(digits) <= 6 else 9, "0")
 
 
 def _texts_of_floats(values: Any) -> list[str | None]:

@@ -68,4 +68,4 @@ class BatchRelease:
         # The first records alone are no whole reading, and end earlier.
         if whole:
             self._readings.check_length(place)
-        drawer.checks.refuse()
+        drawer.checks.refuse(can_shuffle=False)

@@ -57,8 +57,11 @@ def release_checked(
     return reordered(released, order, drawer), notices
 
 
-def disclosure_warnings(drawer: Drawer, checks: FrameChecks) -> list[str]:
-    """Warn where the order of the records gives the released column away, and of lost types.
+def disclosure_warnings(
+    drawer: Drawer, checks: FrameChecks, *, can_shuffle: bool = True
+) -> list[str]:
+    """Warn where the order of the records gives the released column away, and of lost types;
+    `can_shuffle` says if the release itself could shuffle them.
 
     Raises
     ------
@@ -69,7 +72,7 @@ def disclosure_warnings(drawer: Drawer, checks: FrameChecks) -> list[str]:
     checks.refuse_copies()
     drawer.checks.refuse_rising()
     drawer.checks.refuse_sorted()
-    warning = drawer.checks.order_warning()
+    warning = drawer.checks.order_warning(can_shuffle=can_shuffle)
     if warning is None:
         return [*drawer.type_notes]
     # As an error of this package it speaks of keywords, not of options of the command line.

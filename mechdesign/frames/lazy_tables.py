@@ -6,21 +6,106 @@ and `release_lazy_table` refuses what cannot be repeated before the adapter make
 
 - without a key that lasts every reading would have other draws;
 - the place of a row identifies it only where the engine keeps rows in an order.
+
+*LazyFrames of polars* are released batch by batch. A LazyFrame is a query that runs when it is
+collected. `PolarsLazyFrame.released` returns another one, which draws while it runs:
+
+1. A frame without records is released. It gives the columns and types of the result, and what is
+   wrong with them is an error at once.
+2. The query is collected twice, in batches, and the readings compared (`readings`).
+3. polars gets a source of its own (``register_io_source``). Whenever somebody collects it, polars
+   calls `batches` with the columns, the condition and the number of first records that it wants.
+   The query is then collected in batches. Each is checked against the first reading and drawn
+   (`BatchRelease.parts`), and after that the condition and the columns are selected.
+
+All collections have the same draws, for these depend on the place or the identifier of a record
+alone. For example, ``released.filter(age > 60)`` draws all records and hands on some of them, so
+the record in row 17 has the output there that it has in the whole. ``released.head(5)`` reads and
+draws five records of the query, which are the first five of the whole.
 """
 
-# A table (`Any`) is of one of four engines, which have no type in common.
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+import narwhals as nw
+
 from mechdesign.core.errors import InputError
+from mechdesign.frames.adapter import NativeTable
+from mechdesign.frames.batches import BatchRelease
 from mechdesign.frames.dask_frames import DaskFrame
 from mechdesign.frames.duckdb_relations import DuckDBRelation
-from mechdesign.frames.eager import require_different_names
-from mechdesign.frames.polars_lazy import PolarsLazyFrame
+from mechdesign.frames.eager import require_different_names, sanitised
 from mechdesign.frames.readings import has_places
 from mechdesign.frames.spark_frames import SparkFrame
 from mechdesign.jobs.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class PolarsLazyFrame(NativeTable):
+    """A LazyFrame as a `LazyTable`."""
+
+    rows_have_places: ClassVar[bool] = True
+
+    @staticmethod
+    def is_native(frame: Any) -> bool:
+        """True for a table of this library."""
+        return nw.dependencies.is_polars_lazyframe(frame)
+
+    @property
+    def names(self) -> list[Any]:
+        """The names of the columns."""
+        return list(self.native.collect_schema())
+
+    def released(self, recipe: Recipe, first_row: int) -> Any:
+        """The released LazyFrame, which draws whenever it is collected."""
+        from polars.io.plugins import register_io_source
+
+        header = self.names
+        drawer = recipe.drawer(header)
+        frame = _without_enumerations(self.native, drawer.plan.others)
+        release = BatchRelease(recipe, header, first_row)
+        empty = sanitised(frame.collect_schema().to_frame(), drawer)
+        # Now, and not when the result is collected: a table that changes is refused at the call.
+        release.compare_readings(frame.collect_batches)
+
+        def batches(
+            columns: Any, predicate: Any, rows: int | None, size: int | None
+        ) -> Iterator[Any]:
+            """What polars asks for: some columns of records, of the first `rows` alone."""
+            source = frame
+            if rows is not None:
+                # Of the query itself: the places of the first records are the same in the whole.
+                source = frame.head(rows)
+            parts = source.collect_batches(chunk_size=size)
+            # Filtered after the draw, for the place of a record in the whole table fixes its draw.
+            # Columns last, for the condition may need others.
+            for part in release.parts(parts, whole=rows is None):
+                if predicate is not None:
+                    part = part.filter(predicate)
+                if columns is not None:
+                    part = part.select(columns)
+                yield part
+
+        # Pure: polars may share one reading where a query has this source twice.
+        return register_io_source(batches, schema=empty.schema, is_pure=True)
+
+
+def _without_enumerations(frame: Any, kept: tuple[Any, ...]) -> Any:
+    """The frame with kept enumerations as text.
+
+    The type of an enumeration names values that no record need have, and the type of a lazy column
+    is fixed before its records are read.
+    """
+    import polars as pl
+
+    schema = frame.collect_schema()
+    names = [name for name in kept if isinstance(schema[name], pl.Enum)]
+    if not names:
+        return frame
+    return frame.with_columns([pl.col(name).cast(pl.String) for name in names])
 
 
 class LazyTable(Protocol):

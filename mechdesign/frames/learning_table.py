@@ -63,7 +63,7 @@ class LearningTable:
     def refuse_people(self, recipe: Recipe) -> None:
         """Raise InputError where the table tells which records are of one person."""
         if not self.is_array:
-            refuse_people_of_frame(self.data, recipe)
+            refuse_people_of_frame(self.data, recipe, can_shuffle=False)
             return
 
         def read(
@@ -71,7 +71,8 @@ class LearningTable:
         ) -> dict[str, Encoded]:
             return {name: encode(self.column(name)[:records], name) for name in names}
 
-        refuse_people(recipe, self.names, read, partial(read, records=FIRST_RECORDS))
+        first = partial(read, records=FIRST_RECORDS)
+        refuse_people(recipe, self.names, read, first, can_shuffle=False)
 
     def released(self, drawer: Drawer) -> tuple[Any, FrameChecks]:
         """The released frame or array, and the checks of its columns."""

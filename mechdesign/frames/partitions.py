@@ -99,7 +99,7 @@ def refuse_partition(
 ) -> None:
     """Raise InputError if a partition, of which all was seen, discloses what is protected."""
     checks.refuse_copies(IN_PARTITION)
-    drawer.checks.refuse_order(IN_PARTITION)
+    drawer.checks.refuse_order(IN_PARTITION, can_shuffle=False)
     drawer.checks.refuse_sorted(IN_PARTITION)
     if totals is None:
         return

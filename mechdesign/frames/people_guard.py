@@ -49,7 +49,9 @@ NOT_LOOKED_AT = (
 """What is said of a stream of Spark."""
 
 
-def refuse_people_of_frame(frame: Any, recipe: Recipe) -> None:
+def refuse_people_of_frame(
+    frame: Any, recipe: Recipe, *, can_shuffle: bool = True
+) -> None:
     """Raise InputError where a frame in memory tells which records are of one person
     (`refuse_people`), by a column, its index, or the order of its records.
     """
@@ -66,7 +68,9 @@ def refuse_people_of_frame(frame: Any, recipe: Recipe) -> None:
         return {name: encode_anything(cells[name][:records], name) for name in names}
 
     first = partial(read, records=FIRST_RECORDS)
-    refuse_people(recipe, list(cells), read, first, stays=stays)
+    refuse_people(
+        recipe, list(cells), read, first, stays=stays, can_shuffle=can_shuffle
+    )
 
 
 def refuse_people_of_draw(
@@ -85,7 +89,8 @@ def refuse_people_of_draw(
             return
         records = records.to_frame(released[0])
     options = ReleaseOptions(unit=unit, keep_index=is_column)
-    refuse_people_of_frame(records, recipe_of(channel, options))
+    recipe = recipe_of(channel, options)
+    refuse_people_of_frame(records, recipe, can_shuffle=False)
 
 
 def refuse_people_of_lazy_table(frame: Any, lazy: LazyTable, recipe: Recipe) -> None:
@@ -107,7 +112,8 @@ def refuse_people_of_lazy_table(frame: Any, lazy: LazyTable, recipe: Recipe) -> 
         return {name: encode_anything(columns.column(name), name) for name in names}
 
     first: Read | None = partial(read, records=FIRST_RECORDS) if has_order else None
-    refuse_people(recipe, lazy.names, read, first, _counted_by(table))
+    counted = _counted_by(table)
+    refuse_people(recipe, lazy.names, read, first, counted, can_shuffle=False)
 
 
 def people_message(

@@ -50,6 +50,7 @@ from sklearn.utils.validation import (
 
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.loading import load_without_boxes
+from mechdesign.channel.saving import Saved
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import encode
@@ -239,7 +240,8 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
 
         def release(drawer: Drawer) -> tuple[Any, list[str]]:
             released, checks = table.released(drawer)
-            return released, disclosure_warnings(drawer, checks)
+            warned = disclosure_warnings(drawer, checks, can_shuffle=False)
+            return released, warned
 
         # Only a ledger hashes the records.
         columns: Any = []
@@ -324,7 +326,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
 
     def _given_channel(self) -> Channel | PathLike | None:
         """The channel that was given, if any."""
-        if self.channel is None and isinstance(self.notion, Channel):
+        if self.channel is None and isinstance(self.notion, Saved):
             return self.notion
         return self.channel
 

@@ -12,57 +12,64 @@ Channels of one column or of crossed columns become a `ChannelRecipe` (`ChannelR
    what a draw follows from.
 3. The options are kept without the key.
 
-For the header of a table the recipe then gives the drawer (`channel_drawer`), the uses that the
+For the header of a table the recipe then gives the drawer (`release_drawer`), the uses that the
 ledger holds, and the counts for the manifest.
 
 The recipe travels to other machines, so `without_tables` leaves the joint table of X and S behind.
+
+*The codebook* of a release is a CSV file that says what the released labels mean. For the output y
+and each symbol x that can become it, a line has W(y|x), and P(x|y) by the theorem of Bayes: n(x)
+W(y|x) / sum over x' of n(x') W(y|x'), with the counts n of the table. With 30 clerks and 10 nurses
+in the table, and a channel that moves one in four to the other label::
+
+    output,job,p_output_given_symbol,p_symbol_given_output
+    A,clerk,0.75,0.9
+    A,nurse,0.25,0.1
+    B,clerk,0.25,0.5
+    B,nurse,0.75,0.5
 """
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
-from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.saving import Saved
 from mechdesign.core.errors import InputError
-from mechdesign.core.integers import Integers
-from mechdesign.core.wording import listed, quoted
-from mechdesign.jobs.box_recipe import BoxRecipe
-from mechdesign.jobs.channel_drawer import ChannelDrawer
-from mechdesign.jobs.codebook import codebook_text
-from mechdesign.jobs.column_groups import ColumnGroup
+from mechdesign.core.integers import IntegerRows, Integers
+from mechdesign.core.wording import quoted
 from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.entries import Use
 from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.keyed_recipe import KeyedRecipe, check_rows
 from mechdesign.jobs.manifest_columns import Released, released_column
-from mechdesign.jobs.option_keys import key_for_columns, key_in_options
 from mechdesign.jobs.options import ReleaseOptions
-from mechdesign.jobs.people_nights import check_nights
-from mechdesign.jobs.people_run import check_people
-from mechdesign.jobs.recipe import Codes, Drawer, Recipe, TablePart
-from mechdesign.jobs.side_files import Sides
+from mechdesign.jobs.recipe import Codes, Recipe, TablePart
+from mechdesign.jobs.release_drawer import ReleaseDrawer
 from mechdesign.release.drawing import (
     FIXED,
     INDEPENDENT,
     Release,
     fixed_records,
 )
-from mechdesign.release.draws import Key
 from mechdesign.release.policies import MARGINAL, Policy, recorded_rules
 from mechdesign.release.released_values import LABEL, POSTERIOR_DRAW
-from mechdesign.tables.people import RECORDS, People
 
 LAW_NOT_KEPT = (
     "the channel does not keep the law of its table, or comes without that table"
 )
 
-Kind = TypeVar("Kind", bound=Channel | BoxChannel)
+BOXES_ALONE = (
+    "a channel for boxes is applied alone, because its promise is about the whole released row: "
+    "leave the other channels out, or design one channel for all columns"
+)
 
 
 @runtime_checkable
@@ -85,18 +92,10 @@ def recipe_of(
     InputError
         If it is nothing of the kind, or an option does not go with it.
     """
-    if isinstance(releasable, OffersRecipe):
-        return releasable.recipe(options)
     channels = _listed(releasable)
-    boxes = [channel for channel in channels if isinstance(channel, BoxChannel)]
-    if not boxes:
-        return ChannelRecipe.of(cast("tuple[Channel, ...]", channels), options)
-    if len(channels) > 1:
-        raise InputError(
-            "a channel for boxes is applied alone, because its promise is about the whole released "
-            "row: leave the other channels out, or design one channel for all columns"
-        )
-    return BoxRecipe.of(boxes[0], options)
+    if len(channels) == 1 and isinstance(channels[0], OffersRecipe):
+        return channels[0].recipe(options)
+    return ChannelRecipe.of(channels, options)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,55 +121,15 @@ class ChannelRecipe(KeyedRecipe):
         # Before the key, which may be in a file.
         for single in channels:
             _check_channel(single, options)
-            # A file can be edited and its hash renewed, so its table has to prove the promise.
-            refuse_broken(single, f"the channel for {listed(single.useful.columns)}")
         if options.policy is None:
             # As their tables were read: what was one symbol there is one here.
             policy = Policy.recorded(recorded_rules(channels))
             options = replace(options, policy=policy)
-        people = _people_of(channels)
-        check_nights(people, options.nights, is_identified=bool(options.identifiers))
-        if people is not None:
-            check_people(people, options)
-        key, keyless = key_in_options(options)
-        keys: list[Key] = []
-        for single in channels:
-            keys.append(key_for_columns(key, single.useful.columns, options))
-        return cls(
-            channels=channels,
-            keys=tuple(keys),
-            options=replace(options, key=None),
-            keyless=keyless,
-        )
+        return cls.keyed(channels, options)
 
-    @property
-    def releasables(self) -> Sequence[Channel]:
-        """The channels."""
-        return self.channels
-
-    @property
-    def people(self) -> People | None:
-        """The people of the one channel, where it is for people with several records."""
-        return _people_of(self.channels)
-
-    @property
-    def groups(self) -> list[ColumnGroup]:
-        """The useful and sensitive columns of each channel."""
-        merged = self.options.form == LABEL
-        groups: list[ColumnGroup] = []
-        for channel in self.channels:
-            sensitive = None
-            if channel.sensitive is not None:
-                sensitive = channel.sensitive.columns
-            if channel.published is None:
-                groups.append(ColumnGroup(channel.useful.columns, sensitive, merged))
-            else:
-                groups.append(_rows_group(channel, sensitive))
-        return groups
-
-    def drawer(self, header: Sequence[Any]) -> ChannelDrawer:
+    def drawer(self, header: Sequence[Any]) -> ReleaseDrawer:
         """Ready for the parts of a table with this header."""
-        drawer = ChannelDrawer(self, self.channels, header)
+        drawer = super().drawer(header)
         if self.fixed_codes is not None:
             drawer.fix(self.fixed_codes)
         return drawer
@@ -215,14 +174,6 @@ class ChannelRecipe(KeyedRecipe):
             raise InputError(_cannot_be_fixed(reason))
         return replace(self, options=replace(self.options, draws=INDEPENDENT))
 
-    @property
-    def law_kept(self) -> bool | None:
-        """Whether a channel of rows keeps the law of its table."""
-        if len(self.channels) != 1:
-            return None
-        channel = self.channels[0]
-        return channel.keeps_law if channel.releases_symbols else None
-
     def covers_whole_file(self, plan: Plan) -> bool:
         """Whether the promise is proven for a reader of the whole file, too.
 
@@ -257,7 +208,7 @@ class ChannelRecipe(KeyedRecipe):
         """
         # Two places more are for missing cells and unknown symbols, of which there must be none.
         missing = np.append(records, [0, 0])
-        drawer = ChannelDrawer(self, self.channels, header)
+        drawer = ReleaseDrawer(self, self.channels, header)
         codes: list[Codes] = [np.zeros(0, dtype=np.int32)]
         first_row = 0
         for column, count in parts:
@@ -271,58 +222,11 @@ class ChannelRecipe(KeyedRecipe):
             first_row += count
         return None if missing.any() else np.concatenate(codes)
 
-    def uses(self, header: Sequence[Any]) -> list[Use]:
-        """How a table with this header is released through each channel."""
-        plan = self.plan(header)
-        uses: list[Use] = []
-        for channel, numbers in zip(self.channels, plan.inputs, strict=True):
-            columns = tuple(header[number] for number in numbers)
-            people = channel.useful.people
-            if people is not None:
-                # The columns of the records, and not those of the folded table.
-                columns = _in_table(people.columns, self.options)
-            use = Use(
-                channel=channel.digest,
-                columns=columns,
-                form=self.options.form,
-                changed=self.options.changed,
-                draws=self.options.draws or INDEPENDENT,
-                **asdict(self.options.rules),
-            )
-            uses.append(use)
-        return uses
-
-    def described(
-        self, drawer: Drawer, channel_files: Sequence[str | None]
-    ) -> list[Released]:
-        """What manifests say of each channel."""
-        columns: list[Released] = []
-        uses = self.uses(drawer.header)
-        for k, (release, use) in enumerate(zip(drawer.releases, uses, strict=True)):
-            if not isinstance(release, Release):
-                raise TypeError("the drawer belongs to another kind of recipe")
-            file = channel_files[k] if k < len(channel_files) else None
-            channel = self.channels[k]
-            names = self.released_names(drawer.plan, k)
-            given = channel.given
-            sensitive = self.sensitive_in_table(k)
-            people = channel.useful.people
-            if people is not None:
-                names = use.columns
-                given = (RECORDS, *_in_table(people.given, self.options))
-                sensitive = _in_table(people.sensitive, self.options)
-            columns.append(
-                released_column(
-                    channel,
-                    release,
-                    use,
-                    names,
-                    given=given,
-                    sensitive=sensitive,
-                    channel_file=file,
-                )
-            )
-        return columns
+    def released_by(
+        self, channel: Channel, release: Release, use: Use, *names: Any, **roles: Any
+    ) -> Released:
+        """What manifests say of a channel."""
+        return released_column(channel, release, use, *names, **roles)
 
     def without_tables(self) -> ChannelRecipe:
         """The recipe as far as draws need it: other machines get no joint table."""
@@ -346,36 +250,6 @@ class ChannelRecipe(KeyedRecipe):
             "secret"
         )
 
-    def check_sides(self, sides: Sides) -> None:
-        """Refuse a codebook of values."""
-        if sides.codebook is None:
-            return
-        if self.options.form != LABEL:
-            raise InputError(
-                "a codebook says what labels mean, and other forms need none"
-            )
-        if any(channel.releases_symbols for channel in self.channels):
-            raise InputError(
-                "a codebook says what labels mean, and this channel releases the symbols of the "
-                "columns themselves"
-            )
-
-
-def _people_of(channels: Sequence[Channel]) -> People | None:
-    """The people of a channel that stands alone; refuses one among several."""
-    people = [channel.useful.people for channel in channels]
-    if len(people) > 1 and any(people):
-        raise InputError(
-            "a channel for people with several records is applied alone, because its promise is "
-            "about all records of a person: design one channel for all columns"
-        )
-    return people[0]
-
-
-def _in_table(names: Sequence[str], options: ReleaseOptions) -> tuple[str, ...]:
-    """What a table calls columns of the records of people."""
-    return tuple(options.renamed.get(name, name) for name in names)
-
 
 def _cannot_be_fixed(reason: str) -> str:
     """Why counts are not fixed, and what to do."""
@@ -385,52 +259,22 @@ def _cannot_be_fixed(reason: str) -> str:
     )
 
 
-def _rows_group(channel: Channel, sensitive: tuple[str, ...] | None) -> ColumnGroup:
-    """The columns of a channel that writes more than one column of labels."""
-    parts: tuple[tuple[str, ...], ...] = ()
-    names: tuple[str, ...] = ()
-    if not channel.releases_symbols:
-        # One label for all released columns, beside the given ones.
-        released = tuple(
-            name for name in channel.useful.columns if name not in channel.given
-        )
-        parts = (*((name,) for name in channel.given), released)
-        names = channel.output_columns
-    return ColumnGroup(
-        channel.useful.columns,
-        sensitive,
-        merged_parts=parts,
-        names=names,
-        given=channel.given,
-    )
-
-
-@runtime_checkable
-class _ChannelLike(Protocol):
-    """What tells a channel from anything else that a user may give by mistake."""
-
-    useful: Any
-    outputs: Any
-    rows: Any
-    record: Any
-    published: Any
-
-
-def _listed(channel: Kind | Sequence[Kind]) -> tuple[Kind, ...]:
+def _listed(channel: Any) -> tuple[Any, ...]:
     """The channels, where one may be given without a list around it."""
     if isinstance(channel, (list, tuple)):
-        return tuple(cast("Sequence[Kind]", channel))
+        return tuple(cast("Sequence[Any]", channel))
     # Anything else but a channel is refused as one.
-    return (cast("Kind", channel),)
+    return (channel,)
 
 
 def _check_channel(channel: Any, options: ReleaseOptions) -> None:
     """Refuse what is no channel, and a form that does not go with one."""
-    if not isinstance(channel, _ChannelLike):
+    if not isinstance(channel, Saved):
         raise InputError(
             f"{quoted(channel)} is no channel; give a Channel (Channel.load reads a file), or "
             "several of them"
         )
+    channel = cast("Channel", channel).on_tables(BOXES_ALONE)
     if channel.published is not None:
         check_rows(options)
     if channel.record.objective is not None and options.form == POSTERIOR_DRAW:
@@ -468,3 +312,36 @@ def _without_table(channel: Channel, options: ReleaseOptions) -> Channel:
         sensitive=one_symbol,
         record=replace(public.record, budgets=()),
     )
+
+
+def codebook_text(channel: Channel) -> str:
+    """One line for each output and each symbol that it can stand for.
+
+    The columns are `output`, the columns of X with the symbol, `p_output_given_symbol` (of the
+    channel) and `p_symbol_given_output` (under the table that the channel was designed for; empty
+    where it carries none).
+    """
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator="\n")
+    probabilities = ("p_output_given_symbol", "p_symbol_given_output")
+    writer.writerow(["output", *channel.useful.columns, *probabilities])
+    behind: list[list[int]] | None = None
+    if channel.joint is not None:
+        # The numerators of Bayes, in integers; the denominator of the channel cancels.
+        behind = [masses for _, masses in channel.behind]
+    columns = IntegerRows.of(channel.rows).columns
+    totals = channel.row_totals
+    for y, (label, (symbols, values)) in enumerate(
+        zip(channel.outputs, columns, strict=True)
+    ):
+        posterior = [""] * len(symbols)
+        if behind is not None:
+            masses = behind[y]
+            total = sum(masses)
+            # The table may have no record of any of these symbols: then there is no posterior.
+            if total:
+                posterior = [repr(mass / total) for mass in masses]
+        for x, w, backward in zip(symbols, values, posterior, strict=True):
+            forward = repr(w / totals[x])
+            writer.writerow([label, *channel.useful.symbols[x], forward, backward])
+    return stream.getvalue()

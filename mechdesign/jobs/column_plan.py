@@ -6,11 +6,25 @@ column may undo the promise. Others stay if they are asked for, by name or all a
 nobody named and whose names look like theirs.
 
 `make_plan` translates the columns of each releasable to their names in the table
-(`column_groups`), refuses names and roles that do not fit the header (`column_refusals`), settles
+(`column_groups`), refuses names and roles that do not fit the header (the refusals below), settles
 what stays, and lays the output out (`output_columns`). For a channel that replaces ``job`` and
 protects ``sex``, and the header ``id, job, sex, age``, the option ``--keep age`` gives the columns
 ``job`` (source 1, release (0, 0): the first column of the first releasable) and ``age`` (source 3,
 no release); ``--keep sex`` is refused.
+
+*Refusals.* `make_plan` asks these functions in this order, so that each later message is about
+columns that exist and have one role:
+
+1. `refuse_unknown_names`: what the user renames is a column of the channel.
+2. `useful_columns`: every released column is in the table, and is released once.
+3. `refuse_two_roles`: none of them is sensitive, too.
+4. `require_named_columns`: every column that an option names is there, in a role that it can have.
+5. `refuse_private`: no sensitive or correlated column stays.
+6. `refuse_lookalikes`: nor does one that is called like a sensitive or a useful column. With the
+   sensitive column ``income``, ``income_2020`` is refused, unless ``--keep income_2020`` names it.
+
+`useful` are the columns that are replaced, `private` the sensitive ones, and `kept` those that stay
+as they are, all by their names in the table.
 """
 
 from __future__ import annotations
@@ -19,22 +33,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mechdesign.core.wording import listed
+from mechdesign.core.errors import InputError
+from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.column_names import require_column
 from mechdesign.jobs.column_groups import (
     ColumnGroup,
     in_table,
     own_columns,
     private_columns,
 )
-from mechdesign.jobs.column_refusals import (
-    refuse_lookalikes,
-    refuse_private,
-    refuse_two_roles,
-    refuse_unknown_names,
-    require_named_columns,
-    useful_columns,
-)
-from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.jobs.lookalikes import lookalikes
+from mechdesign.jobs.options import ALL, ReleaseOptions
 from mechdesign.jobs.output_columns import OutputColumn, output_columns
 
 
@@ -165,3 +174,143 @@ def _notices(
             "but together they can tell more than either"
         )
     return notices
+
+
+def refuse_unknown_names(
+    groups: Sequence[ColumnGroup], options: ReleaseOptions
+) -> None:
+    """Refuse to rename columns that no group has."""
+    names: dict[str, None] = {}
+    for group in groups:
+        names.update(dict.fromkeys(group.columns))
+        names.update(dict.fromkeys(group.sensitive or ()))
+    unknown = [name for name in options.renamed if name not in names]
+    if not unknown:
+        return
+    if len(groups) == 1:
+        raise InputError(
+            f"the channel has no column {listed(unknown)} to rename (its columns: "
+            f"{listed(list(names))})"
+        )
+    raise InputError(
+        f"the channels have no column {listed(unknown)} to rename (their columns: "
+        f"{listed(list(names))})"
+    )
+
+
+def useful_columns(
+    inputs: Sequence[tuple[str, ...]], header: Sequence[Any]
+) -> list[str]:
+    """The columns that are released, all of which must be there, and be different ones."""
+    useful: list[str] = []
+    for names in inputs:
+        useful += names
+    for name in useful:
+        require_column(name, header)
+    # Two columns of one channel under one name come from renaming; of two channels, from a choice
+    # of the user, so these have another message.
+    for names in inputs:
+        if len(set(names)) < len(names):
+            raise InputError(
+                f"one column of the file cannot stand for two of the channel ({listed(names)})"
+            )
+    for name in useful:
+        if useful.count(name) > 1:
+            raise InputError(
+                f"two channels release the column {quoted(name)}: together they would tell more of "
+                "a record than either promises; use one of them"
+            )
+    return useful
+
+
+def refuse_two_roles(
+    useful: Sequence[str], private: Sequence[str], own: Sequence[str]
+) -> None:
+    """Refuse a column that would be released and must not be disclosed.
+
+    The `own` columns are those of channels that protect what they release: its place in the output
+    is taken by the release, so nothing of it is left.
+    """
+    for name in useful:
+        if name in private and name not in own:
+            raise InputError(
+                f"the column {quoted(name)} cannot be sensitive and useful at once"
+            )
+
+
+def require_named_columns(
+    useful: Sequence[str],
+    private: Sequence[str],
+    header: Sequence[Any],
+    options: ReleaseOptions,
+) -> None:
+    """Refuse options that name a column which is not there, or which cannot have that role."""
+    # A sensitive column of the channel need not be in the table, unless the user says what it is
+    # called there.
+    renamed = [name for name in private if name in options.renamed.values()]
+    for name in (*options.correlated, *renamed):
+        require_column(name, header)
+    for name in options.identifiers:
+        require_column(name, header)
+        if name in useful or name in private:
+            raise InputError(
+                f"the column {quoted(name)} is useful or sensitive and cannot identify records"
+            )
+    for name in (*options.drop, *options.kept):
+        require_column(name, header)
+    if ALL in options.keep and ALL in header:
+        raise InputError(
+            f"a column of the table is called {quoted(ALL)}, which asks for every column here; "
+            "rename it, or name the columns to keep"
+        )
+    for name in options.kept:
+        if name in options.drop:
+            raise InputError(
+                f"the column {quoted(name)} cannot be kept (--keep) and left out (--drop) at once"
+            )
+    if options.into is None:
+        for name in options.drop:
+            if name in useful:
+                raise InputError(
+                    f"the column {quoted(name)} is released and cannot be left out (--drop)"
+                )
+
+
+def refuse_private(
+    kept: Sequence[Any], private: Sequence[str], options: ReleaseOptions
+) -> None:
+    """Refuse that a sensitive or correlated column stays."""
+    for kind, names in (("sensitive", private), ("correlated", options.correlated)):
+        left = [name for name in names if name in kept]
+        if left:
+            raise InputError(
+                f"the {kind} column {listed(left)} would stay in the output; leave it out "
+                "(--drop), or keep it knowingly (--keep-sensitive)"
+            )
+
+
+def refuse_lookalikes(
+    kept: Sequence[Any],
+    useful: Sequence[str],
+    private: Sequence[str],
+    open_columns: Sequence[str],
+    options: ReleaseOptions,
+) -> None:
+    """Refuse kept columns whose names look like that of a private or a useful one.
+
+    Columns that the user named are exempt, and so are the `open_columns`, whose values are in the
+    output in any case.
+    """
+    exempt = [*useful, *private, *options.correlated, *open_columns]
+    pairs: list[tuple[Any, Any]] = []
+    if not options.keep_sensitive:
+        pairs += lookalikes(kept, private, exempt)
+    if options.into is None:
+        # Appended words count as a difference here: job_code need not be a copy of job.
+        pairs += lookalikes(kept, useful, exempt, endings=False)
+    for name, protected in pairs:
+        kind = "sensitive" if protected in private else "useful"
+        raise InputError(
+            f"the column {quoted(name)} looks like the {kind} column {quoted(protected)} and would "
+            "stay in the output; leave it out (--drop), or keep it knowingly by its name (--keep)"
+        )

@@ -137,11 +137,11 @@ class DisclosureChecks:
         self._sorted.add(count, sampled)
         self._places.add(count, sampled)
 
-    def refuse(self, where: str = "") -> None:
+    def refuse(self, where: str = "", *, can_shuffle: bool = True) -> None:
         """Raise InputError if a kept column or the order of the records voids the promise."""
         self.refuse_copies(where)
         self.refuse_rising(where)
-        self.refuse_order(where)
+        self.refuse_order(where, can_shuffle=can_shuffle)
         self.refuse_sorted(where)
 
     def _cells(self, column: Callable[[Any], Any], view: View) -> Encoded | None:
@@ -234,21 +234,26 @@ class DisclosureChecks:
             "or keep the order knowingly (--keep-order)"
         )
 
-    def order_warning(self) -> str | None:
-        """What to say if the order of the records tells of a protected column, else None."""
+    def order_warning(self, *, can_shuffle: bool = True) -> str | None:
+        """What to say if the order of the records tells of a protected column, else None;
+        `can_shuffle` says if the release itself could shuffle them.
+        """
+        remedy = "release them in random order (--shuffle)"
+        if not can_shuffle:
+            remedy = "put the records in random order first"
         if not self._shuffled:
             name = self._telling_order()
             if name is not None:
                 return (
                     f"the records stand in an order that tells of {quoted(name)} by their place "
-                    f"(of random orders at most one in {round(1 / LEVEL):,} does): release them in "
-                    "random order (--shuffle), or keep the order knowingly (--keep-order)"
+                    f"(of random orders at most one in {round(1 / LEVEL):,} does): {remedy}, or "
+                    "keep the order knowingly (--keep-order)"
                 )
         return None
 
-    def refuse_order(self, where: str = "") -> None:
+    def refuse_order(self, where: str = "", *, can_shuffle: bool = True) -> None:
         """Raise InputError if the order of the records tells of a protected column."""
-        warning = self.order_warning()
+        warning = self.order_warning(can_shuffle=can_shuffle)
         if warning is not None:
             raise InputError(where + warning)
 

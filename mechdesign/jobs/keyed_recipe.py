@@ -31,19 +31,22 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, ClassVar, Self
 
+from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, StartAgain
 from mechdesign.core.files import PathLike
+from mechdesign.core.wording import listed
 from mechdesign.formats.census import Content
 from mechdesign.formats.digests import RecordCensus, RowHasher
 from mechdesign.formats.formulas import csv_as_text
 from mechdesign.formats.opening import Batch
 from mechdesign.formats.urls import FRAME, LAZY
 from mechdesign.jobs.bare_records import BareRecords
+from mechdesign.jobs.column_groups import ColumnGroup, in_table
 from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.earlier_releases import EarlierReleases
 from mechdesign.jobs.entries import Entry, Use
@@ -54,8 +57,10 @@ from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE, record_notices
 from mechdesign.jobs.manifest import Manifest
 from mechdesign.jobs.manifest_columns import Released
+from mechdesign.jobs.option_keys import key_for_columns, key_in_options
 from mechdesign.jobs.options import ReleaseOptions
-from mechdesign.jobs.people_nights import PeopleAtHand
+from mechdesign.jobs.people_nights import PeopleAtHand, check_nights
+from mechdesign.jobs.people_run import check_people
 from mechdesign.jobs.recipe import (
     BadRecord,
     ContentOf,
@@ -64,15 +69,25 @@ from mechdesign.jobs.recipe import (
     Recipe,
     TablePart,
 )
+from mechdesign.jobs.release_drawer import ReleaseDrawer
 from mechdesign.jobs.released_columns import ColumnRecords
 from mechdesign.jobs.results import Applied
+from mechdesign.jobs.side_files import Sides
 from mechdesign.jobs.target import Target
 from mechdesign.leaks.crossing import Crossing
 from mechdesign.leaks.evidence import LEVEL, decisive, log_evidence
 from mechdesign.release.drawing import INDEPENDENT
 from mechdesign.release.draws import Key
 from mechdesign.release.released_values import LABEL
+from mechdesign.tables.people import RECORDS, People
 from mechdesign.tables.people_source import FoldedTable
+
+ESCAPED = (
+    "cells that a spreadsheet would take for formulas (they begin with = + - @, a tab or a line "
+    "break, and are no numbers) have an apostrophe before them (--escape-formulas): whoever checks "
+    "the file or estimates from it says so, too"
+)
+"""What a manifest says of an output whose cells differ so from those of the channel."""
 
 MOST_DRAWINGS = 5
 """Times that a file is drawn while other processes release its records: twice as a rule."""
@@ -88,23 +103,149 @@ class KeyedRecipe(GroupedRecipe):
 
     draws: ClassVar[bool] = True
 
+    channels: tuple[Channel | BoxChannel, ...]
     keyless: bool = False
     table_of_people: FoldedTable | None = field(default=None, repr=False, compare=False)
 
+    @classmethod
+    def keyed(
+        cls, channels: tuple[Channel | BoxChannel, ...], options: ReleaseOptions
+    ) -> Self:
+        """The recipe of channels that are checked for these options, with a key for each.
+
+        Raises
+        ------
+        InputError
+            If an option is not for people with several records, or a key file cannot be read.
+        NotPrivate
+            If the table of a channel disproves its promise.
+        """
+        for channel in channels:
+            # A file can be edited and its hash renewed, so its table has to prove the promise.
+            refuse_broken(
+                channel, f"the channel for {listed(channel.released_columns)}"
+            )
+        people = _people_of(channels)
+        check_nights(people, options.nights, is_identified=bool(options.identifiers))
+        if people is not None:
+            check_people(people, options)
+        key, keyless = key_in_options(options)
+        keys: list[Key] = []
+        for channel in channels:
+            keys.append(key_for_columns(key, channel.released_columns, options))
+        return cls(
+            channels=channels,
+            keys=tuple(keys),
+            options=replace(options, key=None),
+            keyless=keyless,
+        )
+
     @property
-    @abstractmethod
-    def releasables(self) -> Sequence[Channel | BoxChannel]:
-        """What is released, one for each key."""
+    def people(self) -> People | None:
+        """The people of the one channel, where it is for people with several records."""
+        return _people_of(self.channels)
 
-    @abstractmethod
+    @property
+    def groups(self) -> list[ColumnGroup]:
+        """The released and sensitive columns of each channel."""
+        merged = self.options.form == LABEL
+        groups: list[ColumnGroup] = []
+        for channel in self.channels:
+            columns = channel.released_columns
+            sensitive = None
+            if channel.sensitive is not None:
+                sensitive = channel.sensitive.columns
+            if not channel.writes_rows:
+                groups.append(ColumnGroup(columns, sensitive, merged))
+                continue
+            # Without parts, every column is released by itself.
+            parts: tuple[tuple[str, ...], ...] = ()
+            names: tuple[str, ...] = ()
+            if not channel.releases_symbols:
+                # One label for all released columns, beside the given ones.
+                given = [(name,) for name in channel.given_columns]
+                parts = (*given, channel.randomised_columns)
+                names = channel.output_columns
+            groups.append(
+                ColumnGroup(
+                    columns,
+                    sensitive,
+                    merged_parts=parts,
+                    names=names,
+                    given=channel.given_columns,
+                )
+            )
+        return groups
+
+    @property
+    def law_kept(self) -> bool | None:
+        """Whether a channel of rows keeps the law of its table."""
+        if len(self.channels) != 1:
+            return None
+        channel = self.channels[0]
+        return channel.keeps_law if channel.releases_symbols else None
+
+    @property
+    def form(self) -> str:
+        """What is released of the columns, as the ledger calls it."""
+        return self.options.form
+
+    def drawer(self, header: Sequence[Any]) -> ReleaseDrawer:
+        """Ready for the parts of a table with this header."""
+        return ReleaseDrawer(self, self.channels, header)
+
     def uses(self, header: Sequence[Any]) -> list[Use]:
-        """How a table with this header is released, for the ledger: one use for each releasable."""
+        """How a table with this header is released, for the ledger: one use for each channel."""
+        plan = self.plan(header)
+        uses: list[Use] = []
+        for channel, numbers in zip(self.channels, plan.inputs, strict=True):
+            columns = tuple(header[number] for number in numbers)
+            if channel.people is not None:
+                # The columns of the records, and not those of the folded table.
+                columns = in_table(channel.people.columns, self.options)
+            use = Use(
+                channel=channel.digest,
+                columns=columns,
+                form=self.form,
+                changed=self.options.changed,
+                draws=self.options.draws or INDEPENDENT,
+                **asdict(self.options.rules),
+            )
+            uses.append(use)
+        return uses
 
-    @abstractmethod
     def described(
         self, drawer: Drawer, channel_files: Sequence[str | None]
     ) -> list[Released]:
-        """What manifests say of each releasable; `channel_files` are the hashes of their files."""
+        """What manifests say of each channel; `channel_files` are the hashes of their files."""
+        columns: list[Released] = []
+        uses = self.uses(drawer.header)
+        for k, (channel, use) in enumerate(zip(self.channels, uses, strict=True)):
+            names = self.released_names(drawer.plan, k)
+            given = in_table(channel.given_columns, self.options)
+            sensitive = self.sensitive_in_table(k)
+            people = channel.people
+            if people is not None:
+                names = use.columns
+                given = (RECORDS, *in_table(people.given, self.options))
+                sensitive = in_table(people.sensitive, self.options)
+            released = self.released_by(
+                channel,
+                drawer.releases[k],
+                use,
+                names,
+                given=given,
+                sensitive=sensitive,
+                channel_file=channel_files[k] if k < len(channel_files) else None,
+            )
+            columns.append(released)
+        return columns
+
+    @abstractmethod
+    def released_by(
+        self, channel: Any, release: Any, use: Use, *names: Any, **roles: Any
+    ) -> Released:
+        """What manifests say of a channel: `manifest_columns.released_column` or its like."""
 
     @abstractmethod
     def without_tables(self) -> Recipe:
@@ -114,6 +255,20 @@ class KeyedRecipe(GroupedRecipe):
     def codebook(self) -> str:
         """The codebook of the labels, as it is written."""
 
+    def check_sides(self, sides: Sides) -> None:
+        """Refuse a codebook of values."""
+        if sides.codebook is None:
+            return
+        if self.options.form != LABEL:
+            raise InputError(
+                "a codebook says what labels mean, and other forms need none"
+            )
+        if any(channel.releases_symbols for channel in self.channels):
+            raise InputError(
+                "a codebook says what labels mean, and this channel releases the symbols of the "
+                "columns themselves"
+            )
+
     def people_at_hand(self, ledger: Ledger) -> PeopleAtHand | None:
         """The people with several records of the table at hand, as the ledger knows them; None
         where each record is one of its own.
@@ -121,8 +276,8 @@ class KeyedRecipe(GroupedRecipe):
         if self.table_of_people is None:
             return None
         after: list[str] = []
-        for releasable in self.releasables:
-            for channel in releasable.channels:
+        for one in self.channels:
+            for channel in one.channels:
                 after += channel.record.after
         nights = self.options.nights
         return PeopleAtHand.of(ledger, self.table_of_people, nights, tuple(after))
@@ -202,7 +357,7 @@ class KeyedRecipe(GroupedRecipe):
             fresh_draw=self.options.fresh_draw,
             settings=run.settings(),
             source=run.guarded.name,
-            channels=self.releasables,
+            channels=self.channels,
             channel_files=run.sides.channel_files,
             people=self.people_at_hand(ledger),
         )
@@ -323,6 +478,9 @@ class KeyedRecipe(GroupedRecipe):
         run.add_notes((*earlier.notices, *record_notices(drawer.releases)))
         sha256 = out.seal()
         if run.sides.manifests:
+            notices = run.notices
+            if run.format.escape:
+                notices = (*notices, ESCAPED)
             manifest = self.manifest(
                 drawer,
                 run.records_of(records),
@@ -330,7 +488,7 @@ class KeyedRecipe(GroupedRecipe):
                 dataset=run.guarded.sha256,
                 columns_before=run.columns_before,
                 columns=run.columns_after,
-                notices=run.notices,
+                notices=notices,
                 earlier=earlier,
                 channel_digests=run.sides.channel_digests(),
                 whole_file=self._covers_whole_file(run, drawer.plan, earlier),
@@ -407,7 +565,7 @@ class KeyedRecipe(GroupedRecipe):
             identity=self.options.identifiers,
             fresh_draw=self.options.fresh_draw,
             source=FRAME,
-            channels=self.releasables,
+            channels=self.channels,
             people=self.people_at_hand(ledger),
         )
         # None: another process released these records meanwhile, and the job has its keys now.
@@ -518,6 +676,17 @@ def _inspection(
         columns.add_last()
 
     return inspect
+
+
+def _people_of(channels: Sequence[Channel | BoxChannel]) -> People | None:
+    """The people of a channel that stands alone; refuses one among several."""
+    people = [channel.people for channel in channels]
+    if len(people) > 1 and any(people):
+        raise InputError(
+            "a channel for people with several records is applied alone, because its promise is "
+            "about all records of a person: design one channel for all columns"
+        )
+    return people[0]
 
 
 def check_rows(options: ReleaseOptions) -> None:

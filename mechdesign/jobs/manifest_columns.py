@@ -16,9 +16,9 @@ Of 100 records, for example::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
@@ -32,51 +32,31 @@ from mechdesign.jobs.manifest_records import (
     SymbolCount,
     ValueCount,
 )
-from mechdesign.jobs.manifest_sentences import box_sentences, covers
+from mechdesign.jobs.manifest_sentences import box_covers, covers
 from mechdesign.release.box_drawing import BoxRelease
 from mechdesign.release.drawing import Release
 from mechdesign.release.released_values import OF_SYMBOLS
 
 
-class Released(Protocol):
-    """What the internal manifest says of one channel, and the sentences on its promise."""
+@dataclass(frozen=True)
+class Released:
+    """What a manifest says of one channel.
 
-    @property
-    def description(self) -> InternalColumn | InternalRows:
-        """The entry of the internal manifest."""
-        ...
+    `description` is the entry of the internal manifest, and `sentences` the function of
+    `manifest_sentences` that says what the promise of channels of this kind is.
+    """
+
+    description: InternalColumn | InternalRows
+    channel: Channel | BoxChannel
+    sentences: Callable[..., list[str]]
 
     def covers(self, *, internal: bool, whole_file: bool) -> list[str]:
         """What the promise of the channel is, for insiders or for the public; `whole_file` is
         whether it is proven for a reader of the whole file, too.
         """
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReleasedColumn:
-    """A channel of one column, or of crossed ones."""
-
-    description: InternalColumn
-    channel: Channel
-
-    def covers(self, *, internal: bool, whole_file: bool) -> list[str]:
-        """As `Released.covers`."""
-        return covers(
+        return self.sentences(
             self.description, self.channel, internal=internal, whole_file=whole_file
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReleasedBoxes:
-    """A channel of boxes."""
-
-    description: InternalRows
-    channel: BoxChannel
-
-    def covers(self, *, internal: bool, whole_file: bool) -> list[str]:
-        """As `Released.covers`; boxes are drawn independently, and claim nothing of whole files."""
-        return box_sentences(self.description, self.channel, internal=internal)
 
 
 def released_column(
@@ -88,7 +68,7 @@ def released_column(
     given: tuple[str, ...],
     sensitive: tuple[str, ...] | None,
     channel_file: str | None = None,
-) -> ReleasedColumn:
+) -> Released:
     """What a manifest says of one channel, when all records have been drawn.
 
     Parameters
@@ -137,7 +117,7 @@ def released_column(
         changes=release.changes,
         outputs=_value_counts(values, release.output_counts.tolist()),
     )
-    return ReleasedColumn(description=description, channel=channel)
+    return Released(description, channel, covers)
 
 
 def released_boxes(
@@ -149,7 +129,7 @@ def released_boxes(
     sensitive: tuple[str, ...] | None,
     given: tuple[str, ...],
     channel_file: str | None = None,
-) -> ReleasedBoxes:
+) -> Released:
     """What a manifest says of a channel of boxes, when all records have been drawn.
 
     Parameters are those of `released_column`; `given` are the given columns by their names in the
@@ -175,13 +155,13 @@ def released_boxes(
         given=given,
         channel_file=channel_file,
         # Each stratum has its own achieved budgets. Those of the whole, for the population and for
-        # the table, are audited anew for a sentence (`manifest_sentences.box_sentences`).
+        # the table, are audited anew for a sentence (`manifest_sentences.box_covers`).
         achieved=None,
         table_records=records or None,
         levels=_level_counts(channel, release),
         changes=release.changes,
     )
-    return ReleasedBoxes(description=description, channel=channel)
+    return Released(description, channel, box_covers)
 
 
 def _symbol_counts(

@@ -94,22 +94,27 @@ def covers(
         joint = channel.joint
         if joint.is_sample and channel.published is None:
             population = population_promise(channel, joint)
-    text = _template().covers(column, internal, checked, scope, population, whole_file)
+    text = template().covers(column, internal, checked, scope, population, whole_file)
     if channel.useful.people is not None:
         return [*_sentences(str(text).replace(OF_RECORDS, OF_PEOPLE)), ONE_RELEASE]
     return _sentences(text)
 
 
-def box_sentences(
-    column: InternalRows, channel: BoxChannel, *, internal: bool
+def box_covers(
+    column: InternalRows,
+    channel: BoxChannel,
+    *,
+    internal: bool,
+    whole_file: bool,
 ) -> list[str]:
     """What the promise of a channel of boxes is, and which sensitive symbols are one value in it.
 
-    Insiders read the exact figures for the population and for the table.
+    They are drawn independently, so that nothing is claimed of a `whole_file`. Insiders read the
+    exact figures for the population and for the table.
     """
     level = percent_of(channel.level)
     checked = has_table(channel)
-    text = _template().covers_boxes(column, checked, level, channel.fills)
+    text = template().covers_boxes(column, checked, level, channel.fills)
     sentences = _sentences(text)
     if channel.people is not None:
         for of_record, of_person in BOXES_OF_PEOPLE.items():
@@ -198,7 +203,7 @@ def voids(
     # Nothing is promised about what is left.
     protected = {*released, *manifest.kept_private, *beside}
     others = [name for name in manifest.columns if name not in protected]
-    text = _template().voids(manifest, uses, [*useful], beside, others)
+    text = template().voids(manifest, uses, [*useful], beside, others)
     return str(text).splitlines()
 
 
@@ -208,7 +213,7 @@ def _sentences(text: Any) -> list[str]:
 
 
 @cache
-def _template() -> Any:
+def template() -> Any:
     """The template, each macro of which gives sentences, one a line."""
     from jinja2 import Environment, StrictUndefined
 

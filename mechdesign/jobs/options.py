@@ -10,7 +10,7 @@ Users give one column, several or none; the value has one form. ``keep="age"`` b
 such as `kept` and `renamed` give what the rest of the package reads.
 
 The checks need nothing but the options: types, values, and which of them contradict each other.
-Whether a column exists is asked when the header is known (`column_refusals`).
+Whether a column exists is asked when the header is known (`column_plan`).
 """
 
 from __future__ import annotations

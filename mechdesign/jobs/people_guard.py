@@ -44,6 +44,8 @@ def refuse_people(
     read_first: Read | None = None,
     comes_again: Callable[[str], bool] | None = None,
     stays: Sequence[str] = (),
+    *,
+    can_shuffle: bool = True,
 ) -> None:
     """Raise InputError where a column that identifies records, or stays, names people, or where
     their order does.
@@ -62,6 +64,8 @@ def refuse_people(
         Whether the values of a column can be those of people; such columns alone are read then.
     stays : sequence of str
         Columns that stay beside those that the options keep.
+    can_shuffle : bool
+        Whether the release itself could shuffle the records.
     """
     options = recipe.options
     if recipe.people is not None or options.unit == RECORD:
@@ -93,15 +97,15 @@ def refuse_people(
         dropped = [name for name in header if name not in {*named, *own, *others}]
         first = _readable(read_first, dropped)
         found = found_among([name for name in first if _is_regular(first[name])])
-        by_order = (
-            "the order of the records tells which of them are of one person (--shuffle gives them "
-            "a random one): "
-        )
+        remedy = "--shuffle gives them a random one"
+        if not can_shuffle:
+            remedy = "put them in random order first"
+        by_order = f"the order of the records tells which of them are of one person ({remedy}): "
     if found is None:
         return
     people, alike = found
     reach = None
-    channels = [single for one in recipe.releasables for single in one.channels]
+    channels = [single for one in recipe.channels for single in one.channels]
     secret: Sequence[str] = alike
     # The symbols of boxes are no cells of the table, so that nothing is known of them.
     if len(channels) == 1 and not options.renamed:

@@ -210,11 +210,7 @@ def reached_by_releases(
     # The audit takes as long to import as a small job.
     from mechdesign.auditing.independent_draws import reached_by_draws
 
-    single: list[Channel] = []
-    for channel in channels:
-        if not isinstance(channel, Channel):
-            raise InputError(BOXES_OF_NIGHTS)
-        single.append(channel)
+    single = [channel.on_tables(BOXES_OF_NIGHTS) for channel in channels]
     is_dependent = any(entry.fresh or entry.identity for entry in runs)
     if is_dependent or any(channel.record.after for channel in single):
         raise InputError(

@@ -3,7 +3,7 @@ name.
 
 The temporary file ``.NAME.part`` is both the place to write to and the lock of the target, so that
 two jobs never write one output, and a job that was killed leaves nothing that the next one would
-not take over (`part_files`).
+not take over (`PartFiles`).
 
 This file keeps the promise that an output appears whole or not at all. The order of its steps is::
 
@@ -25,6 +25,15 @@ put off while names are given, but not while an output is sent, which may take l
 An output at a URL or on standard output has no temporary file of its own name: it is written to a
 nameless file (`_spool`). A URL comes before the sides, since the far side may refuse it. Standard
 output comes after them, since no byte of it can be called back.
+
+*The temporary files* are each locked, and renamed or removed in the end. A `Target` makes one
+`PartFiles` for all of its temporary files, and for each file calls `take` once, then perhaps
+`rename`; `remove_all` comes last, whatever happened in between. The lock of a file lasts from
+`take` to `remove_all`, so two jobs never write one output. The lock of a process that was killed is
+free: the next job takes its file over, and empties it.
+
+Whoever cannot read the input must not read what is made from it. So a file gets the permissions
+that all of its sources have, and a private one those of its owner alone.
 """
 
 from __future__ import annotations
@@ -33,25 +42,26 @@ import errno
 import filecmp
 import hashlib
 import os
+import stat
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.file_locks import reason
+from mechdesign.core.file_locks import open_locked, reason
 from mechdesign.core.files import (
     PathLike,
     check_target,
+    keep_mode,
     part_file,
     real_path,
     sync_folder,
 )
-from mechdesign.core.nameless_file import NamelessFile
+from mechdesign.core.nameless_file import MODE, NamelessFile
 from mechdesign.core.undoing import on_failure
 from mechdesign.formats.inputs import BLOCK
 from mechdesign.formats.urls import STANDARD, Remote, is_url
-from mechdesign.jobs.part_files import PartFiles
 from mechdesign.jobs.stopping import CutOff, Stopped, uninterrupted
 
 REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
@@ -353,3 +363,77 @@ class Target:
         if error.errno is not None:
             why = reason(error)
         return f"{self.name} cannot be written: {why}"
+
+
+class PartFiles:
+    """Temporary files that a job holds.
+
+    Parameters
+    ----------
+    name : str
+        What is written, for the error that another job is writing it.
+    sources : sequence of paths
+        The files that it is made from.
+    private : collection of Path
+        The temporary files that only their owner may read.
+    """
+
+    def __init__(
+        self, name: str, sources: Sequence[PathLike], private: Collection[Path]
+    ) -> None:
+        self._name = name
+        self._sources = tuple(sources)
+        self._private = frozenset(private)
+        self._descriptors: dict[Path, int] = {}
+        self._unnamed: list[Path] = []
+        """The files that were taken and have not been renamed."""
+
+    def take(self, part: Path) -> None:
+        """Open and lock a temporary file, empty and with the permissions of the final one."""
+        descriptor = open_locked(
+            part,
+            busy=f"another job is writing {self._name}; wait until it has finished",
+        )
+        self._descriptors[part] = descriptor
+        self._unnamed.append(part)
+        # What a killed job wrote is worth nothing: the same job writes the same bytes again.
+        os.ftruncate(descriptor, 0)
+        # Windows keeps permissions in access lists.
+        if sys.platform != "win32":
+            os.fchmod(descriptor, self._mode_of(part, descriptor))
+
+    def _mode_of(self, part: Path, descriptor: int) -> int:
+        """The permissions of the final file."""
+        mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+        for source in self._sources:
+            status = os.stat(source)
+            # A copy of a pipe has no name, and its mode is no permission.
+            if status.st_nlink:
+                mode &= status.st_mode | 0o700
+        if part in self._private:
+            mode &= MODE
+        return mode
+
+    def rename(self, part: Path, path: Path) -> None:
+        """Give one file its name; a file that is replaced passes its permissions on."""
+        if part not in self._private:
+            keep_mode(part, path)
+        # Windows renames no open file.
+        if sys.platform == "win32":
+            os.close(self._descriptors.pop(part))
+        os.replace(part, path)
+        self._unnamed.remove(part)
+
+    def remove_all(self) -> None:
+        """Remove the files that have not been renamed, and let go of all locks."""
+        descriptors = [*self._descriptors.values()]
+        self._descriptors = {}
+        # Windows removes no open file; elsewhere the locks last until the files are gone.
+        if sys.platform == "win32":
+            while descriptors:
+                os.close(descriptors.pop())
+        for part in self._unnamed:
+            part.unlink(missing_ok=True)
+        self._unnamed.clear()
+        for descriptor in descriptors:
+            os.close(descriptor)

@@ -3,6 +3,9 @@
 The attacks and comparisons are modules of this package. Each makes one `Part`, for the released
 file and for the untouched one, by the same code: the untouched file is a release that changed
 nothing (`untouched_files`).
+
+`models_part` is the comparison of what models learn from a released file: trained there, and
+measured on true rows.
 """
 
 from __future__ import annotations
@@ -19,9 +22,10 @@ from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.loading import load, require_channel
 from mechdesign.core.errors import InputError
+from mechdesign.core.integers import Integers
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.judging.analysts import analysts_part
-from mechdesign.judging.figures import Judgement, Part
+from mechdesign.judging.figures import AREA, Figure, Judgement, Part
 from mechdesign.judging.groups import groups_part
 from mechdesign.judging.instruments import instruments_note
 from mechdesign.judging.known_cells import (
@@ -30,14 +34,20 @@ from mechdesign.judging.known_cells import (
     known_by_default,
     linkability_part,
 )
-from mechdesign.judging.models import models_part
 from mechdesign.judging.nearest import DistinctRows, targets_of
 from mechdesign.judging.observers import (
     belief_bounds,
     check_channel,
     whole_file_part,
 )
-from mechdesign.judging.own_row import Bounds, Halves, Rows, own_row_part
+from mechdesign.judging.own_row import (
+    Bounds,
+    Halves,
+    Rows,
+    own_row_part,
+    read_column,
+    row_of_record,
+)
 from mechdesign.judging.singling_out import singling_out_part
 from mechdesign.judging.together import (
     POSITION,
@@ -45,7 +55,7 @@ from mechdesign.judging.together import (
     SharedColumn,
     read_files,
 )
-from mechdesign.leaks.learners import learner_name
+from mechdesign.leaks.learners import area_under_curve, learner_name
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.reading import read_joint
 from mechdesign.tables.records import bins_by_column
@@ -253,12 +263,12 @@ def _promised(
     if channel is None:
         return None, (), {}
     opened = load(channel) if isinstance(channel, (str, Path)) else channel
-    opened = require_channel("channel", opened, "; the path of its file is one, too")
-    if opened.judged_alone is True:
-        raise InputError(
-            "a channel of boxes promises for a population, not for this file: leave the channel "
-            "out, and audit it by itself"
-        )
+    opened = require_channel(
+        "channel", opened, "; the path of its file is one, too"
+    ).on_tables(
+        "a channel of boxes promises for a population, not for this file: leave the channel out, "
+        "and audit it by itself"
+    )
     check_channel(opened, files)
     proven = refuse_broken(opened)
     notion = opened.record.promise(opened.sensitive)
@@ -315,3 +325,81 @@ def _filled_cells(joint: Joint) -> dict[tuple[Symbol, Symbol], int]:
             if count:
                 found[secret, useful] = count
     return found
+
+
+MOST_LEARNT_COLUMNS = 6
+"""Columns that models predict, unless others are asked for: each is learnt twice."""
+
+
+def classes_of(column: SharedColumn) -> tuple[Integers, Integers, str]:
+    """The two classes of a column in original and released file, and the name of the second one:
+    the most frequent value, or numbers above the median.
+    """
+    numbers = column.numbers
+    after = column.released_numbers
+    if numbers is not None and after is not None and len(column.original.values) > 2:
+        middle = float(np.nanmedian(numbers[column.original.codes]))
+        name = f"above {middle:g}"
+        return (
+            (numbers[column.original.codes] > middle).astype(np.int64),
+            (after[column.released.codes] > middle).astype(np.int64),
+            name,
+        )
+    both = read_column(column)
+    frequent = int(np.argmax(np.bincount(column.original.codes)))
+    is_frequent = (both.codes == frequent).astype(np.int64)
+    records = len(column.original.codes)
+    return is_frequent[:records], is_frequent[records:], both.values[frequent]
+
+
+def models_part(
+    files: Files, halves: Halves, places: Sequence[int] | None, seed: int
+) -> Part:
+    """How well models trained on the released file predict true rows."""
+    if places is None:
+        places = list(range(len(files.columns)))[:MOST_LEARNT_COLUMNS]
+    title = "What models learn"
+    means = (
+        "A model learns to predict one released column from the others, in the released file, and "
+        "is measured on true rows of people it has not seen. 'Untouched' is the same model trained "
+        "on true rows."
+    )
+    not_meant = (
+        "It is one kind of model. Others lose more or less; a model whose outcome is the secret is "
+        "what the release prevents."
+    )
+    if len(files.columns) < 2:
+        return Part("models", title, means, not_meant, (), ("One column alone.",))
+    rows = np.arange(files.released_records)
+    notes: tuple[str, ...] = ()
+    if files.is_linked:
+        of_known = row_of_record(files)[halves.known]
+        rows = of_known[of_known >= 0]
+    else:
+        # As many rows as the model beside it has.
+        rows = np.random.default_rng([seed, 3]).permutation(rows)[: len(halves.known)]
+        notes = ("Rows of the people that it is measured on may be among them.",)
+    figures: list[Figure] = []
+    for place in places:
+        column = files.columns[place]
+        others = [other for other in files.columns if other is not column]
+        before, after, name = classes_of(column)
+        learnt = Rows(others, 2)
+        read = learnt.read
+        unseen = learnt.original(read, halves.targets)
+        truth = before[halves.targets]
+        counts = np.bincount(truth, minlength=2)
+        trained = read.shares(learnt.released(read, rows), after[rows], unseen)
+        known = halves.known
+        reference = read.shares(learnt.original(read, known), before[known], unseen)
+        figures.append(
+            Figure(
+                f"area_{column.name}",
+                f"{column.name} ({name}): area under the ROC curve",
+                area_under_curve(trained, truth, counts),
+                area_under_curve(reference, truth, counts),
+                0.5,
+                unit=AREA,
+            )
+        )
+    return Part("models", title, means, not_meant, tuple(figures), notes)

@@ -16,7 +16,7 @@ from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.core.wording import listed
+from mechdesign.core.wording import joined_name, listed
 from mechdesign.judging.figures import Figure, Part
 from mechdesign.judging.nearest import combined
 from mechdesign.judging.own_row import MOST_SYMBOLS, SUREST, Bounds, chance_note
@@ -207,6 +207,7 @@ def whole_file_part(
     figures: list[Figure] = []
     for name in chosen:
         place = names.index(name)
+        value = joined_name([name])
         holds = truth == code_of[name]
         # In the untouched file he sees the true row of everybody, and guesses among its people.
         known = np.bincount(true_row, secret == code_of[name]) / sizes
@@ -222,7 +223,7 @@ def whole_file_part(
             figures.append(
                 Figure(
                     f"file_{percent}_{name}",
-                    f"sees all rows: {name} among the surest {percent} %",
+                    f"sees all rows: {value} among the surest {percent} %",
                     best,
                     untouched,
                     shares[name],
@@ -235,7 +236,7 @@ def whole_file_part(
             figures.append(
                 Figure(
                     f"row_{percent}_{name}",
-                    f"sees one row each: {name} among the surest {percent} %",
+                    f"sees one row each: {value} among the surest {percent} %",
                     found,
                     untouched,
                     shares[name],

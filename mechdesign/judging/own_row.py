@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from mechdesign.core.integers import Integers
+from mechdesign.core.wording import joined_name
 from mechdesign.judging.figures import AREA, Figure, Part
 from mechdesign.judging.together import Files, Floats, SharedColumn
 from mechdesign.leaks.coded_table import CodedColumn
@@ -251,12 +252,13 @@ def attack_figures(
     ]
     for symbol in shown:
         text = symbols[symbol]
+        value = joined_name([text])
         low, high = bounds.get(text, (None, None))
         for share in most:
             figures.append(
                 Figure(
                     f"{kind}_surest_{round(100 * share)}_{text}",
-                    f"{name}: {text} among the {round(100 * share)} % that look most like it",
+                    f"{name}: {value} among the {round(100 * share)} % that look most like it",
                     of(attack, "surest", symbol, share),
                     of(untouched, "surest", symbol, share),
                     shares[text] if without is None else without.surest(symbol, share),
@@ -267,7 +269,7 @@ def attack_figures(
         figures.append(
             Figure(
                 f"{kind}_least_{round(100 * share)}_{text}",
-                f"{name}: {text} among the {round(100 * share)} % that look least like it",
+                f"{name}: {value} among the {round(100 * share)} % that look least like it",
                 of(attack, "least_sure", symbol, share),
                 of(untouched, "least_sure", symbol, share),
                 shares[text] if without is None else without.least_sure(symbol, share),

@@ -16,19 +16,11 @@ go by what is released and what for:
     box_*                            rows in boxes, for the population, split by a tree
 """
 
-from mechdesign.mechanisms.designing import design, design_requested
-from mechdesign.mechanisms.optimal import OPTIMAL
-from mechdesign.mechanisms.request import MECHANISMS, OBJECTIVES, DesignRequest
-from mechdesign.mechanisms.search import Search
-from mechdesign.mechanisms.watchdog import HEURISTICS
+# Names are listed once, in __init__.pyi: pyright reads it, and lazy_loader imports on first use, so
+# that an audit or a report loads no solver for the name of a result.
+# pyright: basic
+from __future__ import annotations
 
-__all__ = [
-    "HEURISTICS",
-    "MECHANISMS",
-    "OBJECTIVES",
-    "OPTIMAL",
-    "DesignRequest",
-    "Search",
-    "design",
-    "design_requested",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -7,19 +7,31 @@
     {"mi": None}     the least I(S;Y) of a channel that keeps a share of the information
 
     {"guess": "42%"} the best guess of S from a released value is right for 42 % at most
-    {"gains.csv": 0.4}  it gains 0.4 at most on average, by the gains of a file (`gains`)
+    {"gains.csv": 0.4}  it gains 0.4 at most on average, by the gains of a file
     {"gain": (G, 0.4)}  the same with an array or a mapping of gains
 
 A budget is in the unit of its measure: nats for "mi" and "maximal-leakage", no unit for "tv" and
 "chi2", the share of right guesses for "guess". The solver wants every average as a sum over the
 outputs that is 0 for a constant (`in_solver_unit`): of the maximal leakage L that is e^L - 1, of
 guesses the share that is right because of the release.
+
+*Gains.* A matrix of gains comes from a file, an array or a mapping. A guess g gains G(g, s) where
+the sensitive value is s. Whoever sees y makes the guess that gains most on average, so the expected
+gain of a release is sum_y max_g sum_s G(g, s) P(s, y), the g-vulnerability of S after the release
+(Alvim et al. 2012). The file
+
+    guess,low,middle,high
+    low,1,0.5,0
+    high,0,0.5,1
+
+has two guesses, each of which gains half for `middle`. With a gain of 1 for the right guess and of
+0 for the others the expected gain is the share of right guesses.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -27,19 +39,21 @@ import numpy as np
 
 from mechdesign.auditing.averages import Gains, average_leakage, gain_without
 from mechdesign.auditing.best_guess import guess_without
+from mechdesign.auditing.matrix import non_negative
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import (
     AVERAGE_MEASURES,
     AverageBudget,
     AverageMeasure,
 )
-from mechdesign.core.arguments import number
+from mechdesign.core.arguments import number, repeated
 from mechdesign.core.balls import quotient_above
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, errors_naming
+from mechdesign.core.files import PathLike
 from mechdesign.core.integers import IntegerRows
-from mechdesign.core.wording import at_most
-from mechdesign.mechanisms.gains import exact_gains, is_file_of_gains, read_gains
-from mechdesign.notions import LARGEST_BUDGET, MaxLift
+from mechdesign.core.wording import at_most, listed, quoted
+from mechdesign.formats.opening import all_rows, open_source
+from mechdesign.notions import LARGEST_BUDGET, MaxLift, check_least
 from mechdesign.tables.joint import Joint
 from solvers import Array
 
@@ -136,6 +150,7 @@ def _budget_of(measure: Any, value: Any, joint: Joint) -> AverageBudget:
         raise InputError(
             f"{name} ({value}) must be above 0 and at most {LARGEST_BUDGET:g}"
         )
+    check_least(name, budget)
     return AverageBudget(measure=measure, budget=budget)
 
 
@@ -259,3 +274,87 @@ def own_leakage(joint: Joint, measure: str, gains: Gains = ()) -> float:
     rows = IntegerRows.of_pairs([[x, 1] for x in range(n)], n)
     channel = Channel(joint.useful, joint.useful.names, rows, 1, joint)
     return average_leakage(channel, joint, measure, gains)
+
+
+ENDINGS = (".csv", ".parquet")
+"""Ends of names of files with gains, where a measure is asked for."""
+
+GAIN = "the gain of the guess {} for {}"
+"""Name of a cell in messages about gains."""
+
+
+def is_file_of_gains(name: Any) -> bool:
+    """Whether an average is named by a file of gains."""
+    return isinstance(name, str) and name.endswith(ENDINGS)
+
+
+def read_gains(path: PathLike, joint: Joint) -> tuple[tuple[Fraction, ...], ...]:
+    """Gains from a CSV or Parquet file: guesses down the first column, sensitive symbols in the
+    header.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, does not have the sensitive symbols of the table, or has a gain
+        that is negative or no number.
+    """
+    with open_source(path, None, repeated_names=True) as source:
+        header = list(source.header[1:])
+        rows = all_rows(source)
+    with errors_naming(source.name):
+        twice = repeated(header)
+        if twice is not None:
+            raise InputError(f"the sensitive symbol {quoted(twice)} has two columns")
+        gains = {row[0]: dict(zip(header, row[1:], strict=True)) for row in rows}
+        return exact_gains(gains, joint)
+
+
+def exact_gains(gains: Any, joint: Joint) -> tuple[tuple[Fraction, ...], ...]:
+    """Gains of guesses (rows) for the sensitive symbols of a table, in its order.
+
+    Parameters
+    ----------
+    gains : mapping of guess to mapping of symbol to number, or (g, |S|) array
+
+    Raises
+    ------
+    InputError
+        If a symbol is missing or unknown, or a gain is negative or no number.
+    """
+    names = joint.sensitive.names
+    if isinstance(gains, Mapping):
+        labels = [str(guess) for guess in gains]
+        rows = [_row_of(row, names) for row in gains.values()]
+    else:
+        rows = np.asarray(gains, dtype=object).tolist()
+        labels = [str(k) for k in range(len(rows) if isinstance(rows, list) else 0)]
+    if not labels or not all(_is_row(row, len(names)) for row in rows):
+        raise InputError(
+            f"gains must be a row for each guess with a number for each of the {len(names)} "
+            "sensitive symbols"
+        )
+    exact: list[tuple[Fraction, ...]] = []
+    for guess, row in zip(labels, rows, strict=True):
+        cells = zip(names, row, strict=True)
+        exact.append(tuple(non_negative(cell, GAIN, guess, s) for s, cell in cells))
+    return tuple(exact)
+
+
+def _row_of(row: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
+    """The gains of one guess in the order of the symbols."""
+    missing = [name for name in names if name not in row]
+    if missing:
+        raise InputError(
+            f"gains have no column for the sensitive symbol {listed(missing)}"
+        )
+    unknown = [name for name in row if name not in names]
+    if unknown:
+        raise InputError(
+            f"gains have a column {listed(unknown)}, which is no sensitive symbol of the table"
+        )
+    return [row[name] for name in names]
+
+
+def _is_row(row: Any, count: int) -> bool:
+    """Whether this is a list of so many cells."""
+    return isinstance(row, list) and len(row) == count

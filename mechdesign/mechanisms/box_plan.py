@@ -6,7 +6,7 @@ but each then has fewer records, so that its intervals are wider and the robust 
 more. A rare sensitive value has wide intervals too, until it is promised together with others. How
 these balance is not known beforehand, so `BoxPlanner` tries it on the slice:
 
-1. `plan` goes through the groupings of sensitive values (`box_groups`), from the fewest values
+1. `plan` goes through the groupings of sensitive values (`nested_groups`), from the fewest values
    together to the most, until enough is kept.
 2. For each, `_most_promising` tries numbers of boxes (`COUNTS`), and then other trees for the best
    number (`PENALTIES`), unless the request says how many boxes there are.
@@ -18,6 +18,24 @@ these balance is not known beforehand, so `BoxPlanner` tries it on the slice:
 Nothing here looks at the records outside of the slice but their number. So boxes and groups are
 fixed when those are counted (`GroupedRows.joint`), which Proposition 4 of
 docs/explanation/population.md needs.
+
+*Which rare sensitive values a promise takes together.* The frequency of a rare value is known only
+within a wide confidence interval, and this limits what every channel may keep
+(docs/explanation/population.md, Proposition 6). Values that are promised together are one value of
+S with the sum of their records.
+
+The groups are chosen on the *slice*, a random part of the records that is set aside for such
+choices (`box_design`). The intervals come from the other records, and hold whatever was chosen.
+`expected` is what the slice suggests for these others: how many records each value will have.
+
+There are two ways to choose, and in both the rarest values join first:
+
+- `together_of` joins all values with fewer than `rare` records. Of 200, 30, 12 and 5 with `rare` 20
+  these are 12 and 5. Their sum, 17, is still below 20, so 30 joins them: 200 and 30 + 12 + 5.
+- `nested_groups` lists all groupings from the finest to two groups, for `plan`, which tries them in
+  turn.
+
+A group is a tuple of positions in `expected`. In the example the result is ((0,), (1, 2, 3)).
 """
 
 from __future__ import annotations
@@ -29,9 +47,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.core.errors import SolverFailure
-from mechdesign.mechanisms.box_groups import names_of_groups, nested_groups, together_of
+from mechdesign.core.wording import joined_name
 from mechdesign.mechanisms.box_own import own_boxes
 from mechdesign.mechanisms.box_request import AUTO, TRUTH, BoxRequest
 from mechdesign.mechanisms.box_rows import SLICE_SHARE, GroupedRows, StratumRecords
@@ -281,3 +300,54 @@ def _share_of_time(end: float, left: int) -> float:
     """When an equal share of the time until `end` is over, with so many trials left."""
     now = time.process_time()
     return now + (end - now) / left
+
+
+def together_of(
+    expected: NDArray[np.float64], rare: int
+) -> tuple[tuple[int, ...], ...]:
+    """The groups where values with fewer than `rare` expected records are promised together.
+
+    Where they are still too few together, the rarest other value joins them. Values that the slice
+    does not have at all always count as rare. All others are groups of their own.
+    """
+    # From the rarest on; equal ones in the order of the table, so that the groups are repeatable.
+    order = np.argsort(expected, kind="stable").tolist()
+    # Above zero, so that values without a record in the slice are rare whatever `rare` is.
+    least = max(float(rare), 1e-9)
+    joined = [s for s in order if expected[s] < least]
+    others = [s for s in order if expected[s] >= least]
+    while joined and others and sum(expected[s] for s in joined) < least:
+        joined.append(others.pop(0))
+    groups = [(s,) for s in others]
+    if joined:
+        groups.append(tuple(sorted(joined)))
+    return tuple(sorted(groups))
+
+
+def nested_groups(
+    expected: NDArray[np.float64],
+) -> list[tuple[tuple[int, ...], ...]]:
+    """Groupings of sensitive values from the finest on: in each the next rarest value joins, until
+    two groups are left.
+
+    Of 200, 30, 12 and 5 expected records these are all four apart; then 12 + 5; then 30 + 12 + 5.
+    """
+    order = np.argsort(expected, kind="stable").tolist()
+    # Values that the slice does not have are together from the start.
+    groupings = [together_of(expected, 0)]
+    joined = max(len(group) for group in groupings[0])
+    for size in range(joined + 1, len(order)):
+        groups = [(s,) for s in order[size:]]
+        groups.append(tuple(sorted(order[:size])))
+        groupings.append(tuple(sorted(groups)))
+    return groupings
+
+
+def names_of_groups(
+    sensitive: Variable, together: Sequence[Sequence[int]]
+) -> list[str]:
+    """A name for every group of sensitive values."""
+    names: list[str] = []
+    for members in together:
+        names.append(joined_name([sensitive.names[s] for s in members]))
+    return names

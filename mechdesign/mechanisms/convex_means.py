@@ -28,7 +28,7 @@ with |x|_q = (sum_s P(s) |x_s|^q)^(1/q). For example, let D_2 be at most 1/4 and
 = (1, -1) at P = (1/2, 1/2). With g = P (w - 1) = (1/2, -1/2) the cut is (w_1 - w_2) / 2 <= 1 * 1/2,
 which the point breaks, as its left side is 1.
 
-`two_secrets` has a simpler description for two secrets.
+`posteriors` has a simpler description for two secrets.
 """
 
 from __future__ import annotations

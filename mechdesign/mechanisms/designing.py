@@ -96,6 +96,7 @@ def _requested(request: DesignRequest) -> Design:
     notion = request.notion
     if request.budgets:
         notion = notion.with_budgets(request.budgets)
+    notion.check_least()
     joint = whole
     if request.released_columns != whole.useful.columns:
         joint = whole.releasing(request.released_columns)

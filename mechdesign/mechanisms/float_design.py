@@ -14,6 +14,14 @@ errors. `read_design` makes the channel W(y|x) = beta_y v_y(x) / P_X(x) of it:
 For example, at P_X = (.5, .5) a solver may return three outputs: the posterior (.75, .25) twice,
 with the weights .2 and .3, and (.25, .75) with the weight .5. The twins become one output of weight
 .5, and the rows are (.75, .25) and (.25, .75). `rounding` makes integers of them.
+
+*The two sparse forms of a design* are outputs with their posteriors, and joint masses q(x, y).
+Weights beta = (.5, .5) with the posteriors (1, 0) and (.4, .6) are the `DesignOutputs`
+
+    y = (0, 1, 1)    x = (0, 0, 1)    v = (1, .4, .6)
+
+and, as q(x, y) = beta_y v_y(x), the `DesignMasses` with the same y and x and q = (.5, .2, .3).
+Zeros have no entry. Outputs are merged as masses, where those of the same x add up.
 """
 
 from __future__ import annotations
@@ -22,15 +30,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.core.errors import SolverFailure
-from mechdesign.mechanisms.design_masses import (
-    DesignMasses,
-    DesignOutputs,
-    Index,
-    added_up,
-    totals,
-)
 from solvers import Array, Points
 
 LARGEST_NOISE = 1e-7
@@ -313,3 +315,66 @@ def _host(masses: DesignMasses, negligible: int) -> int:
     heaviest = masses.x[entries[np.argmax(masses.q[entries])]]
     others = np.flatnonzero((masses.x == heaviest) & (masses.y != negligible))
     return int(masses.y[others[np.argmax(masses.q[others])]])
+
+
+Index = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class DesignOutputs:
+    """Outputs in sparse form: entry i says that output ``y[i]`` has v(x[i]) = ``v[i]``.
+
+    `beta` (k,) are the weights of the outputs.
+    """
+
+    y: Index
+    x: Index
+    v: Array
+    beta: Array
+
+    @property
+    def k(self) -> int:
+        """The number of outputs."""
+        return len(self.beta)
+
+    def masses(self) -> DesignMasses:
+        """q(x, y) = beta_y v_y(x)."""
+        return DesignMasses(self.y, self.x, self.beta[self.y] * self.v, self.k)
+
+
+@dataclass(frozen=True, eq=False)
+class DesignMasses:
+    """Joint masses in sparse form: entry i says that q(x[i], y[i]) is ``q[i]``; of `k` outputs."""
+
+    y: Index
+    x: Index
+    q: Array
+    k: int
+
+    def by_input(self, n: int) -> Array:
+        """The mass of every input, (n,)."""
+        return totals(self.x, self.q, n)
+
+    def by_output(self) -> Array:
+        """The mass of every output, (k,)."""
+        return totals(self.y, self.q, self.k)
+
+    def merged(self, into: Index) -> DesignMasses:
+        """Output ``into[y]`` in the place of y, (k,); what is left is numbered without gaps."""
+        used, y = np.unique(into[self.y], return_inverse=True)
+        y, x, q = added_up(y, self.x, int(self.x.max()) + 1, self.q)
+        return DesignMasses(y, x, q, len(used))
+
+
+def totals(index: Index, values: Array, size: int = 0) -> Array:
+    """Sums of the values at each index, as floats also where there are none."""
+    return np.bincount(index, values, minlength=size).astype(np.float64)
+
+
+def added_up(
+    major: Index, minor: Index, width: int, values: Array
+) -> tuple[Index, Index, Array]:
+    """Entries in order of `major`, then `minor` (below `width`); those at the same place add up."""
+    flat, inverse = np.unique(major * width + minor, return_inverse=True)
+    majors, minors = np.divmod(flat, width)
+    return majors, minors, totals(inverse, values)

@@ -25,7 +25,7 @@ from mechdesign.mechanisms.merged_sets import MergedSets, rounding_slack
 from mechdesign.tables.confidence import ConfidenceSet
 from mechdesign.tables.joint import Joint
 from solvers import Array
-from solvers.sets.uncertain import extreme_means
+from solvers.sets.uncertain import extreme_means, least_others
 
 
 class PopulationLifts(MergedSets):
@@ -75,10 +75,8 @@ class PopulationLifts(MergedSets):
         worst = np.full(len(most), -np.inf)
         with np.errstate(divide="ignore"):
             if math.isfinite(self._ratio) and size > 1:
-                for s in range(size):
-                    others = np.delete(least, s, axis=1).min(axis=1)
-                    quotients = np.log(most[:, s] / others)
-                    worst = np.maximum(worst, quotients - self._ratio)
+                others = np.take_along_axis(least, least_others(least), axis=1)
+                worst = np.log(most / others).max(axis=1) - self._ratio
             if np.isfinite(self._upper).any():
                 # The smallest P(T) that the shares allow where T is most likely after s.
                 lifts = most / extreme_means(least, most, 1, *self._shares)

@@ -10,16 +10,48 @@ are (Ulm,) and (Kiel,), the sizes 2 and 1, and the sums 4.5 and 2.
 
 Memory grows with the groups and the individuals, not with the records; the values that order
 statistics need, and the members of groups, spill into a file.
+
+*Order statistics*, such as medians, of groups whose values may be too many for memory:
+
+1. `OrderedValues.add` keeps all values with their groups, in a file if they are many
+   (`SpilledArrays`).
+2. `OrderedValues.ranked` takes as many groups at a time as fit into memory. A pass over all values
+   gathers theirs, group by group (`_sorted_by_group`).
+3. Of each group the values at the two ranks asked for are selected, without sorting the others
+   (`_ranked_slice`).
+4. Their means are exact: integers of one unit, a power of two.
+
+For example, group 0 has the values 3, 1, 4 and 2.5, and group 1 has 7 and 8. Medians are the means
+of ranks 2 and 3, and of ranks 1 and 2: 2.75 and 7.5.
+
+*Individuals in groups of records.* A membership is one integer, individual * groups + group.
+Sorted, these integers are ordered by individual, so the answers of one individual are a run:
+
+- `most_answers` is the length of the longest run, for a guarantee of all answers together.
+- `patterns` counts in each run the groups of each size. Individuals with equal counts are one kind,
+  and a budget that is divided by size of group needs the kinds alone (`dividing`).
+
+For example, Ann is in the groups 0 and 2 of three groups, and Bob in group 1; they have 10, 10 and
+40 records. Ann's memberships are 0 and 2, and Bob's is 4. One individual has at most 2 answers. The
+sizes are 10 and 40, and the kinds are (1, 1) for Ann and (1, 0) for Bob.
+
+Memory grows with the individuals. Their memberships may spill into a file (`SpilledArrays`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.errors import InputError
+from mechdesign.formats.arrow_arrays import arrow_texts
 from mechdesign.formats.cells import Encoded
+from mechdesign.formats.digests import RowHasher
 from mechdesign.formats.distinct import Numbering
 from mechdesign.nonstochastic.exact_sums import (
     Codes,
@@ -27,10 +59,12 @@ from mechdesign.nonstochastic.exact_sums import (
     Floats,
     Indices,
     Multiples,
+    as_integers,
     grown,
 )
-from mechdesign.nonstochastic.memberships import Memberships
-from mechdesign.nonstochastic.order_statistics import OrderedValues
+from mechdesign.nonstochastic.spilled_arrays import SpilledArrays
+from mechdesign.release.draws import KEY_BYTES
+from mechdesign.release.first_symbols import FirstSymbols
 
 
 class Groups:
@@ -125,3 +159,230 @@ class Groups:
         See `Memberships.patterns`.
         """
         return self._memberships.patterns(self._sizes[: len(self)])
+
+
+RANKED = 1 << 20
+"""Values that are gathered at once: 8 MB."""
+
+PASSES = 10
+"""Most passes over the values; more would take longer than the memory they save is worth."""
+
+
+class OrderedValues:
+    """All values of groups, for order statistics. Groups are numbered from 0."""
+
+    def __init__(self) -> None:
+        self._values = SpilledArrays("i4", "f8")
+
+    def add(self, group: Codes, values: Floats) -> None:
+        """Add a batch of values and the group of each."""
+        self._values.add(group, values)
+
+    def ranked(
+        self, sizes: Codes, ranks: Callable[[int], tuple[int, int]]
+    ) -> Multiples:
+        """The mean of two order statistics of each group, as integers and their unit.
+
+        It is 0 for an empty group.
+
+        Parameters
+        ----------
+        sizes : (groups,) integers
+            The number of values of each group.
+        ranks
+            From the size of a group to the places, from 1, of the two values in its order.
+        """
+        ends = np.cumsum(sizes)
+        middle = np.zeros((2, sizes.size))
+        first = 0
+        while first < sizes.size:
+            # Groups in slices that fit into memory, with a pass over all values for each.
+            start = int(ends[first] - sizes[first])
+            room = max(RANKED, int(ends[-1]) // PASSES)
+            # A group that is larger than the memory has a slice of its own.
+            last = max(first + 1, int(np.searchsorted(ends, start + room, "right")))
+            middle[:, first:last] = self._ranked_slice(first, sizes[first:last], ranks)
+            first = last
+        # A double is an integer times a power of two. Over the least of these powers all sums are
+        # exact.
+        whole, exponent = as_integers(middle)
+        lowest = int(exponent.min(initial=0))
+        signed = np.copysign(whole, middle).astype(np.int64)
+        shifts = exponent - lowest
+
+        def doubled_means() -> Iterator[int]:
+            for low, high, low_shift, high_shift in zip(*signed, *shifts, strict=True):
+                yield (int(low) << int(low_shift)) + (int(high) << int(high_shift))
+
+        # Half of the unit of the values, because the means are doubled.
+        return doubled_means(), Fraction(2) ** (lowest - 1)
+
+    def _ranked_slice(
+        self, first: int, sizes: Codes, ranks: Callable[[int], tuple[int, int]]
+    ) -> Floats:
+        """(2, groups) the two order statistics of the groups from `first` on, of these sizes."""
+        by_group, ends = self._sorted_by_group(first, sizes)
+        statistics = np.zeros((2, sizes.size))
+        for k, (size, end) in enumerate(zip(sizes.tolist(), ends, strict=True)):
+            if size:
+                places = np.array(ranks(size)) - 1
+                members = by_group[end - size : end]
+                members.partition(places)
+                statistics[:, k] = members[places]
+        return statistics
+
+    def _sorted_by_group(self, first: int, sizes: Codes) -> tuple[Floats, list[int]]:
+        """The values of the groups from `first` on, group by group, and where each group ends."""
+        ends = np.cumsum(sizes)
+        by_group = np.empty(int(ends[-1]))
+        # The next free place of each group; after the pass, the end of its values.
+        free = ends - sizes
+        for group, values in self._values:
+            in_slice = (group >= first) & (group < first + sizes.size)
+            group = group[in_slice] - first
+            values = values[in_slice]
+            # A run of equal numbers in this order is copied to the free places of its group.
+            order = np.argsort(group, kind="stable")
+            present, run_start, count = np.unique(
+                group[order], return_index=True, return_counts=True
+            )
+            offsets = np.repeat(free[present] - run_start, count)
+            by_group[np.arange(order.size) + offsets] = values[order]
+            free[present] += count
+        return by_group, free.tolist()
+
+
+MOST_INDIVIDUALS = 1 << 31
+"""Individuals, and groups, have numbers of 32 bits."""
+
+COUNTED = 1 << 20
+"""Counts of answers, by individual and size of group, that are held at once: 8 MB."""
+
+
+class Memberships:
+    """The pairs of an individual and a group that occur. Groups are numbered from 0."""
+
+    def __init__(self) -> None:
+        self._individuals = _Individuals()
+        self._pairs = SpilledArrays("i4", "i4")
+
+    def add(self, person: Encoded, group: Codes) -> None:
+        """Add a batch of records: the column that names the individual, and the group of each."""
+        self._pairs.add(self._individuals.number(person), group)
+
+    def most_answers(self, groups: int, *, single: bool) -> int | None:
+        """The most answers that one individual takes part in; None if individuals are not named.
+
+        Parameters
+        ----------
+        groups
+            The number of groups.
+        single
+            Each record is an answer of its own; else each group is one.
+
+        Raises
+        ------
+        InputError
+            If an individual has several records in one group.
+        """
+        if not self._pairs.sizes:
+            return None
+        pairs = self._sorted_pairs(groups)
+        if not single and bool((pairs[1:] == pairs[:-1]).any()):
+            raise InputError(
+                "an individual has several records in one group; add them up to one value each "
+                "first, and give the range of that"
+            )
+        # The pairs of an individual are a run; its length is the number of answers.
+        people = pairs // groups
+        last_of_each = np.flatnonzero(people[1:] != people[:-1])
+        answers = np.diff(last_of_each, prepend=-1, append=people.size - 1)
+        return int(answers.max())
+
+    def patterns(self, group_sizes: Codes) -> tuple[list[int], Indices]:
+        """The distinct sizes of groups, and the kinds of individuals.
+
+        Parameters
+        ----------
+        group_sizes : (groups,) integers
+            The size of each group.
+
+        Returns
+        -------
+        sizes
+            The s distinct sizes, increasing.
+        patterns : (k, s) integers
+            For each kind of individual, the number of groups of each size that it is in; rows are
+            distinct.
+        """
+        sizes, size_of = np.unique(group_sizes, return_inverse=True)
+        groups = group_sizes.size
+        pairs = self._sorted_pairs(groups)
+        # The counts of all individuals together could exceed the memory.
+        step = max(1, COUNTED // sizes.size)
+        distinct = [np.zeros((0, sizes.size), np.int64)]
+        for first in range(0, len(self._individuals), step):
+            # The memberships of a slice of individuals are a run of the sorted numbers.
+            beyond = min(first + step, len(self._individuals))
+            ends = np.array([first * groups, beyond * groups - 1], pairs.dtype)
+            start = np.searchsorted(pairs, ends[:1])[0]
+            stop = np.searchsorted(pairs, ends[1:], "right")[0]
+            person, group = np.divmod(pairs[start:stop], pairs.dtype.type(groups))
+            place = (person.astype(np.int64) - first) * sizes.size + size_of[group]
+            counts = np.bincount(place, minlength=step * sizes.size)
+            times = counts[: step * sizes.size].reshape(step, -1)
+            # Numbers without memberships have no answers.
+            distinct.append(np.unique(times[times.any(axis=1)], axis=0))
+        return sizes.tolist(), np.unique(np.concatenate(distinct), axis=0)
+
+    def _sorted_pairs(self, groups: int) -> NDArray[Any]:
+        """Each membership as one number, individual * groups + group, sorted: so by individual."""
+        # Sorting numbers of 32 bits takes half the time and memory.
+        dtype = "u4" if groups * len(self._individuals) < 2**32 else "u8"
+        pairs = np.empty(sum(self._pairs.sizes), dtype)
+        start = 0
+        for people, group in self._pairs:
+            end = start + group.size
+            scaled = people.astype(pairs.dtype) * pairs.dtype.type(groups)
+            pairs[start:end] = scaled + group
+            start = end
+        pairs.sort()
+        return pairs
+
+
+class _Individuals:
+    """Numbers individuals in the order of their first appearance.
+
+    They are told apart by keyed hashes of 64 bits: among n individuals two are taken for one with a
+    probability of n^2 / 2^65, which adds to the answers that one seems to take part in.
+    """
+
+    def __init__(self) -> None:
+        self._hasher = RowHasher(secrets.token_bytes(KEY_BYTES))
+        self._numbers = FirstSymbols(MOST_INDIVIDUALS)
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def number(self, person: Encoded) -> Codes:
+        """The number of the individual of each record; a missing cell is the empty text."""
+        # The code -1 of a missing cell leads to the empty text at the end.
+        texts = arrow_texts((*person.texts, ""))
+        # Each distinct text of the batch is hashed once, however many records have it.
+        hashes = self._hasher.identifiers([texts])
+        places = np.zeros(len(hashes), np.int64)
+        is_new, places = self._numbers.find(hashes, places)
+        distinct, at, inverse = np.unique(
+            hashes[is_new], return_index=True, return_inverse=True
+        )
+        # `distinct` is sorted by hash, and numbers follow the places `at`, where each came first.
+        # Texts that no record has may be numbered, too: gaps do no harm.
+        numbers = np.empty(len(distinct), np.int64)
+        numbers[np.argsort(at)] = np.arange(self._size, self._size + len(distinct))
+        self._size += len(distinct)
+        self._numbers.look(distinct, numbers)
+        # A copy, because `find` may return the array that it was given.
+        places = places.copy()
+        places[is_new] = numbers[inverse]
+        return places[person.codes]

@@ -66,7 +66,7 @@ class OutputColumn:
     """A released column: its name, its texts, and for each output code of its group the place of
     the text.
 
-    `group` counts the given columns first, then the levels.
+    `group` counts the given columns first, then those of the boxes.
     """
 
     name: str
@@ -122,7 +122,7 @@ class BoxRelease(IdentifiedDraws):
         if channel.fills:
             self._fill = Filling(channel)
         form = self.policy.cell_form
-        groups = channel.given + channel.levels
+        groups = channel.given + channel.columns
         self._alphabets = [normalised(variable, form) for variable in groups]
         self.columns = _output_columns(channel)
         if changed == KEEP:
@@ -144,6 +144,16 @@ class BoxRelease(IdentifiedDraws):
     def texts(self) -> tuple[tuple[str, ...], ...]:
         """Texts of each released column, which the codes of `draw` point to."""
         return tuple(column.texts for column in self.columns)
+
+    @property
+    def hidden_counts(self) -> list[Integers]:
+        """`symbol_counts` of each group that the channel hides: all but the given columns."""
+        return self.symbol_counts[len(self.channel.given) :]
+
+    @property
+    def hidden_codes(self) -> list[Integers]:
+        """`codes` of each group that the channel hides."""
+        return self.codes[len(self.channel.given) :]
 
     def draw(
         self, columns: Sequence[Encoded], records: Records

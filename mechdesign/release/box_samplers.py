@@ -81,7 +81,7 @@ class ReleasableBoxes(Protocol):
         ...
 
     @property
-    def levels(self) -> tuple[Variable, ...]:
+    def columns(self) -> tuple[Variable, ...]:
         """The columns that the boxes are made of."""
         ...
 
@@ -220,7 +220,7 @@ class Filling:
                 # One output, one box, and behind the symbols the label of what is not released.
                 boxes.append({first_box: FINE})
                 laws.append({len(rows): 1})
-                rows.append(tuple(len(variable) for variable in channel.levels))
+                rows.append(tuple(len(variable) for variable in channel.columns))
                 continue
             boxes += boxes_of_outputs(part, part.channel, first_box)
             for rows_of_box in part.fill:
@@ -233,7 +233,7 @@ class Filling:
         self.boxes = _sampler(boxes, len(laws))
         self.rows = _sampler(laws, len(rows))
         table = np.array(rows, dtype=np.int32)
-        self.codes = [table[:, k] for k in range(len(channel.levels))]
+        self.codes = [table[:, k] for k in range(len(channel.columns))]
 
 
 def boxes_of_outputs(
@@ -345,7 +345,7 @@ def box_channel_digest(channel: ReleasableBoxes) -> str:
         )
     content = {
         "given": [[v.columns, v.symbols] for v in channel.given],
-        "columns": [[v.columns, v.symbols] for v in channel.levels],
+        "columns": [[v.columns, v.symbols] for v in channel.columns],
         "parts": parts,
     }
     return hashlib.sha256(canonical(content).encode()).hexdigest()

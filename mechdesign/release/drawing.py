@@ -135,6 +135,16 @@ class Release(IdentifiedDraws):
         """Texts of each released column, to which the codes of `draw` refer."""
         return self._publication.texts
 
+    @property
+    def hidden_counts(self) -> list[Integers]:
+        """`symbol_counts` of each variable that the channel hides."""
+        return [self.symbol_counts]
+
+    @property
+    def hidden_codes(self) -> list[Integers]:
+        """`codes` of each variable that the channel hides."""
+        return [self.codes]
+
     def fix(self, codes: NDArray[np.integer[Any]]) -> None:
         """Give the records of a whole table their outputs, with fixed counts.
 

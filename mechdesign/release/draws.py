@@ -299,6 +299,25 @@ class Draws:
         return (words % bounds).view(np.int64)
 
 
+def records_of(
+    identity: Sequence[str] | None, first_row: int, count: int
+) -> RowNumbers | Identifiers:
+    """What tells `count` records apart: a text for each, or their row numbers from the first on."""
+    if identity is None:
+        return RowNumbers(first_row, count)
+    return Identifiers([identity_of(identity, count)])
+
+
+def identity_of(identity: Sequence[str], count: int) -> list[str]:
+    """The texts that identify `count` records; refuses another number of them."""
+    texts = list(identity)
+    if len(texts) != count:
+        raise InputError(
+            f"the identity needs one entry for each record ({count}), and has {len(texts)}"
+        )
+    return texts
+
+
 def words_at(key: Key, numbers: Integers) -> Words:
     """The words of AES-256 in counter mode at any places; a block has those of two rows."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes

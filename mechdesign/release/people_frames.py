@@ -19,11 +19,9 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.formats.cells import Encoded
 from mechdesign.release.box_drawing import BoxRelease
-from mechdesign.release.box_samplers import ReleasableBoxes
 from mechdesign.release.drawing import Release
-from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
-from mechdesign.release.policies import NEAREST, REFUSE, Policy
-from mechdesign.release.protocol import Releasable
+from mechdesign.release.draws import identity_of, records_of
+from mechdesign.release.policies import NEAREST, REFUSE
 from mechdesign.release.released_frames import frame_of
 from mechdesign.release.whole_tables import fix_where_whole
 from mechdesign.tables.people import People
@@ -32,16 +30,15 @@ from mechdesign.tables.rebuilding import rebuild
 
 
 def apply_to_people(
-    channel: Releasable,
+    release: Release | BoxRelease,
     people: People,
     frame: Any,
     *,
-    key: Key,
     identity: Sequence[str] | None,
-    policy: Policy,
     draws: str | None,
 ) -> Any:
     """The released frame; parameters and errors are those of `Channel.apply`."""
+    policy = release.policy
     if policy.unknown not in (REFUSE, NEAREST) or policy.missing != REFUSE:
         raise InputError(
             "people whom the table of the channel does not have are refused, or released as the "
@@ -49,52 +46,14 @@ def apply_to_people(
             "records"
         )
     table = fold_frame(people, frame, policy.cell_form)
-    release = Release(channel, key, policy=policy)
-    records = _people_drawn(table, identity)
-    cells = [table.columns[name] for name in channel.useful.columns]
-    if draws != "independent":
-        fix_where_whole(release, cells, records, is_asked=draws is not None)
-    return _drawn_frame(release, table, frame, cells, records)
-
-
-def apply_boxes_to_people(
-    channel: ReleasableBoxes,
-    people: People,
-    frame: Any,
-    *,
-    key: Key,
-    identity: Sequence[str] | None,
-) -> Any:
-    """The same through a channel of boxes that are filled with sequences."""
-    table = fold_frame(people, frame)
-    cells = [table.columns[name] for name in channel.released_columns]
-    records = _people_drawn(table, identity)
-    return _drawn_frame(BoxRelease(channel, key), table, frame, cells, records)
-
-
-def _people_drawn(table: FoldedTable, identity: Sequence[str] | None) -> Records:
-    """What tells the people apart whose sequences are drawn."""
-    records: Records = RowNumbers(0, len(table.records))
+    first: list[int] = table.records.first.tolist()
     if identity is not None:
-        texts = list(identity)
-        if len(texts) != len(table.records.person_of):
-            raise InputError(
-                f"the identity has {len(texts)} entries and the frame "
-                f"{len(table.records.person_of)} records"
-            )
-        first: list[int] = table.records.first.tolist()
-        records = Identifiers([[texts[place] for place in first]])
-    return records
-
-
-def _drawn_frame(
-    release: Release | BoxRelease,
-    table: FoldedTable,
-    frame: Any,
-    cells: Sequence[Encoded],
-    records: Records,
-) -> Any:
-    """The frame with what the people drew."""
+        texts = identity_of(identity, len(table.records.person_of))
+        identity = [texts[place] for place in first]
+    records = records_of(identity, 0, len(first))
+    cells = [table.columns[name] for name in release.channel.released_columns]
+    if draws != "independent" and isinstance(release, Release):
+        fix_where_whole(release, cells, records, is_asked=draws is not None)
     drawn = release.draw(cells, records)
     released: dict[str, Encoded] = {}
     for name, codes, texts in zip(release.names, drawn, release.texts, strict=True):

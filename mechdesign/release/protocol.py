@@ -74,6 +74,11 @@ class Releasable(Protocol):
         ...
 
     @property
+    def released_columns(self) -> tuple[str, ...]:
+        """Columns that the channel needs of a record."""
+        ...
+
+    @property
     def output_columns(self) -> tuple[str, ...]:
         """The columns that are written for an output."""
         ...

@@ -139,10 +139,15 @@ def joint_figure(assessment: Assessment) -> str:
         f"{subject} {sensitive} right for {percent(guess.right)} of the {assessment.units}, "
         f"against {percent(guess.right_without)} without {without}"
     )
-    return (
+    text = (
         f"{sentence}; of the 5 % that the guess is surest of, "
         f"{percent(guess.surest_right)} are right."
     )
+    if guess.right <= guess.right_without:
+        text += (
+            f" So this guess is no better than one without {without}; another one may be."
+        )
+    return text
 
 
 def _worst_column(assessment: Assessment, sensitive: str) -> list[str]:

@@ -22,13 +22,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from mechdesign.comparison.curve import Curve
 from mechdesign.report.record import Lifts
 from mechdesign.report.wording import isolated, label
+
+if TYPE_CHECKING:
+    from mechdesign.comparison.curve import Curve
 
 LONGEST_LABEL = 60
 """Characters of a label that a page shows."""

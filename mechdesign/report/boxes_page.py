@@ -1,16 +1,25 @@
-"""The report on a channel for boxes of rows as a page: its promise for the population and for the
-table, what each column keeps, the boxes, and the outputs that move a belief most.
+"""The report on a channel for boxes of rows: its promise for the population and for the table, what
+each column keeps, the boxes, and the outputs that move a belief most.
 
-`box_content.box_report` computes the figures. Here they become a file in two forms:
+Promise and outputs are computed again from the counts in the channel file. What the columns keep
+was computed when the channel was designed (`BoxUtility`), because the file has no counts of single
+columns. For every stratum of the given columns, `box_report` lists the boxes with the records of
+the proof in them (`_box_rows`), and the outputs with what they do to a belief (`_output_rows`).
+Every output y gets two ranges of lifts P(s|y) / P(s):
 
-- `report_page` is the page, with a card for each main fact and five sections. Their sentences are
-  those of the terminal (`box_sentences`), and their tables are made here: `_column_blocks`,
-  `_box_blocks` and `_output_blocks`.
-- `report_record` is the JSON: the same figures, not rounded.
+- That of the table follows from the counts alone: P(s, y) = sum_x P(s, x) W(y|x).
+- That of the population is the widest over all populations in the confidence set of the counts
+  (`Population.extremes`), which is what the promise bounds.
 
-`save_box_reports` computes a report and writes the form that the ending of its file asks for, and
-the page for everybody (`public_boxes`). Tables of boxes and outputs go through all strata, and name
-the stratum where columns are given.
+A range is kept as budgets in nats (`Achieved`): lifts from 0.5 to 1.5 are eps_l = -ln 0.5 = 0.693,
+eps_u = ln 1.5 = 0.405 and eps_ldp = ln(1.5 / 0.5) = 1.099.
+
+`report_page` lays this out as a page of five sections, whose sentences are those of the terminal
+(`boxes`), and `report_record` is the JSON: the same figures, not rounded. `public_box_page` is the
+page for everybody: nothing in it is computed from the table but the channel itself, which a public
+channel file holds too. It has the factors that the notion allows, and not those that the channel
+uses. `save_box_reports` writes the forms that the endings of their files ask for. Tables go through
+all strata, and name the stratum where columns are given.
 
 `ledger_picture` draws a bar of length H(X_j) for every column: what a released row tells of it, and
 hatched what was lost to privacy.
@@ -18,24 +27,38 @@ hatched what was lost to privacy.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import asdict
-from functools import partial
-from typing import Any, Protocol
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.analysis.box_truth import box_truth
-from mechdesign.auditing.boxes import audit_boxes
+from mechdesign.auditing.boxes import BoxAudit, audit_boxes
+from mechdesign.auditing.columns import columns_on, released_part
+from mechdesign.auditing.population_extremes import Population, achieved_of
 from mechdesign.auditing.verdict import Achieved
-from mechdesign.channel.box_channel import BoxChannel
+from mechdesign.channel.box_channel import BoxChannel, BoxPart, box_name
+from mechdesign.channel.box_utility import BoxUtility, ColumnKept
+from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import about, percent_of
 from mechdesign.notions import Notion
-from mechdesign.report import blocks, box_sentences, boxes, drawing, wording
-from mechdesign.report.box_content import BoxReport, box_report
-from mechdesign.report.document import VERIFIED
+from mechdesign.report import blocks, boxes, drawing, wording
+from mechdesign.report.document import BANNERS, VERIFIED
 from mechdesign.report.plain_values import optional_record
-from mechdesign.report.public_boxes import save_public_box_report
-from mechdesign.report.writing import save_page
+from mechdesign.report.promises import VERDICTS, promised_bounds
+from mechdesign.report.writing import HTML, save_document
+from mechdesign.tables.confidence import set_of_record
+
+MISSING_COUNTS = (
+    "this channel for boxes carries no counts (a public one), and its report is computed from "
+    "them: report on the file that `design` wrote"
+)
 
 PICTURE_WIDTH = 5.5
 """Inches, which fit a telephone when the page scales them down."""
@@ -45,54 +68,245 @@ KEPT_COLOUR = "#2b6cb0"
 
 LOST_COLOUR = "#d9d9d9"
 
-
-FORMAT, VERSION = "mechdesign.box-report", 1
-
+VERSION = 1
+"""Of the JSON of both reports."""
 
 BOXED = "A cell counts as unchanged if its own box is released and holds one value of the column."
 
 FILLED = "A cell is unchanged if its own value is drawn again (expected)."
 
+WITHHELD = (
+    "Not shown in this version, because it is computed from the table: what is kept of every "
+    "column, unchanged cells, the records of every box, the outputs that change a probability "
+    "most, and the budgets actually used."
+)
+
+PUBLIC_BOXED = (
+    "A row is released as the label of a box. Which label is drawn depends on the box that the row "
+    "is in. The public channel file has all probabilities."
+)
+
+PUBLIC_FILLED = (
+    "A row is released as a row of the table that is drawn from a box. Which box is drawn depends "
+    "on the box that the row is in."
+)
+
+
+@dataclass(frozen=True)
+class BoxRow:
+    """A box of a stratum in words, and the records of the proof in it."""
+
+    stratum: str
+    box: str
+    records: int
+    share: float
+
+
+@dataclass(frozen=True)
+class OutputRow:
+    """An output of a stratum: its share of the records, and what it does to a belief.
+
+    `achieved` bounds the log-lifts of this output in every population of the set, and `on_table`
+    those of the records of the proof.
+    """
+
+    stratum: str
+    output: str
+    share: float
+    achieved: Achieved
+    on_table: Achieved
+
+
+@dataclass(frozen=True)
+class BoxReport:
+    """What the page shows, made by `box_report`: all strata one after the other."""
+
+    channel: BoxChannel
+    utility: BoxUtility
+    audit: BoxAudit
+    rows: tuple[BoxRow, ...]
+    outputs: tuple[OutputRow, ...]
+
+
+def box_report(channel: BoxChannel) -> BoxReport:
+    """Compute the report of a channel from its counts.
+
+    Raises
+    ------
+    InputError
+        If the channel is a public one, without counts.
+    """
+    if channel.utility is None:
+        raise InputError(MISSING_COUNTS)
+    rows: list[BoxRow] = []
+    outputs: list[OutputRow] = []
+    for part in channel.parts:
+        if part.channel is not None:
+            rows += _box_rows(channel, part, part.channel)
+            outputs += _output_rows(channel, part, part.channel)
+    return BoxReport(
+        channel=channel,
+        utility=channel.utility,
+        audit=audit_boxes(channel),
+        rows=tuple(rows),
+        outputs=tuple(outputs),
+    )
+
+
+def _box_rows(
+    channel: BoxChannel, part: BoxPart, part_channel: Channel
+) -> list[BoxRow]:
+    """Every box of a stratum with its records; a box without any has no symbol in the table."""
+    joint = part_channel.joint
+    if joint is None:
+        raise InputError(MISSING_COUNTS)
+    counts = dict(zip(joint.useful.names, joint.useful_counts, strict=True))
+    stratum = channel.stratum_text(part).rstrip(": ")
+    rows: list[BoxRow] = []
+    for box, text in enumerate(channel.box_texts(part)):
+        records = counts.get(box_name(box), 0)
+        rows.append(BoxRow(stratum, text, records, records / joint.total))
+    return rows
+
+
+def _output_rows(
+    channel: BoxChannel, part: BoxPart, part_channel: Channel
+) -> list[OutputRow]:
+    """Every output of a stratum, the one whose lifts can be farthest apart first."""
+    record = part_channel.record.confidence
+    if part_channel.joint is None or record is None:
+        raise InputError(MISSING_COUNTS)
+    joint = released_part(part_channel, part_channel.joint)
+    columns = columns_on(part_channel, joint)
+    confidence = set_of_record(record, part_channel.joint)
+    population = Population(confidence, joint.useful_counts)
+    # P(s, y) = sum_x P(s, x) W(y|x).
+    released = joint.p @ part_channel.matrix
+    priors = joint.p.sum(axis=1)
+    stratum = channel.stratum_text(part).rstrip(": ")
+    rows: list[OutputRow] = []
+    for y, column in enumerate(columns):
+        share = float(released[:, y].sum())
+        row = OutputRow(
+            stratum=stratum,
+            output=part_channel.outputs[y],
+            share=share,
+            achieved=achieved_of(population.extremes(column, y)),
+            # P(s|y) / P(s) = P(s, y) / (P(s) P(y)).
+            on_table=_achieved_by(released[:, y] / (priors * share)),
+        )
+        rows.append(row)
+    rows.sort(key=lambda row: -row.achieved.eps_ldp)
+    return rows
+
+
+def _achieved_by(lifts: NDArray[np.float64]) -> Achieved:
+    """The budgets that the lifts of one output use, in nats: -ln of the least, ln of the largest,
+    and ln of their quotient; infinite where a lift is 0.
+    """
+    low = float(lifts.min())
+    high = float(lifts.max())
+    lower = math.inf
+    ratio = math.inf
+    if low > 0.0:
+        lower = -math.log(low)
+        ratio = math.log(high / low)
+    # Lifts have the mean 1, so only their rounding can put both ends on one side of it.
+    return Achieved(max(lower, 0.0), max(math.log(high), 0.0), ratio)
+
 
 def report_page(report: BoxReport, *, pictures: bool = True) -> blocks.Document:
     """The report as a page for those who may see the table; `pictures` need matplotlib."""
     channel = report.channel
-    columns = wording.titles(channel.columns)
-    secret = wording.title(channel.sensitive.columns)
+    utility = report.utility
     picture: list[blocks.Block] = []
     if pictures:
-        picture.append(ledger_picture(report.utility.columns))
+        picture.append(ledger_picture(utility.columns))
     promise = [
-        *box_sentences.promise_lines(report.audit),
-        *box_sentences.part_lines(channel),
+        *boxes.promise_lines(report.audit),
+        *boxes.part_lines(channel),
     ]
     # The second of the lines, on single columns, is the table of this section.
-    total = box_sentences.kept_lines(report.utility, channel)[0]
-    kept = [
-        total,
-        *box_sentences.own_lines(report.utility, channel),
-        *box_sentences.law_lines(report.utility, channel),
-        *box_sentences.rare_lines(channel, report.utility),
+    kept, *_ = boxes.kept_lines(utility, channel)
+    texts = [
+        kept,
+        *boxes.own_lines(utility, channel),
+        *boxes.law_lines(utility, channel),
+        *boxes.rare_lines(channel, utility),
     ]
-    learned = blocks.Text(box_sentences.slice_sentence(report.utility, channel))
-    scope = box_sentences.scope_items(channel, report.audit.notion, report.utility)
+    learned = blocks.Text(boxes.slice_sentence(utility, channel))
+    scope = boxes.scope_items(channel, report.audit.notion, utility)
     sections = (
         blocks.Section("promise", "What is promised", blocks.paragraphs(promise)),
         blocks.Section(
             "columns",
             "What each column keeps",
-            (*blocks.paragraphs(kept), *picture, *_column_blocks(report)),
+            (*blocks.paragraphs(texts), *picture, *_column_blocks(report)),
         ),
         blocks.Section("boxes", "The boxes", (learned, *_box_blocks(report))),
         blocks.Section("outputs", "Before and after", tuple(_output_blocks(report))),
         blocks.Section("scope", "What is not covered", (blocks.Bullets(tuple(scope)),)),
     )
+    audit = report.audit
+    cards = []
+    if audit.notion is not None:
+        population = _times(audit.achieved, audit.notion)
+        table = _times(audit.on_table, audit.notion)
+        cards = _promise_cards(
+            channel, audit.notion, (population, table), audit.satisfied
+        )
+    cards.append(("Information kept", wording.percent_at_least(utility.nmi)))
+    bound = wording.percent_at_most(utility.upper_bound_nmi)
+    cards.append(("No channel for these boxes keeps more than", bound))
+    return _document(channel, boxes.lead(channel), cards, sections, internal=True)
+
+
+def public_box_page(channel: BoxChannel, *, satisfied: bool | None) -> blocks.Document:
+    """The report as a page for everybody; `satisfied` is the exact verdict, if known."""
+    # Whether boxes are filled shows in the released file; the counts that fill them are not public.
+    lead = boxes.lead(channel)
+    explanation = PUBLIC_FILLED if channel.fills else PUBLIC_BOXED
+    # From here on the table is out of reach, so nothing below can disclose it by mistake.
+    channel = channel.public()
+    notion = channel.promise
+    cards = []
+    promise: list[str] = [boxes.NOTHING_RELEASED]
+    if notion is not None:
+        # The factors that the notion allows, not those that the channel uses.
+        allowed = _times(promised_bounds(notion), notion)
+        cards = _promise_cards(channel, notion, (allowed, "not promised"), satisfied)
+        promise = _public_promise(channel, notion, allowed, satisfied)
+    scope = (*boxes.scope_items(channel, notion, None), WITHHELD)
+    items = [blocks.isolated(text) for text in boxes.box_texts(channel)]
+    sections = (
+        blocks.Section("promise", "What is promised", blocks.paragraphs(promise)),
+        blocks.Section(
+            "boxes",
+            "What is released",
+            (blocks.Text(explanation), blocks.Bullets(tuple(items))),
+        ),
+        blocks.Section("scope", "Where the promise ends", (blocks.Bullets(scope),)),
+    )
+    return _document(channel, lead, cards, sections, internal=False)
+
+
+def _document(
+    channel: BoxChannel,
+    lead: str,
+    cards: Sequence[tuple[str, str]],
+    sections: tuple[blocks.Section, ...],
+    *,
+    internal: bool,
+) -> blocks.Document:
+    """A page for those who may see the table (`internal`), or for everybody."""
+    columns = wording.titles(channel.columns)
+    secret = wording.title(channel.sensitive.columns)
     return blocks.Document(
         title=f"Release of {columns} in boxes, protecting {secret}",
-        banner="Internal report: it is computed from the table. Do not publish.",
-        internal=True,
-        lead=box_sentences.lead(channel),
-        highlights=_cards(report),
+        banner=BANNERS["internal" if internal else "public"],
+        internal=internal,
+        lead=lead,
+        highlights=tuple(cards),
         sections=sections,
         footer="Written by mechdesign.",
     )
@@ -103,7 +317,7 @@ def report_record(report: BoxReport) -> dict[str, Any]:
     channel = report.channel
     audit = report.audit
     return {
-        "format": FORMAT,
+        "format": "mechdesign.box-report",
         "version": VERSION,
         "sensitive": list(channel.sensitive.columns),
         "secrets": list(channel.sensitive.names),
@@ -122,7 +336,7 @@ def report_record(report: BoxReport) -> dict[str, Any]:
         "records": report.utility.records,
         "boxes": [asdict(row) for row in report.rows],
         "outputs": [asdict(row) for row in report.outputs],
-        "not_covered": box_sentences.scope_items(channel, audit.notion, report.utility),
+        "not_covered": boxes.scope_items(channel, audit.notion, report.utility),
     }
 
 
@@ -147,31 +361,65 @@ def save_box_reports(
         satisfied = audit_boxes(channel).satisfied
     if internal is not None:
         report = box_report(channel)
-        page = partial(report_page, report)
-        save_page(internal, report_record(report), page, overwrite=overwrite)
+        # Markdown shows no pictures, and so needs no matplotlib.
+        pictures = Path(internal).suffix.lower() == HTML
+        save_document(
+            internal,
+            report_record(report),
+            lambda: report_page(report, pictures=pictures),
+            overwrite=overwrite,
+        )
     if public is not None:
-        save_public_box_report(
-            channel, public, satisfied=satisfied, overwrite=overwrite
+        record = {
+            "format": "mechdesign.public-box-report",
+            "version": VERSION,
+            "satisfied": satisfied,
+            **boxes.box_channel_record(channel.public()),
+        }
+        save_document(
+            public,
+            record,
+            lambda: public_box_page(channel, satisfied=satisfied),
+            overwrite=overwrite,
         )
     return satisfied
 
 
-def _cards(report: BoxReport) -> tuple[tuple[str, str], ...]:
-    """The promise for the population and for the table, and what is kept."""
-    audit = report.audit
-    cards: list[tuple[str, str]] = []
-    if audit.notion is not None:
-        level = percent_of(audit.level)
-        cards += [
-            (f"Population, {level} confidence", _times(audit.achieved, audit.notion)),
-            ("Table", _times(audit.on_table, audit.notion)),
-            ("Privacy notion", audit.notion.text),
-            ("Verified", VERIFIED[audit.satisfied]),
-        ]
-    cards.append(("Information kept", wording.percent_at_least(report.utility.nmi)))
-    bound = wording.percent_at_most(report.utility.upper_bound_nmi)
-    cards.append(("No channel for these boxes keeps more than", bound))
-    return tuple(cards)
+def _promise_cards(
+    channel: BoxChannel,
+    notion: Notion,
+    factors: tuple[str, str],
+    satisfied: bool | None,
+) -> list[tuple[str, str]]:
+    """The cards on the promise; `factors` are those for the population and for the table."""
+    population, table = factors
+    return [
+        (f"Population, {percent_of(channel.level)} confidence", population),
+        ("Table", table),
+        ("Privacy notion", notion.text),
+        ("Verified", VERIFIED[satisfied]),
+    ]
+
+
+def _public_promise(
+    channel: BoxChannel, notion: Notion, allowed: str, satisfied: bool | None
+) -> list[str]:
+    """The promise in a sentence, the verdict on it, and strata with promises of their own."""
+    sensitive = wording.title(channel.sensitive.columns)
+    verdict = VERDICTS[satisfied]
+    if satisfied is not None:
+        verdict += ", with the counts that are not shown here."
+    compared = "with its share in the population"
+    if channel.given:
+        given = wording.titles(channel.given)
+        compared = f"with its share among people of the same {given}"
+    return [
+        f"A released row makes any value of {sensitive} {allowed}, compared {compared}. This holds "
+        "for the population that the records are drawn from, with "
+        f"{percent_of(channel.level)} confidence.",
+        f"This is {notion.text}. {verdict}",
+        *boxes.part_lines(channel),
+    ]
 
 
 def _times(achieved: Achieved, notion: Notion) -> str:
@@ -235,7 +483,7 @@ def _output_blocks(report: BoxReport) -> list[blocks.Block]:
     """Every output, with what it does to a belief by the table and in the population."""
     notion = report.audit.notion
     if notion is None:
-        return [blocks.Text(box_sentences.NOTHING_RELEASED)]
+        return [blocks.Text(boxes.NOTHING_RELEASED)]
     secret = wording.title(report.channel.sensitive.columns)
     rows: list[tuple[blocks.Cell, ...]] = []
     is_given = bool(report.channel.given)
@@ -252,29 +500,7 @@ def _output_blocks(report: BoxReport) -> list[blocks.Block]:
     return blocks.grid(caption, header, rows, "outputs")
 
 
-class Ledger(Protocol):
-    """The information of a column, and how much of it is kept, in nats.
-
-    `ColumnLedger` of rows has these, and `box_utility.ColumnKept` of boxes.
-    """
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The column, or several crossed ones."""
-        ...
-
-    @property
-    def entropy(self) -> float:
-        """What is in it."""
-        ...
-
-    @property
-    def kept(self) -> float:
-        """What a released row tells of it."""
-        ...
-
-
-def ledger_picture(ledgers: Sequence[Ledger]) -> blocks.Picture:
+def ledger_picture(ledgers: Sequence[ColumnKept]) -> blocks.Picture:
     """A bar for every column, of the length H(X_j): what is kept, and what privacy took."""
     words = (
         "For every column, the information that is kept and what is lost to privacy; "

@@ -58,10 +58,13 @@ from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion
 from mechdesign.report.asked import origin_of
-from mechdesign.report.content import full_report, public_report, summary_report
+from mechdesign.report.content import (
+    full_report,
+    public_report,
+    remarks_of,
+    summary_report,
+)
 from mechdesign.report.record import Command, Fact, Report
-from mechdesign.report.sentences import spending_texts
-from mechdesign.report.wording import label
 from mechdesign.tables.joint import Joint
 
 Watch: TypeAlias = Callable[..., AbstractContextManager[Any]]
@@ -272,26 +275,6 @@ def promise_of(channel: Channel, name: str = "the channel") -> Notion:
             "report; `mechdesign audit --all-measures` takes any channel, with --notion"
         )
     return notion
-
-
-def remarks_of(design: Design) -> list[str]:
-    """Repairs, earlier releases and fallbacks that a reader should know of."""
-    texts: list[str] = []
-    if design.as_published:
-        texts.append("This is the procedure as published, without repair.")
-    if design.repaired:
-        names = ", ".join(label(name) for name in design.borrowed) or "none"
-        texts.append(
-            "Repaired: merging the risky symbols among themselves was not private, so harmless "
-            f"ones were merged with them: {names}."
-        )
-    if design.spending is not None:
-        texts += spending_texts(design.spending)
-    if design.fallback_from is not None:
-        texts.append(
-            f"Fallback: {design.fallback_from} gave no better verified channel."
-        )
-    return texts
 
 
 def attributed(

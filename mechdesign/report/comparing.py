@@ -2,11 +2,12 @@
 
 A curve is a notion with its split lam. `comparison_text` puts these sections one below the other:
 
-1. For each curve a table (`_section`) with a line for every budget and a column for every
+1. An opening in plain words (`_opening`).
+2. For each curve a table (`_section`) with a line for every budget and a column for every
    mechanism: the share of the information kept, then proven bounds, then the records that stay
    true.
-2. The curves that fall with the budget (`fall_text`).
-3. The recommended budgets, and the beliefs that a released value can cause (`_beliefs`).
+3. The curves that fall with the budget (`fall_text`).
+4. The recommended budgets, and the beliefs that a released value can cause (`_beliefs`).
 
 The table of a curve looks like this: ::
 
@@ -53,7 +54,7 @@ def comparison_text(
 ) -> str:
     """The text of `compare`, without a final newline."""
     rows = comparison.rows
-    sections: list[str] = []
+    sections = [layout.paragraph(_opening(rows), first="")] if rows else []
     rows_by_curve: dict[tuple[str, float | None], list[ComparisonRow]] = {}
     for row in rows:
         rows_by_curve.setdefault(row.curve, []).append(row)
@@ -66,6 +67,17 @@ def comparison_text(
     if recommendations is not None:
         sections.append(recommendation_text(recommendations))
     return "\n\n".join(sections)
+
+
+def _opening(rows: Sequence[ComparisonRow]) -> str:
+    """What the tables show, for those who have not read of notions."""
+    text = (
+        "How much of the information in the released column each mechanism keeps. A larger epsilon "
+        "is a larger budget: more is kept, and a released value tells more of the sensitive column."
+    )
+    if any(row.upper_bound_nmi is not None for row in rows):
+        text += " No channel whatever keeps more than 'at most' says (proven)."
+    return text
 
 
 def recommendation_text(recommendations: Sequence[Recommendation]) -> str:

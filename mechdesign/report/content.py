@@ -60,7 +60,8 @@ from mechdesign.report.record import (
     Report,
 )
 from mechdesign.report.scope_texts import public_scope_texts, scope_texts, void_texts
-from mechdesign.report.sentences import population_sentences
+from mechdesign.report.sentences import population_sentences, spending_texts
+from mechdesign.report.wording import label
 from mechdesign.tables.joint import Joint
 
 QUERY_NAMES = {
@@ -116,10 +117,13 @@ def summary_report(
     attained: Mapping[str, float],
     remarks: Sequence[str],
     table: str | None = None,
+    with_population: bool = True,
 ) -> Report:
     """The report with the table, most important facts first.
 
-    `verdict` is the audit against the table alone, which knows the worst cell.
+    `verdict` is the audit against the table alone, which knows the worst cell. Without
+    `with_population` nothing is said of the population: its sentences need the templates, whose
+    loading is a tenth of a small design.
     """
     channel = design.channel
     record = channel.record
@@ -136,7 +140,7 @@ def summary_report(
         audience="internal",
         asked=request,
         promise=promise_on_table(design, joint, request, verdict, attained),
-        population=_population(design, joint),
+        population=_population(design, joint) if with_population else None,
         holds_for=(*scope_texts(design, request, achieved), *_group_texts(design)),
         voided_by=void_texts(request),
         kept=Kept(
@@ -150,6 +154,26 @@ def summary_report(
         law=tuple(channel_law_lines(channel, joint)),
         channel=_channel_table(channel),
     )
+
+
+def remarks_of(design: Design) -> list[str]:
+    """Repairs, earlier releases and fallbacks that a reader should know of."""
+    texts: list[str] = []
+    if design.as_published:
+        texts.append("This is the procedure as published, without repair.")
+    if design.repaired:
+        names = ", ".join(label(name) for name in design.borrowed) or "none"
+        texts.append(
+            "Repaired: merging the risky symbols among themselves was not private, so harmless "
+            f"ones were merged with them: {names}."
+        )
+    if design.spending is not None:
+        texts += spending_texts(design.spending)
+    if design.fallback_from is not None:
+        texts.append(
+            f"Fallback: {design.fallback_from} gave no better verified channel."
+        )
+    return texts
 
 
 def full_report(summary: Report, channel: Channel, joint: Joint) -> Report:

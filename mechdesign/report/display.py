@@ -36,7 +36,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.comparison.run import Comparison
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import about, percent_of
-from mechdesign.jobs.box_codebook import box_codebook_text
+from mechdesign.jobs.box_recipe import box_codebook_text
 from mechdesign.judging.figures import Judgement
 from mechdesign.leaks.assessment import Assessment
 from mechdesign.mechanisms.box_result import BoxDesign

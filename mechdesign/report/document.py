@@ -17,8 +17,8 @@ the report. A report without a curve says why.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from mechdesign.comparison.curve import Curve
 from mechdesign.core.wording import STATED, about, at_least, at_most, percent_of
 from mechdesign.report import blocks, law_section, wording
 from mechdesign.report.asked import names_of, protected
@@ -31,6 +31,9 @@ from mechdesign.report.promise_section import (
     promise_blocks,
 )
 from mechdesign.report.record import Kept, Population, Report, Request
+
+if TYPE_CHECKING:
+    from mechdesign.comparison.curve import Curve
 
 CURVE_HEADER = (
     "budget",

@@ -31,8 +31,7 @@ from fractions import Fraction
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import blocks, layout, wording
 from mechdesign.report.asked import names_of
-from mechdesign.report.collect import remarks_of
-from mechdesign.report.content import summary_report
+from mechdesign.report.content import remarks_of, summary_report
 from mechdesign.report.document import lead_of
 from mechdesign.report.first_lines import (
     FULL,
@@ -61,7 +60,10 @@ def first_screen(design: Design, joint: Joint, *, last: Sequence[str]) -> str:
     last
         The lines at the end: the files that were written, and the next command.
     """
-    report = summary_report(design, joint, attained={}, remarks=remarks_of(design))
+    remarks = remarks_of(design)
+    report = summary_report(
+        design, joint, attained={}, remarks=remarks, with_population=False
+    )
     if design.channel.releases_symbols:
         return row_first_screen(design, report, joint, last=last)
     before = [*little_use_lines(design), lead_of(report.asked)]

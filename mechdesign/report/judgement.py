@@ -116,6 +116,14 @@ def opening_texts(judgement: Judgement) -> list[str]:
         texts.append(
             f"{100 * judgement.agreement:.1f} % of their cells are as in the original."
         )
+    empty = sum(
+        share for value, share in judgement.shares.items() if "" in value.split(", ")
+    )
+    if empty:
+        texts.append(
+            f"{percent(empty)} of the records have an empty cell in {secrets}, which counts as one "
+            "value here; to judge without them, leave them out of both files."
+        )
     if judgement.secret_released:
         texts.append(f"The released file has {secrets} itself.")
     if judgement.unjudged:

@@ -19,10 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast
 
-from mechdesign.comparison.curve import Curve
 from mechdesign.release.moved_numbers import Moved
+
+if TYPE_CHECKING:
+    # Comparisons know every mechanism, which an audit does not need.
+    from mechdesign.comparison.curve import Curve
 
 Audience: TypeAlias = Literal["internal", "public"]
 """An internal report shows the table; a public one shows nothing that is computed from it."""

@@ -23,8 +23,7 @@ from mechdesign.report import blocks, layout, plain_values, wording
 from mechdesign.report.asked import names_of
 from mechdesign.report.average_section import average_texts
 from mechdesign.report.cell_sentences import cell_sentences
-from mechdesign.report.collect import remarks_of
-from mechdesign.report.content import summary_report
+from mechdesign.report.content import remarks_of, summary_report
 from mechdesign.report.document import lead_of, summary_sections
 from mechdesign.report.first_screen import change_of
 from mechdesign.report.promise_section import amount, measure_blocks

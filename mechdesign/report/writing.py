@@ -1,8 +1,8 @@
 """A report as a file: HTML, Markdown or JSON by its ending, whole or not at all.
 
-Three kinds of reports come here: records of one column (`save_report`), internal pages of rows and
-boxes (`save_page`), and their pages for everybody (`save_public_page`). All become a text by
-`document_text` and a file by `save_text`, which replaces the target only when the text is complete.
+Records of a channel come here (`save_report`), and pages with a record of their own
+(`save_document`), as those of boxes. All become a text by `document_text` and a file by
+`save_text`, which replaces the target only when the text is complete.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from mechdesign.core.files import PathLike, check_target, replacing
 from mechdesign.report import blocks
@@ -21,10 +21,6 @@ from mechdesign.report.record import FORMAT, VERSION, Report
 
 HTML = ".html"
 ENDINGS = (HTML, ".md", ".json")
-
-
-PageMaker: TypeAlias = Callable[..., blocks.Document]
-"""``page(pictures=..)`` lays out a page, with pictures or without."""
 
 
 def check_report(
@@ -48,15 +44,6 @@ def save_report(report: Report, path: PathLike, *, overwrite: bool = False) -> N
     save_text(path, report_text(report, Path(path).suffix.lower()), overwrite=overwrite)
 
 
-def save_page(
-    path: PathLike, record: Mapping[str, Any], page: PageMaker, *, overwrite: bool
-) -> None:
-    """Write a page as HTML, Markdown or JSON by the ending of its path, whole or not at all."""
-    # Markdown shows no pictures, and so needs no matplotlib.
-    pictures = Path(path).suffix.lower() == HTML
-    save_document(path, record, lambda: page(pictures=pictures), overwrite=overwrite)
-
-
 def save_document(
     path: PathLike,
     record: Mapping[str, Any],
@@ -64,40 +51,8 @@ def save_document(
     *,
     overwrite: bool,
 ) -> None:
-    """The same of a page that has no pictures, or has decided on them."""
+    """Write a page as HTML, Markdown or JSON by the ending of its path, whole or not at all."""
     text = document_text(record, page, Path(path).suffix.lower())
-    save_text(path, text, overwrite=overwrite)
-
-
-def save_public_page(
-    path: PathLike,
-    channel_record: Mapping[str, Any],
-    page: Callable[[], blocks.Document],
-    *,
-    version: tuple[str, int],
-    satisfied: bool | None,
-    overwrite: bool,
-) -> None:
-    """Write a report for everybody by the ending of `path`, whole or not at all.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    channel_record : mapping
-        The record of the public channel, which is the content of a JSON report.
-    page : callable
-        Makes the document of the other formats.
-    version : pair of str and int
-        The name and the version of the JSON format.
-    satisfied : bool or None
-        The exact verdict, if known.
-    overwrite : bool
-        Whether a file that exists is replaced.
-    """
-    name, number = version
-    head = {"format": name, "version": number, "satisfied": satisfied}
-    text = document_text({**head, **channel_record}, page, Path(path).suffix.lower())
     save_text(path, text, overwrite=overwrite)
 
 

@@ -102,6 +102,9 @@ def own_values(labels: Sequence[str], kind: Any) -> Any:
         if types.is_date64(kind):
             # Arrow casts no text to milliseconds, of which a date has a whole number.
             texts = texts.cast(pa.date32())
+        if types.is_timestamp(kind) and kind.unit == "ms":
+            # Arrow casts no text with six digits of a second to milliseconds.
+            texts = texts.cast(pa.timestamp("us", kind.tz))
         values = texts.cast(kind)
     except pa.ArrowException:
         return None
@@ -133,11 +136,20 @@ def own_type_of(kind: Any) -> Any:
     return kind
 
 
-def type_note(
-    name: str, before: Any, after: Any, *, has_empty: bool = False
-) -> str | None:
-    """One sentence where a released column of own symbols has another type than its source had, or
-    where missing cells of text come back as empty texts (`has_empty`).
+def empty_note(name: str, labels: Sequence[str], after: Any = "str") -> str | None:
+    """One sentence where missing cells come back as empty texts: a released column with these
+    labels and the type `after` (see `type_note`) is one of text.
+    """
+    if "" not in labels or not _is_text_kind(_value_type(after)):
+        return None
+    return (
+        f"missing cells of the released column {quoted(name)} are empty texts; its source may have "
+        "nulls"
+    )
+
+
+def type_note(name: str, before: Any, after: Any) -> str | None:
+    """One sentence where a released column of own symbols has another type than its source had.
 
     Types are those of `kind_of`, or of arrow; of categories those of their values are compared.
     Returns None where they are the same.
@@ -153,11 +165,6 @@ def type_note(
         return (
             f"the categories of the released column {quoted(name)} have no order; those of its "
             "source have one"
-        )
-    if has_empty and _is_text_kind(_value_type(after)):
-        return (
-            f"missing cells of the released column {quoted(name)} are empty texts; its source may "
-            "have nulls"
         )
     return None
 

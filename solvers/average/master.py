@@ -105,6 +105,12 @@ class Master:
         )
         self._column_scale = np.concatenate([self._column_scale, scale])
 
+    def change_costs(self, costs: Array) -> None:
+        """Give all columns other costs (k,); the basis stays."""
+        count = len(costs)
+        columns = np.arange(count, dtype=np.int32)
+        self._highs.changeColsCost(count, columns, costs * self._column_scale)
+
     def solve(self, seconds: float) -> Solution | None:
         """Go on from the last basis, once more from nothing where that fails; None if both fail."""
         highs = self._highs

@@ -111,7 +111,7 @@ class TaskPurpose:
     ) -> PurposeWithin:
         """As of `Purpose`: one linear program."""
         costs = task_entropies(points, self.task)
-        solution = _solved(point, points, costs, loads, most, end)
+        solution = _solution(_program(point, points, costs, loads, most), end)
         value = math.fsum((solution.weights * costs).tolist())
         # Any prices prove a bound, once they are lowered until no column is cheaper.
         reduced = costs - points @ solution.prices + solution.multipliers[0] * loads
@@ -136,10 +136,13 @@ class QueryPurpose:
         weights = _towards_all(point, points, loads, most)
         value, inverse = self._value(u, weights)
         bound = -math.inf
+        # The steps differ in their costs alone, so each goes on from the basis of the last.
+        program = _program(point, points, np.zeros(len(points)), loads, most)
         for _ in range(MOST_STEPS):
             sandwich = inverse @ self.gram @ inverse
             gains = np.einsum("ki,ij,kj->k", u, sandwich, u, optimize=True)
-            solution = _solved(point, points, -gains, loads, most, end)
+            program.change_costs(-gains)
+            solution = _solution(program, end)
             # The duals of the negated program, raised until they hold for every vertex.
             prices = -solution.prices
             charge = solution.multipliers[0]
@@ -262,12 +265,17 @@ def best_within(
     return PurposeWithin(best.weights[kept], best.points[kept], best.value, bound)
 
 
-def _solved(
-    point: Array, points: Array, costs: Array, loads: Array, most: float, end: float
-) -> Solution:
+def _program(
+    point: Array, points: Array, costs: Array, loads: Array, most: float
+) -> Master:
     """The linear program over listed posteriors with one row of loads."""
     master = Master(point, np.array([most]))
     master.add(Points.from_dense(points), costs, loads[None, :])
+    return master
+
+
+def _solution(master: Master, end: float) -> Solution:
+    """The solution of a program over listed posteriors."""
     seconds = 10.0
     if end < math.inf:
         seconds = max(end - time.process_time(), 0.1)

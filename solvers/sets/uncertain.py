@@ -220,13 +220,10 @@ class UncertainSet:
         high = self.share_upper
         # A set without any inequality is never violated.
         worst = [np.full(len(h), -np.inf)]
-        if np.isfinite(self.ratio):
+        if np.isfinite(self.ratio) and h.shape[1] > 1:
             # h_s <= ratio g_t is hardest for the t != s of least g_t.
-            least_other = np.empty_like(h)
-            for s in range(h.shape[1]):
-                others = np.delete(g, s, axis=1)
-                least_other[:, s] = others.min(axis=1, initial=np.inf)
-            worst.append((h - self.ratio * least_other).max(axis=1))
+            hardest = np.take_along_axis(g, least_others(g), axis=1)
+            worst.append((h - self.ratio * hardest).max(axis=1))
         above = np.isfinite(self.mosts)
         if above.any():
             mean = extreme_means(g, h, 1, low, high)
@@ -305,8 +302,8 @@ class UncertainSet:
         rows = [np.zeros((0, len(full)))]
         if np.isfinite(self.ratio) and size > 1:
             # h_s <= ratio g_t is tightest for the t != s of least g_t.
-            others = np.where(np.eye(size, dtype=np.bool_), np.inf, g)
-            rows.append(self.ratio * low[others.argmin(axis=1)] - high)
+            hardest = least_others(g[None, :])[0]
+            rows.append(self.ratio * low[hardest] - high)
         above = np.isfinite(self.mosts)
         if above.any():
             mean = self._tightest_means(g, h, 1, low, high)
@@ -328,6 +325,10 @@ class UncertainSet:
         a_s is ``special[s]`` and comes from its special row.
         """
         size = len(values)
+        if size > MOST_DENSE:
+            ends = self.share_lower, self.share_upper
+            pair = sign * values, sign * special
+            return _least_rows(*pair, rows, special_rows, *ends)
         averaged = np.tile(values, (size, 1))
         np.fill_diagonal(averaged, special)
         weights = _extreme_weights(sign * averaged, self.share_lower, self.share_upper)
@@ -361,6 +362,18 @@ def _filled(capacity: Array, mass: Array | float) -> Array:
     return np.clip(mass - before, 0.0, capacity)
 
 
+def least_others(values: Array) -> NDArray[np.intp]:
+    """Where the least of all other values of its row is, for every one of S >= 2; (k, S)."""
+    rows = np.arange(len(values))
+    least = values.argmin(axis=1)
+    without = values.copy()
+    without[rows, least] = np.inf
+    places = np.repeat(least[:, None], values.shape[1], axis=1)
+    # The least one itself has the next one as the least of the others.
+    places[rows, least] = without.argmin(axis=1)
+    return places
+
+
 def extreme_means(
     values: Array, special: Array, sign: int, low: Array, high: Array
 ) -> Array:
@@ -382,16 +395,31 @@ def extreme_means(
 
 
 def _least_means(values: Array, special: Array, low: Array, high: Array) -> Array:
-    """The least means of `extreme_means` of one row, (S,), in the time and memory of a sort.
+    """The least means of `extreme_means` of one row, (S,)."""
+    rows = values[:, None], special[:, None]
+    return _least_rows(values, special, *rows, low, high)[:, 0]
 
-    One order of the values serves all s: the others take the free mass as if s were not there, and
-    s comes behind those that are less than its special value.
+
+def _least_rows(
+    values: Array,
+    special: Array,
+    rows: Array,
+    special_rows: Array,
+    low: Array,
+    high: Array,
+) -> Array:
+    """Means of `rows` over the shares of the least means of `values`; (S, columns).
+
+    Mean s has ``special[s]`` and ``special_rows[s]`` in place of those of s. One order of the
+    values serves all s, in the time and memory of a sort: the others take the free mass as if s
+    were not there, and s comes behind those that are less than its special value.
     """
     order = np.argsort(values, kind="stable")
     ascending = values[order]
     widths = high - low
     masses = np.concatenate([[0.0], np.cumsum(widths[order])])
-    worth = np.concatenate([[0.0], np.cumsum(widths[order] * ascending)])
+    worth = np.zeros((len(rows) + 1, rows.shape[1]))
+    np.cumsum((widths[:, None] * rows)[order], axis=0, out=worth[1:])
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     less = np.searchsorted(ascending, special)
@@ -400,11 +428,12 @@ def _least_means(values: Array, special: Array, low: Array, high: Array) -> Arra
     own = np.clip(room - before, 0.0, widths)
     # Beyond the place of s the others are filled with its width, too, which is taken out again.
     beyond = room - own > masses[rank]
-    taken = np.minimum(room - own + np.where(beyond, widths, 0.0), masses[-1])
+    taken_out = np.where(beyond, widths, 0.0)
+    taken = np.minimum(room - own + taken_out, masses[-1])
     last = np.clip(np.searchsorted(masses, taken) - 1, 0, len(order) - 1)
-    filled = worth[last] + (taken - masses[last]) * ascending[last]
-    filled -= np.where(beyond, widths * values, 0.0)
-    return low @ values + low * (special - values) + filled + own * special
+    filled = worth[last] + (taken - masses[last])[:, None] * rows[order[last]]
+    filled += (own + low)[:, None] * special_rows - (taken_out + low)[:, None] * rows
+    return low @ rows + filled
 
 
 def _extreme_weights(costs: Array, low: Array, high: Array) -> Array:

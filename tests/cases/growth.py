@@ -67,9 +67,13 @@ class _CountingTable:
 
 def _distances(keys) -> int:
     slots = np.flatnonzero(keys)
-    homes = (keys[slots].astype(object) * len(keys)) >> 64
+    size = np.uint64(len(keys))
+    half = np.uint64(32)
+    high, low = keys[slots] >> half, keys[slots] & np.uint64(2**32 - 1)
+    # The upper word of the product of a hash and the size, which has less than 32 bits.
+    homes = (high * size + (low * size >> half)) >> half
     # A hash that found the end of the table taken went on at its beginning.
-    return int(((slots - homes) % len(keys)).sum())
+    return int(((slots - homes.astype(np.int64)) % len(keys)).sum())
 
 
 MOST_GROWTH = 2.5

@@ -51,13 +51,16 @@ WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 PRELOADED = (
     "cryptography.hazmat.primitives.ciphers",
-    "pydantic.type_adapter",  # typer looks for it
+    "typer._adapters",
     "pyarrow.csv",
     "pyarrow.parquet",
     "mechdesign.channel.channel",
     "mechdesign.channel.file",
-    "mechdesign.cli.application",
+    "mechdesign.cli.apply_arguments",
     "mechdesign.cli.console",
+    "mechdesign.cli.mechanism",
+    "mechdesign.cli.released",
+    "mechdesign.cli.welcome",
     "mechdesign.report.wording",
     "mechdesign.report.plain_values",
 )
@@ -65,9 +68,11 @@ PRELOADED = (
 
 def preload() -> None:
     """Import what a command imports, and run nothing of it, because threads do not survive a fork."""
+    import mechdesign.cli.application
     import mechdesign.formats
     import mechdesign.frames
     import mechdesign.jobs
+    import mechdesign.jobs.manifest_sentences
     import mechdesign.leaks
 
     inside = [
@@ -83,6 +88,10 @@ def preload() -> None:
     for name in (*PRELOADED, *inside):
         with contextlib.suppress(ModuleNotFoundError):  # of extras
             importlib.import_module(name)
+    # What a process makes once, and forked ones need not make again.
+    for command in ("apply", "run"):
+        mechdesign.cli.application.application(command)
+    mechdesign.jobs.manifest_sentences.template()
 
 
 def main() -> None:

@@ -353,34 +353,52 @@ def test_signals_that_ask(nursery, begun, place, signum, message):
     assert asked
 
 
+ENTERING = """
+import os, sys
+from tests.faults.job_cases import entered
+for told in map(str.strip, sys.stdin):
+    child = os.fork()
+    if not child:
+        for number in range(10**6):
+            entered(sys.argv[1], told, number)
+    print(child, flush=True)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -9
+    print("killed", flush=True)
+"""
+"""For each file that it is told, a process that enters releases until it is killed."""
+
+
 def test_kills_in_the_middle_of_changes_of_the_ledger(memory):
     """Every release that was entered before the kill is there, and none by halves."""
     folder = memory / "commits"
     folder.mkdir()
     ledger, told = folder / "ledger.db", folder / "told"
-    script = (
-        "import sys\nfrom tests.faults.job_cases import entered\n"
-        "for i in range(10**6): entered(sys.argv[1], sys.argv[2], i)\n"
-    )
     draw = random.Random(9)
-    for round_ in range(10):
-        with subprocess.Popen(
-            [sys.executable, "-c", script, ledger, f"{told}{round_}"], cwd=ROOT
-        ) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", ENTERING, ledger],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        for round_ in range(10):
+            print(f"{told}{round_}", file=process.stdin, flush=True)
+            child = int(process.stdout.readline())
             while not Path(f"{told}{round_}").exists():
                 time.sleep(0.01)
             time.sleep(draw.uniform(0, 0.1))
-            process.kill()
-        book = Ledger(ledger)
-        with book.reading() as db:
-            assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-            found = [entry.id for entry in book.releases(db)]
-        said = [
-            line
-            for k in range(round_ + 1)
-            for line in Path(f"{told}{k}").read_text().split("\n")[:-1]
-        ]
-        assert set(said) <= set(found)
-        assert (
-            len(found) - len(said) <= round_ + 1
-        )  # entered, and killed before it could say so
+            os.kill(child, signal.SIGKILL)
+            assert process.stdout.readline() == "killed\n"
+            book = Ledger(ledger)
+            with book.reading() as db:
+                assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+                found = [entry.id for entry in book.releases(db)]
+            said = [
+                line
+                for k in range(round_ + 1)
+                for line in Path(f"{told}{k}").read_text().split("\n")[:-1]
+            ]
+            assert set(said) <= set(found)
+            assert (
+                len(found) - len(said) <= round_ + 1
+            )  # entered, and killed before it could say so

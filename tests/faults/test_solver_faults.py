@@ -17,11 +17,20 @@ import pytest
 from mechdesign.channel.channel import Channel
 from mechdesign.cli import main
 from mechdesign.cli.progress import Work
-from mechdesign.core.errors import SolverFailure
+from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.mechanisms import other_method
 from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.result import Design
-from mechdesign.notions import ALIP, LDP, LIP, MinLift
+from mechdesign.notions import (
+    ALIP,
+    LDP,
+    LEAST_BUDGET,
+    LIP,
+    AlphaLift,
+    Chi2Lift,
+    MaxLift,
+    MinLift,
+)
 from mechdesign.tables.joint import Joint
 from solvers import (
     BackendFailure,
@@ -445,9 +454,16 @@ def test_a_bug_of_ours_on_the_command_line_writes_nothing(table, monkeypatch, ca
     assert os.listdir() == []
 
 
-def test_a_tiny_budget_that_doubles_cannot_serve_is_refused_or_served_never_broken(
-    adult,
-):
-    for epsilon in (1e-16, 1e-300):
-        found = design(adult, LIP(epsilon))
-        assert is_private(found, adult)
+@pytest.mark.parametrize("epsilon", [1e-15, 1e-300, 5e-324])
+@pytest.mark.parametrize("kind", [ALIP, LIP, LDP, MaxLift, Chi2Lift, AlphaLift])
+def test_a_budget_that_doubles_cannot_tell_from_none_is_refused(adult, kind, epsilon):
+    with pytest.raises(InputError, match=r"^eps\w+ \(.*\) is too small to design for"):
+        design(adult, kind.at(epsilon))
+
+
+def test_every_budget_is_large_enough_for_doubles(adult):
+    with pytest.raises(InputError, match=r"^a budget of .* too small to design for"):
+        design(adult, LIP(1.0), budgets={adult.sensitive.symbols[0]: (1.0, 1e-100)})
+    with pytest.raises(InputError, match=r"^the average mi \(1e-100\) is too small"):
+        design(adult, average={"mi": 1e-100})
+    assert is_private(design(adult, LIP(LEAST_BUDGET)), adult)

@@ -10,8 +10,7 @@ import pytest
 from flint import arb, fmpq
 
 import mechdesign as md
-from mechdesign.auditing.average_measures import AVERAGE_MEASURES
-from mechdesign.auditing.measures import measure
+from mechdesign.auditing.measures import AVERAGE_MEASURES, measure
 from mechdesign.cli import main
 
 COUNTS = [[9, 4, 2, 1], [2, 6, 5, 1], [1, 3, 8, 5]]

@@ -19,6 +19,7 @@ from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import quoted
 from mechdesign.nonstochastic.blurring import read_epsilon
 from mechdesign.nonstochastic.domains import Domain, IntervalDomain
+from mechdesign.nonstochastic.fibres import sumset
 from mechdesign.nonstochastic.hypothesis import TestingProblem, size
 from mechdesign.nonstochastic.information import overlap_partition
 from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
@@ -26,7 +27,6 @@ from mechdesign.nonstochastic.output_budgets import outputs_allowed, smallest_ce
 from mechdesign.nonstochastic.quantizers import Quantizer
 from mechdesign.nonstochastic.queries import LinearQuery, Query, identity_query
 from mechdesign.nonstochastic.ranges import JointRange
-from mechdesign.nonstochastic.sumsets import sumset
 
 
 def outputs_of_uniform(levels: int, sensitivity: Fraction, span: Fraction) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from functools import partial
-from itertools import product
 
 import numpy as np
 import pytest
@@ -38,6 +37,7 @@ from solvers.average.tangents import Tangents
 from solvers.pricing.concave import SearchCounts, SearchResult, SearchStatus
 from solvers.results import EnvelopeStatus
 from tests.ending import ends_by_itself, processor_seconds
+from tests.oracles.simplex_grid import simplex_grid
 
 MEASURES = [measure.value for measure in Measure if measure is not Measure.GAIN]
 
@@ -79,12 +79,6 @@ def entropy_of(posteriors: Array) -> Array:
     return -np.where(posteriors > 0.0, posteriors * logs, 0.0).sum(axis=1)
 
 
-def grid(symbols: int, steps: int) -> Array:
-    """All posteriors whose entries are multiples of 1 / steps."""
-    cells = [c for c in product(range(steps + 1), repeat=symbols) if sum(c) == steps]
-    return np.array(cells) / steps
-
-
 def kept_on_grid(joint: Array, measure: str, budget: float, posteriors: Array) -> float:
     """Most information of a channel with these posteriors: one linear program."""
     point = joint.sum(0)
@@ -111,7 +105,7 @@ def test_best_channel_is_the_optimum_over_a_grid(measure, secrets, symbols):
     steps = 60 if symbols == 3 else 400
     for seed in range(2):
         joint = table(secrets, symbols, seed)
-        posteriors = np.vstack([grid(symbols, steps), joint.sum(0)])
+        posteriors = np.vstack([simplex_grid(symbols, steps), joint.sum(0)])
         for share in (0.05, 0.5):
             budget = share * full_leakage(joint, measure)
             found = best_channel_on_average(
@@ -176,7 +170,7 @@ def test_with_lift_bounds_it_agrees_with_a_fine_grid(measure):
     lifts = joint / joint.sum(0) / joint.sum(1)[:, None]
     box = Polytope(lifts, np.full(3, 0.7), np.full(3, 1.4))
     posteriors = np.vstack(
-        [grid(3, 90), joint.sum(0), vertices(box, max_vertices=1000).points]
+        [simplex_grid(3, 90), joint.sum(0), vertices(box, max_vertices=1000).points]
     )
     inside = posteriors[box.excess(posteriors) <= 1e-9]
     alone = kept_on_grid(joint, measure, 10.0, inside)

@@ -20,7 +20,7 @@ from solvers import (
     Points,
     convex_envelope,
 )
-from solvers.envelope.member_master import MemberMaster
+from solvers.envelope.convex import MemberMaster
 from tests.ending import ends_by_itself
 
 

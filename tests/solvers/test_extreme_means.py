@@ -38,12 +38,50 @@ def test_many_symbols_have_the_means_of_few(monkeypatch, size, ties, sign):
         assert sparse == pytest.approx(dense, abs=1e-12)
 
 
+def uncertain_set(size, seed):
+    rng = np.random.default_rng(seed)
+    given = rng.dirichlet(np.ones(5), size=size)
+    _, _, low, high = case(size, seed, False)
+    return uncertain.UncertainSet(
+        np.full(5, 0.2),
+        np.maximum(given - 0.05, 0.0),
+        np.minimum(given + 0.05, 1.0),
+        share_lower=low,
+        share_upper=high,
+        most=1.5,
+        least=0.5,
+    )
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 40])
+def test_many_symbols_have_the_cuts_of_few(monkeypatch, size):
+    for seed in range(10):
+        whole = uncertain_set(size, seed)
+        w = np.random.default_rng(seed).random(5)
+        dense = whole.cuts(w)
+        with monkeypatch.context() as patch:
+            patch.setattr(uncertain, "MOST_DENSE", 0)
+            sparse = whole.cuts(w)
+        assert sparse == pytest.approx(dense, abs=1e-12)
+
+
 def test_memory_grows_with_the_symbols():
     peaks = []
     for size in (1_000, 2_000, 4_000):
         arguments = case(size, 0, False)
         tracemalloc.start()
         uncertain.extreme_means(arguments[0], arguments[1], 1, *arguments[2:])
+        uncertain_set(size, 0).cuts(np.arange(5) / 2.0)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[-1] <= 3 * peaks[-2] <= 9 * peaks[-3]
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_the_least_of_the_others(ties):
+    for size in (2, 3, 40):
+        values = case(size, size, ties)[0]
+        found = np.take_along_axis(values, uncertain.least_others(values), axis=1)
+        for s in range(size):
+            others = np.delete(values, s, axis=1)
+            np.testing.assert_array_equal(found[:, s], others.min(axis=1))

@@ -16,9 +16,8 @@ from solvers import Polytope, UncertainSet
 from solvers.assignment.assignment import Assigned, Assignment
 from solvers.errors import BackendFailure, EmptyPolytope
 from solvers.robust import assignment_uncertain
-from solvers.robust.assignment_uncertain import assign_uncertain
+from solvers.robust.assignment_uncertain import assign_uncertain, robust_plan
 from solvers.robust.counterpart import filled
-from solvers.robust.plan import robust_plan
 from tests.solvers.test_robust import _random, _vertices
 
 Array = NDArray[np.float64]

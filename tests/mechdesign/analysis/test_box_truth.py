@@ -8,9 +8,8 @@ import pytest
 
 import mechdesign as md
 from mechdesign.analysis.box_truth import box_truth
-from mechdesign.report.box_content import box_report
 from mechdesign.report.boxes import box_design_text
-from mechdesign.report.boxes_page import report_record
+from mechdesign.report.boxes_page import box_report, report_record
 from tests.mechdesign.report.test_boxes_page import designed, proving
 
 

@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from mechdesign.app.page import rendered
+from mechdesign.app.server import rendered
 from mechdesign.app.session import Session
 
 SEARCH_SECONDS = "10"

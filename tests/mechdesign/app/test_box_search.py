@@ -7,8 +7,8 @@ import random
 import pytest
 
 from mechdesign.app.choice import Choice
-from mechdesign.app.designing import design_channel
 from mechdesign.app.memory_table import read_content
+from mechdesign.app.session import design_channel
 
 ROLES = {"illness": "protect", "job": "release"}
 

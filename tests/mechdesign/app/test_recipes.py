@@ -13,9 +13,9 @@ from functools import partial
 import pytest
 
 from mechdesign.app.choice import Choice as AnyChoice
-from mechdesign.app.designing import design_channel
 from mechdesign.app.memory_table import read_path
 from mechdesign.app.recipes import command_of, job_of, script_of
+from mechdesign.app.session import design_channel
 from mechdesign.cli import main
 
 Choice = partial(AnyChoice, objective="information")

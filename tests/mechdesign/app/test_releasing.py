@@ -18,10 +18,8 @@ import pytest
 
 import mechdesign as md
 from mechdesign.app.choice import Choice
-from mechdesign.app.designing import design_channel
 from mechdesign.app.form import choice_of_form
 from mechdesign.app.memory_table import read_path
-from mechdesign.app.page import rendered
 from mechdesign.app.readings import _Rows, readings
 from mechdesign.app.releasing import (
     ORDERS,
@@ -31,7 +29,8 @@ from mechdesign.app.releasing import (
     judge_file,
     release_file,
 )
-from mechdesign.app.session import Session
+from mechdesign.app.server import rendered
+from mechdesign.app.session import Session, design_channel
 from mechdesign.cli import main
 from mechdesign.cli.apply_options import KeptOptions
 from mechdesign.cli.design_options import OutputOptions

@@ -85,26 +85,42 @@ def run(capfd):
     return runner
 
 
+@pytest.fixture(scope="session")
+def known_designs() -> dict[tuple[object, ...], bytes]:
+    """The channel files that were designed for records.csv, by their options."""
+    return {}
+
+
 @pytest.fixture
-def channel(folder, run) -> Path:
+def design_into(folder, run, known_designs):
+    """``design_into(path, *options)`` writes the channel file for records.csv; it is designed once."""
+
+    def write(path: Path, *options: object) -> None:
+        if options not in known_designs:
+            result = run("design", "records.csv", *options, "--output", path)
+            assert result.code == 0, result.err
+            known_designs[options] = path.read_bytes()
+        path.write_bytes(known_designs[options])
+
+    return write
+
+
+@pytest.fixture
+def channel(folder, design_into) -> Path:
     """A channel file for records.csv; it works on group and job."""
     path = folder / "channel.json"
-    result = run(
-        "design", "records.csv", *MICRODATA, "--epsilon", "1", "--output", path
-    )
-    assert result.code == 0, result.err
+    design_into(path, *MICRODATA, "--epsilon", "1")
     return path
 
 
 @pytest.fixture
-def designed(folder, run):
+def designed(folder, design_into):
     """``designed("town", 1.0)`` is the name of a channel file for records.csv that works on group and this column."""
 
     def designer(useful: str, epsilon: float, sensitive: str = "group") -> str:
         name = f"{sensitive}_{useful}_{epsilon}.json"
         asked = ("--sensitive", sensitive, "--useful", useful, "--epsilon", epsilon)
-        result = run("design", "records.csv", *asked, "--output", name)
-        assert result.code == 0, result.err
+        design_into(folder / name, *asked)
         return name
 
     return designer

@@ -394,6 +394,8 @@ def test_a_release_with_escaped_formulas_is_read_as_it_was_written(run, folder):
     assert "'=sum(1)" in released
     assert "'+smith" in released
     assert ",'@a\n" in released
+    manifest = json.loads((folder / "out.csv.manifest.json").read_text())
+    assert any("have an apostrophe before them" in note for note in manifest["notes"])
     check = (
         "check",
         "out.csv",

@@ -41,6 +41,7 @@ def test_the_whole_of_it(folder, run):
     assert [
         s.splitlines()[0] for s in sections if not s.startswith("Falling curves")
     ] == [
+        "How much of the information in the released column each mechanism keeps. A larger epsilon is a",
         "alip, lam 0.35: % of the information kept",
         "alip, lam 0.5: % of the information kept",
         "ldp: % of the information kept",
@@ -55,7 +56,7 @@ def test_the_whole_of_it(folder, run):
         for row in rows
         if (row["mechanism"], row["lam"]) == ("optimal", "0.35")
     ]
-    printed = [line.split() for line in sections[0].splitlines()[2:]]
+    printed = [line.split() for line in sections[1].splitlines()[2:]]
     assert [float(cells[0]) for cells in printed] == [0.5, 1.0, 1.5, 2.0]
     assert [float(cells[1].rstrip("*")) for cells in printed] == [
         math.floor(10 * value) / 10 for value in optimum

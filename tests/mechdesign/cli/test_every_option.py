@@ -319,10 +319,22 @@ def names(option: str, error: str) -> bool:
     return re.search(words, error) is not None
 
 
+@pytest.fixture(scope="module")
+def known_answers() -> dict[tuple[object, ...], Answer]:
+    """Many options are tried beside the same words."""
+    return {}
+
+
 @pytest.fixture
-def answer(tables, monkeypatch, capfd):
+def answer(tables, known_answers, monkeypatch, capfd):
     monkeypatch.chdir(tables)
-    return lambda words, written: Answer(words, written, capfd)
+
+    def answered(*asked):
+        if asked not in known_answers:
+            known_answers[asked] = Answer(*asked, capfd)
+        return known_answers[asked]
+
+    return answered
 
 
 def test_every_option_is_tried():

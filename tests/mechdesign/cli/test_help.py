@@ -8,7 +8,6 @@ import subprocess
 import sys
 
 import pytest
-import typer.main
 
 from mechdesign.cli.application import application
 from mechdesign.cli.first_options import COMMANDS as GROUPED
@@ -85,7 +84,7 @@ def paths_of(group, path=()):
             yield from paths_of(command, (*path, name))
 
 
-PATHS = [(), *paths_of(typer.main.get_command(application()))]
+PATHS = [(), *paths_of(application())]
 
 
 @pytest.mark.parametrize("path", PATHS, ids=" ".join)
@@ -97,7 +96,7 @@ def test_every_help_fits_a_page(path, run):
 
 @pytest.mark.parametrize("name", FIRST_OPTIONS)
 def test_the_short_help_has_its_options_and_the_whole_help_has_every_one(name, run):
-    command = typer.main.get_command(application()).commands[name]
+    command = application().commands[name]
     names = {option for param in command.params for option in param.opts}
     first = FIRST_OPTIONS[name]
     assert len(set(first)) == len(first)
@@ -122,7 +121,7 @@ def test_the_short_help_has_its_options_and_the_whole_help_has_every_one(name, r
 def test_short_texts_are_sentences(run):
     """The first clause of a help text must be one that can stand alone."""
     for name in FIRST_OPTIONS:
-        command = typer.main.get_command(application()).commands[name]
+        command = application().commands[name]
         for param in command.params:
             if set(param.opts) & set(FIRST_OPTIONS[name]):
                 clause = re.split(r"[.:;] | \(|\.$", param.help)[0]

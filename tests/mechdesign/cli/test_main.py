@@ -169,6 +169,44 @@ def test_python_m_and_a_closed_pipe():
         assert b"Traceback" not in process.stderr.read()
 
 
+@pytest.mark.parametrize("verb", ["inspect", "check", "estimate"])
+def test_a_channel_alone_is_sent_to_show(folder, run, verb):
+    result = run(verb, "channel.json")
+    assert result.code == 2
+    assert f"mechdesign {verb} FILE --channel CHANNEL; for a channel alone" in result.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("--version",),
+        ("design", "--help"),
+        ("records.csv",),
+        ("design", "records.csv", *MICRO, "--output", "c.json"),
+        ("assess", "records.csv", "--sensitive", "group", "--json"),
+    ],
+)
+def test_a_full_standard_output_is_named(folder, arguments):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "mechdesign", *arguments],
+            env=environment,
+            cwd=folder,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert ended.returncode == 2
+    said = (
+        "mechdesign: error: standard output cannot be written: no space left on device"
+    )
+    assert ended.stderr.splitlines()[-1] == said
+
+
 def test_unicode_is_printed_in_any_locale(folder):
     (folder / "t.csv").write_text("g,x\na,é\nb,日本\na,日本\n", encoding="utf-8")
     environment = {

@@ -12,7 +12,7 @@ import pytest
 
 from mechdesign.cli import progress as work_module
 from mechdesign.cli.console import Reporter
-from mechdesign.cli.meter import WINDOW, Meter, Reading, amounts, duration
+from mechdesign.cli.progress import WINDOW, Meter, Reading, amounts, duration
 from mechdesign.core.progress import Progress, Step
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from mechdesign.formats import _csv
 from mechdesign.formats.cells import encode
+from mechdesign.tables.rebuilding import own_values
 
 
 def test_a_part_of_a_column_has_its_own_texts_alone():
@@ -76,3 +77,22 @@ def test_moments_have_one_text_in_whichever_zone_they_are_shown(zone):
             "2024-07-01 22:00:00.500000+00:00",
         ]
     assert encode([datetime(2024, 1, 31, 7)], "at").texts == ("2024-01-31 07:00:00",)
+
+
+def test_a_moment_has_one_text_in_every_unit():
+    """Two Parquet files of the same data may count in nanoseconds and in milliseconds."""
+    moment = datetime(2024, 1, 31, 8, 0, 0, 500_000)
+    for unit in ("ms", "us", "ns"):
+        zoned = pa.timestamp(unit, "UTC")
+        for array, text in (
+            (pa.array([moment], pa.timestamp(unit)), "2024-01-31 08:00:00.500000"),
+            (pa.array([moment], zoned), "2024-01-31 08:00:00.500000+00:00"),
+        ):
+            assert encode(array, "at").texts == (text,)
+            assert own_values([text, ""], array.type).to_pylist()[0] == array[0].as_py()
+    for unit in ("us", "ns"):
+        array = pa.array([moment.time()], pa.time64(unit))
+        assert encode(array, "at").texts == (str(moment.time()),)
+        assert own_values(["08:00:00.500000"], array.type).equals(array)
+    finest = pa.array([1], pa.timestamp("ns"))
+    assert encode(finest, "at").texts == ("1970-01-01 00:00:00.000000001",)

@@ -148,6 +148,29 @@ def test_missing_texts_that_come_back_empty_are_said():
     md.sanitise(without, full.channel, insecure_seed=1)
 
 
+def test_labels_say_so_of_missing_cells_too(tmp_path):
+    rng = np.random.default_rng(3)
+    numbers = rng.choice([1.5, 2.5, np.nan], 400)
+    people = pd.DataFrame({"s": rng.choice(["y", "n"], 400), "x": numbers})
+    design = md.design(people, md.LIP(2.0), sensitive="s", useful="x", missing="symbol")
+    policy = md.Policy(missing="symbol")
+    said = "of the released column 'x' are empty texts"
+    with pytest.warns(UserWarning, match=said):
+        md.sanitise(people, design.channel, insecure_seed=1, policy=policy)
+    people.to_parquet(tmp_path / "in.parquet")
+    people.to_csv(tmp_path / "in.csv", index=False)
+    for kind, notes in (("parquet", 1), ("csv", 0)):
+        result = md.sanitise_file(
+            design.channel,
+            tmp_path / f"in.{kind}",
+            tmp_path / f"out.{kind}",
+            policy=policy,
+            insecure_seed=1,
+        )
+        # An empty cell of a CSV stays one.
+        assert sum(said in notice for notice in result.notices) == notes
+
+
 def test_a_column_of_several_types_is_named():
     rng = np.random.default_rng(5)
     mixed = np.array([7, "seven", None], object)[rng.integers(0, 2, 300)]

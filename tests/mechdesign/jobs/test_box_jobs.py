@@ -362,3 +362,10 @@ def test_folders_named_by_symbols_of_boxed_columns_are_refused(
         sanitise_path(channel, tmp_path / "a", tmp_path / "out", **options)
     done = sanitise_path(stratified, tmp_path / "k", tmp_path / "out", **options)
     assert done.records == SIZE
+
+
+def test_counts_of_boxes_are_not_fixed(channel, frame):
+    with pytest.raises(
+        md.InputError, match="boxes are drawn for each record by itself"
+    ):
+        sanitise(frame, channel, draws="fixed")

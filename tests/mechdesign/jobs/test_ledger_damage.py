@@ -10,8 +10,7 @@ import pytest
 from mechdesign.core.errors import InputError
 from mechdesign.jobs import ledger_file
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.ledger_file import LedgerFile
-from mechdesign.jobs.ledger_mark import COLUMNS, SELECT_MARK, mark_of
+from mechdesign.jobs.ledger_file import COLUMNS, SELECT_MARK, LedgerFile, mark_of
 from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.release.draws import Key
 from tests.cases.released_records import mixing_channel, people

@@ -589,3 +589,16 @@ def test_a_secret_that_one_person_has_is_judged():
     table = people(120).assign(ill=["yes", *["no"] * 119])
     judgement = md.judge(table, original=table, sensitive="ill")
     assert judgement.figure("own_row", "beside").released == 1.0
+
+
+def test_an_empty_secret_is_said_to_count_as_a_value():
+    table = people(400)
+    table.loc[:99, "ill"] = ""
+    judgement = md.judge(table.drop(columns="ill"), original=table, sensitive="ill")
+    text = " ".join(judgement.summary().split())
+    assert "25.0 % of the records have an empty cell in ill, which counts as" in text
+    assert 'other data: "" among the 5 % that look most like it' in text
+    full = md.judge(
+        people(400).drop(columns="ill"), original=people(400), sensitive="ill"
+    )
+    assert "empty cell" not in full.summary()

@@ -226,3 +226,15 @@ def test_pairs_of_a_large_table_keep_a_rare_symbol(monkeypatch):
     # The sample has 19 records with no, three of them in the cell (1, 0), and one with yes there.
     assert pair.largest_at == "yes"
     assert pair.largest_lift == pytest.approx(20 / 4)
+
+
+def test_a_guess_that_finds_nothing_is_said_to():
+    chance = np.random.default_rng(1)
+    table = pd.DataFrame(
+        {name: chance.choice(list("abc"), 400) for name in ("health", "job", "town")}
+    )
+    text = " ".join(md.assess(table, sensitive="health").summary().split())
+    assert "this guess is no better than one without them; another one may be" in text
+    telling = table.assign(job=table["health"])
+    found = " ".join(md.assess(telling, sensitive="health").summary().split())
+    assert "no better" not in found

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.leaks import repeating_columns
+from mechdesign.leaks import people_notice
 from mechdesign.leaks.person_columns import may_name_people
 from mechdesign.tables.people import MOST_RECORDS
 
@@ -18,7 +18,7 @@ def test_repeated_values_are_counted(seed):
     size = int(chance.integers(0, 60))
     values = chance.integers(0, int(chance.integers(1, 60)), size).astype(np.uint64)
     counts = np.unique(values, return_counts=True)[1]
-    found = repeating_columns._repeated(values.copy())
+    found = people_notice._repeated(values.copy())
     assert sorted(found.tolist()) == sorted(counts[counts > 1].tolist())
 
 
@@ -42,9 +42,9 @@ def test_a_column_whose_values_come_again_is_found(tmp_path, kind):
     frame = table()
     getattr(frame, f"to_{kind}")(path, index=False)
     asked = (str(path), TextOptions() if kind == "csv" else None)
-    assert repeating_columns.possible_columns(*asked, None, {"ill"}) == ["person"]
-    assert repeating_columns.possible_columns(*asked, ["job"], ()) == []
-    assert repeating_columns.possible_columns(*asked, None, {"person"}) == []
+    assert people_notice.possible_columns(*asked, None, {"ill"}) == ["person"]
+    assert people_notice.possible_columns(*asked, ["job"], ()) == []
+    assert people_notice.possible_columns(*asked, None, {"person"}) == []
 
 
 def test_too_many_records_of_one_value_name_nobody():

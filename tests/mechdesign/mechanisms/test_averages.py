@@ -1,7 +1,5 @@
 """Designs within an average budget: against grids of posteriors, beside a notion, and refusals."""
 
-import itertools
-
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -12,6 +10,7 @@ from mechdesign.mechanisms.averages import for_average
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from solvers import Points
+from tests.oracles.simplex_grid import simplex_grid
 
 COUNTS = np.array([[8, 3, 1], [2, 6, 4], [1, 1, 9]])
 
@@ -27,8 +26,7 @@ def joint():
 
 def best_on_a_grid(table, budgets):
     """The largest share of H(X) that posteriors on a grid keep: a lower bound of the optimum."""
-    ends = [c for c in itertools.product(range(STEPS + 1), repeat=3) if sum(c) == STEPS]
-    v = np.vstack([np.array(ends) / STEPS, table.p_x])
+    v = np.vstack([simplex_grid(3, STEPS), table.p_x])
     lifts = (v / table.p_x) @ table.p.T / table.p_s
     entropies = -np.where(v > 0, v * np.log(np.where(v > 0, v, 1)), 0).sum(axis=1)
     rows = []

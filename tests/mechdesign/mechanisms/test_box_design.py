@@ -19,10 +19,10 @@ from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms import box_parts
 from mechdesign.mechanisms.box_design import design_boxes
-from mechdesign.mechanisms.box_groups import nested_groups, together_of
 from mechdesign.mechanisms.box_parts import level_of_share
+from mechdesign.mechanisms.box_plan import nested_groups, together_of
 from mechdesign.mechanisms.box_request import BoxRequest
-from mechdesign.report.box_first_screen import box_first_screen
+from mechdesign.report.boxes import box_first_screen
 from mechdesign.tables.rare_limit import rare_limit
 from mechdesign.tables.records import Records
 from mechdesign.tables.row_boxes import BoxTree

@@ -17,13 +17,14 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.limits import MeanLimits
 from mechdesign.mechanisms import design
 from mechdesign.mechanisms.convex_means import allowed_set
-from mechdesign.mechanisms.two_secrets import lift_interval
+from mechdesign.mechanisms.posteriors import lift_interval
 from mechdesign.notions import KL, AlphaLift, Chi2Lift, L1Lift
 from mechdesign.tables.joint import Joint
 from solvers import Points
 from tests.ending import ends_by_itself
 from tests.oracles import means as mean_oracle
 from tests.oracles.lifts import smallest_budget
+from tests.oracles.simplex_grid import simplex_grid
 
 INF = math.inf
 
@@ -91,12 +92,7 @@ def grid_nmi(joint, notion, steps):
     import highspy
 
     n = len(joint.useful)
-    lattice = [
-        (*head, steps - sum(head))
-        for head in np.ndindex(*(steps + 1,) * (n - 1))
-        if sum(head) <= steps
-    ]
-    grid = np.array(lattice) / steps
+    grid = simplex_grid(n, steps)
     counts = np.array(joint.counts, dtype=np.float64)
     p = counts / counts.sum()
     p_x, p_s = p.sum(axis=0), p.sum(axis=1)

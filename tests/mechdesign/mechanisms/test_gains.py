@@ -15,7 +15,7 @@ from mechdesign.auditing.best_guess import best_guess
 from mechdesign.channel.record import AverageBudget
 from mechdesign.comparison.average_ways import compare_average
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms.gains import exact_gains
+from mechdesign.mechanisms.average_budgets import exact_gains
 from solvers.average.channels import best_channel_within
 from solvers.errors import InvalidOption
 from tests.cases.documents import rewrite

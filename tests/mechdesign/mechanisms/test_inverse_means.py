@@ -12,6 +12,7 @@ import mechdesign as md
 from mechdesign.mechanisms.convex_means import allowed_set
 from mechdesign.mechanisms.inverse_means import InverseDistanceFunction
 from solvers import Polytope, covered_envelope, vertices
+from tests.oracles.simplex_grid import simplex_grid
 
 KINDS = (md.L1Lift, md.Chi2Lift)
 
@@ -28,9 +29,7 @@ def entropies_of(v):
 def best_on_a_grid(joint, power, eps_l, eps_u, steps):
     """The largest share of H(X) that allowed posteriors on a grid keep, by one linear program."""
     n = len(joint.p_x)
-    cells = itertools.product(range(steps + 1), repeat=n)
-    v = np.array([cell for cell in cells if sum(cell) == steps]) / steps
-    v = np.vstack([v, joint.p_x])
+    v = np.vstack([simplex_grid(n, steps), joint.p_x])
     lifts = (v / joint.p_x) @ joint.p.T / joint.p_s
     with np.errstate(divide="ignore"):
         inverse = abs(1 / lifts - 1) ** power @ joint.p_s

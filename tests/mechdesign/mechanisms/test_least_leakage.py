@@ -9,6 +9,7 @@ from scipy.optimize import linprog
 import mechdesign as md
 from mechdesign.mechanisms import least_leakage as module
 from mechdesign.mechanisms.average_budgets import own_leakage
+from tests.oracles.simplex_grid import simplex_grid
 
 MEASURES = ("mi", "tv", "chi2", "maximal-leakage")
 
@@ -21,9 +22,7 @@ def table(symbols, seed):
 def least_on_a_grid(joint, measure, keep, steps, notion=None):
     """The least average leakage of a channel whose posteriors lie on a grid: one linear program."""
     n = len(joint.p_x)
-    cells = itertools.product(range(steps + 1), repeat=n)
-    v = np.array([cell for cell in cells if sum(cell) == steps]) / steps
-    v = np.vstack([v, joint.p_x])
+    v = np.vstack([simplex_grid(n, steps), joint.p_x])
     lifts = (v / joint.p_x) @ joint.p.T / joint.p_s
     if notion is not None:
         low, high = np.exp(-notion.eps_l), np.exp(notion.eps_u)

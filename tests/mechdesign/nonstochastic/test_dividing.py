@@ -354,10 +354,10 @@ def test_outputs_outside_the_range_are_part_of_the_product(folder):
 
 
 def test_patterns_are_counted_in_slices_of_individuals(folder, monkeypatch):
-    from mechdesign.nonstochastic import memberships
+    from mechdesign.nonstochastic import groups
 
     whole = quantise_table("in.csv", "o.csv", options(), total_epsilon="6").mechanism
-    monkeypatch.setattr(memberships, "COUNTED", 9)
+    monkeypatch.setattr(groups, "COUNTED", 9)
     assert (
         quantise_table(
             "in.csv", "s.csv", options(), total_epsilon="6"

@@ -1,4 +1,4 @@
-"""Domains, queries and sumsets."""
+"""Domains, queries and fibres."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic import sumsets
+from mechdesign.nonstochastic import fibres
 from mechdesign.nonstochastic.domains import finite, integers, interval
+from mechdesign.nonstochastic.fibres import sumset
 from mechdesign.nonstochastic.queries import (
     LinearQuery,
     OrderStatistic,
@@ -24,7 +25,6 @@ from mechdesign.nonstochastic.queries import (
     median_query,
     sum_query,
 )
-from mechdesign.nonstochastic.sumsets import sumset
 
 small_sets = st.lists(st.integers(-30, 40), min_size=1, max_size=4)
 
@@ -36,7 +36,7 @@ small_sets = st.lists(st.integers(-30, 40), min_size=1, max_size=4)
 def test_sumset_by_enumeration(parts, most_pairs):
     """By runs and by convolution."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sumsets, "MOST_PAIRS", most_pairs)
+        patch.setattr(fibres, "MOST_PAIRS", most_pairs)
         sums = sumset(parts)
     members = []
     for values, count in parts:
@@ -54,13 +54,13 @@ def test_sumset_of_wide_sets():
 
 def test_too_many_sums(monkeypatch):
     """Too wide for a convolution, and too many runs."""
-    monkeypatch.setattr(sumsets, "LARGEST_SUMSET", 1000)
+    monkeypatch.setattr(fibres, "LARGEST_SUMSET", 1000)
     assert sumset([([0, 3**k, 10**9 + 7 * k], 3) for k in range(10, 15)]) is None
 
 
 def test_many_sums_of_a_sparse_set_are_added_one_by_one(monkeypatch):
     """Half of them at once would be too many pairs."""
-    monkeypatch.setattr(sumsets, "LARGEST_SUMSET", 700)
+    monkeypatch.setattr(fibres, "LARGEST_SUMSET", 700)
     small = [0, 1, 10**9]
     sums = sumset([(small, 20)])
     assert sums.tolist() == sorted(

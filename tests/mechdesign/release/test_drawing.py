@@ -263,7 +263,7 @@ PUBLIC = Channel(Variable(("x",), (("a",), ("b",))), ("u", "v"), ((1, 0), (0, 1)
         ),
         (
             lambda: PUBLIC.apply(["a"], identity=["1", "2"]),
-            "the identity has 2 entries and the column 1",
+            r"the identity needs one entry for each record \(1\), and has 2",
         ),
         (
             lambda: PUBLIC.apply(["a", "d"]),

@@ -12,8 +12,7 @@ import pytest
 import mechdesign as md
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.box_design import _slice_of
-from mechdesign.report.box_content import box_report
-from mechdesign.report.boxes_page import report_record
+from mechdesign.report.boxes_page import box_report, report_record
 from mechdesign.tables.records import Records
 from tests.cases.people import people
 

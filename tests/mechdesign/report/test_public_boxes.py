@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 import mechdesign as md
+from mechdesign.report.boxes_page import public_box_page
 from mechdesign.report.pages import html_page, markdown
-from mechdesign.report.public_boxes import public_box_page
 from tests.mechdesign.report.test_boxes_page import designed
 
 
