@@ -144,9 +144,7 @@ def joint_figure(assessment: Assessment) -> str:
         f"{percent(guess.surest_right)} are right."
     )
     if guess.right <= guess.right_without:
-        text += (
-            f" So this guess is no better than one without {without}; another one may be."
-        )
+        text += f" So this guess is no better than one without {without}; another one may be."
     return text
 
 

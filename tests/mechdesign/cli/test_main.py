@@ -173,7 +173,9 @@ def test_python_m_and_a_closed_pipe():
 def test_a_channel_alone_is_sent_to_show(folder, run, verb):
     result = run(verb, "channel.json")
     assert result.code == 2
-    assert f"mechdesign {verb} FILE --channel CHANNEL; for a channel alone" in result.err
+    assert (
+        f"mechdesign {verb} FILE --channel CHANNEL; for a channel alone" in result.err
+    )
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")

@@ -417,7 +417,9 @@ def test_what_else_tells_is_looked_at_as_in_a_frame(kind):
     ).fit(given(frame))
     assert step.transform(given(frame)).shape == (3000, 2)
     ordered = given(frame.sort_values("job"))
-    with pytest.warns(UserWarning, match="tells of .* put the records in random order first"):
+    with pytest.warns(
+        UserWarning, match="tells of .* put the records in random order first"
+    ):
         step.fit(ordered).transform(ordered)
     assert step.set_params(keep_order=True).transform(ordered).shape == (3000, 2)
 
