@@ -16,6 +16,7 @@ import pytest
 from solvers.errors import OutOfTime
 from solvers.plans import (
     CellCosts,
+    MatrixCosts,
     PlanLimits,
     PlanPenalty,
     integer_plan,
@@ -169,6 +170,43 @@ def test_work_of_cuts_grows_with_the_symbols(monkeypatch):
         assert len(cutter.cut(np.arange(n), 40).leaves()) >= n / 40
     assert counted[1] < 2.6 * counted[0]
     assert counted[2] < 2.6 * counted[1]
+
+
+def test_the_mean_cost_within_a_set():
+    rng = np.random.default_rng(7)
+    codes = rng.integers(0, 6, (40, 3))
+    places = [None, np.array([0.0, 4.0, 1.0, 9.0, 2.0, 2.0]), None]
+    costs = CellCosts(codes, [0.5, 0.3, 0.2], places)
+    rows, masses = rng.permutation(40)[:5], rng.random(5)
+    block = costs.block(rows, rows)
+    mean = masses @ block @ masses / masses.sum() ** 2
+    assert costs.spread(rows, masses) == pytest.approx(mean, rel=1e-12)
+    matrix = MatrixCosts(costs.block(np.arange(40), np.arange(40)))
+    assert matrix.spread(rows, masses) == pytest.approx(mean, rel=1e-12)
+
+
+def test_cuts_follow_columns_that_depend_on_each_other():
+    """One column of its own, and three that are nearly the same: a cut along these is better."""
+    rng = np.random.default_rng(8)
+    common = rng.integers(0, 2, 2000)
+    noisy = [common ^ (rng.random(2000) < 0.02) for _ in range(3)]
+    codes = np.column_stack([rng.integers(0, 2, 2000), *noisy])
+    costs = CellCosts(codes, np.full(4, 0.25))
+    values = 1.0 + 0.2 * rng.choice([-1.0, 1.0], (1, 2000))
+    limits = PlanLimits(
+        values=values,
+        lower=np.array([0.9]),
+        upper=np.array([1.1]),
+        groups=np.zeros(1, np.int64),
+    )
+    symbols, masses = np.arange(2000), np.full(2000, 1 / 2000)
+    ranges = Ranges.of(limits, symbols, masses, 0.0)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        cutter = partition.Cutter(costs, symbols, masses, ranges, rng)
+        first, second = cutter.cut(symbols, 1999).halves
+        shares = [common[part.places].mean() for part in (first, second)]
+        assert abs(shares[0] - shares[1]) > 0.9
 
 
 @pytest.fixture
