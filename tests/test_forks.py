@@ -12,7 +12,7 @@ FORK = re.compile(
     r"isinstance\(\s*[a-z_.]+,\s*(md\.)?(BoxChannel|Channel|BoxDesign|Design)\b"
     r"|\.judged_alone\b"
 )
-MOST = 5
+MOST = 3
 """Forks that are left. A smaller number replaces this one; a new fork is a member of both kinds."""
 
 

@@ -29,23 +29,27 @@ proof, P(a) is estimated as 0.5 + 0.5 * 0.3 = 0.65.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.analysis.column_frequencies import ColumnFrequencies
+from mechdesign.analysis.file_frequencies import estimate_file
 from mechdesign.analysis.frequencies import (
     Frequencies,
     estimate_frequencies,
     identifiability,
 )
+from mechdesign.analysis.released_table import Advance
 from mechdesign.channel.box_channel import BOX, BoxChannel, box_name
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.text_options import TextOptions
 
 Floats = NDArray[np.float64]
 
@@ -62,6 +66,11 @@ def estimate_box_column(
     *,
     level: float = 0.95,
     any_data: bool = False,
+    released_columns: Sequence[str] | None = None,
+    identity: Sequence[str] = (),
+    escape_formulas: bool = False,
+    text: TextOptions | None = None,
+    advance: Advance | None = None,
 ) -> ColumnFrequencies:
     """Estimate the frequencies of a column from released boxes.
 
@@ -69,7 +78,7 @@ def estimate_box_column(
     ----------
     channel : BoxChannel
         Without given columns and without filling.
-    released : column of labels, or mapping of label to count
+    released : path, column of labels, or mapping of label to count
     name : str
         A column that the boxes are made of.
     level : float
@@ -78,6 +87,8 @@ def estimate_box_column(
         Do not take the released records for draws from the population of the channel's own table:
         intervals are then bounds that hold for all data, and wide where boxes hold many symbols. A
         public channel has these alone.
+    released_columns, identity, escape_formulas, text, advance
+        How a file is read: as for `estimate_file`.
 
     Raises
     ------
@@ -85,9 +96,23 @@ def estimate_box_column(
         As `estimate_frequencies`, and if the channel has no such column.
     """
     question = box_question(channel, name)
-    frequencies = estimate_frequencies(
-        channel.single(), released, level=level, functionals=question.functionals
-    )
+    settings: dict[str, Any] = {"level": level, "functionals": question.functionals}
+    single = channel.single()
+    if isinstance(released, str | os.PathLike):
+        found = estimate_file(
+            released,
+            single,
+            released_columns=released_columns,
+            identity=identity,
+            escape_formulas=escape_formulas,
+            text=text,
+            advance=advance,
+            **settings,
+        )
+        # Joint frequencies are those beside a kept column, which is not among the arguments.
+        frequencies = cast("Frequencies", found)
+    else:
+        frequencies = estimate_frequencies(single, released, **settings)
     return question.answer(frequencies, any_data=any_data)
 
 

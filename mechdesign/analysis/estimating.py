@@ -80,7 +80,8 @@ def estimate(
         As it was released. A column, for a channel of one.
     of : str or sequence of str, optional
         Released columns whose values are crossed, for a channel of rows; by default each released
-        column by itself. For boxes the one column that is asked for.
+        column by itself. For boxes columns that are asked for, each by itself; by default the boxes
+        themselves.
     mean : str, optional
         A released column of numbers, for a channel of rows: its mean, with `by` in every group.
     by : str or sequence of str
@@ -98,7 +99,8 @@ def estimate(
         Whether the counts of the draws were fixed. By default what the manifest beside the file
         says; without one, and for frames, they were not, which gives wider intervals.
     options
-        Those of `estimate_frequencies` for a channel of labels; for boxes `any_data`.
+        Those of `estimate_frequencies` or `estimate_file` for a channel of labels; for columns of
+        boxes `any_data` besides.
 
     Returns
     -------
@@ -123,13 +125,13 @@ def estimate(
     if boxes is not None:
         if is_statistic:
             raise InputError(NOT_OF_LABELS)
-        if of is None or is_path:
-            raise InputError(
-                "of boxes one column is estimated from the column of labels: give of= and the "
-                "released column, not a file"
-            )
-        (name,) = names_of_columns(of)
-        return [estimate_box_column(boxes, released, name, level=level, **options)]
+        if of is not None:
+            if is_path and other_records(released, boxes).are_there:
+                raise InputError(NOT_CORRECTED.format("boxes"))
+            return [
+                estimate_box_column(boxes, released, name, level=level, **options)
+                for name in names_of_columns(of)
+            ]
     if is_statistic:
         refuse_means_of_people(channel)
     has_others = False

@@ -66,6 +66,10 @@ _IN_ORDER = (
     "(--shuffle) is checked without --original, or with its manifest beside it "
     "(FILE.manifest.json)"
 )
+_OTHER_MANIFEST = (
+    "the manifest beside it (FILE.manifest.json) is of another file, or this one was changed after "
+    "its release: what that manifest says is not used"
+)
 _NOT_PAIRED = (
     "the records do not match those of the original, so frequencies were not tested"
 )
@@ -215,6 +219,8 @@ def check(
     # A release in random order fails every comparison of records, however faithful it is.
     if original is not None and not check.plausible and not _has_manifest(released):
         check = replace(check, notices=(_IN_ORDER, *check.notices))
+    if _has_other_manifest(released):
+        check = replace(check, notices=(_OTHER_MANIFEST, *check.notices))
     if channel.useful.people is not None:
         notices = (*check.notices, _ALONE)
         check = replace(check, unit=checking.PERSON, notices=notices)
@@ -254,13 +260,26 @@ def _has_manifest(released: PathLike) -> bool:
     return _manifest_of(released) is not None
 
 
+def _has_other_manifest(released: PathLike) -> bool:
+    """Whether the manifest beside a release is not about it."""
+    return _manifest_beside(released) is not None and not _has_manifest(released)
+
+
 def _manifest_of(released: PathLike) -> PublicManifest | InternalManifest | None:
     """The manifest beside a release; one that is unreadable, or of another file, says nothing."""
+    manifest = _manifest_beside(released)
+    # The digest ties the manifest to this very file: a stale one must not change the check.
+    if manifest is not None and has_sha256(released, manifest.output):
+        return manifest
+    return None
+
+
+def _manifest_beside(
+    released: PathLike,
+) -> PublicManifest | InternalManifest | None:
+    """The manifest beside a file, whatever it is of; None where none can be read."""
     with suppress(InputError):
-        # The digest ties the manifest to this very file: a stale one must not change the check.
-        manifest = read_manifest(f"{os.fspath(released)}.manifest.json", "public")
-        if has_sha256(released, manifest.output):
-            return manifest
+        return read_manifest(f"{os.fspath(released)}.manifest.json", "public")
     return None
 
 

@@ -132,6 +132,7 @@ class BoxChannel(Saved, Described):
     people: People | None = None
 
     FILES: ClassVar[str] = "box_file"
+    REPORTS: ClassVar[str] = "box_reports"
 
     writes_rows: ClassVar[Literal[True]] = True
     """The channel says itself what it writes."""

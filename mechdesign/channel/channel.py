@@ -107,6 +107,7 @@ class Channel(Saved, Displayed):
     published: OutputCells | None = None
 
     FILES: ClassVar[str] = "channel_file"
+    REPORTS: ClassVar[str] = "reports"
 
     fills: ClassVar[Literal[False]] = False
     """No rows are drawn within boxes."""

@@ -12,10 +12,12 @@ from mechdesign.core.files import EXISTS_OVERWRITE, check_target, replacing
 class Saved:
     """A channel of any kind: it has a file.
 
-    `FILES` is the purpose (`core.above`) of the module that writes files of the kind.
+    `FILES` and `REPORTS` are the purposes (`core.above`) of the modules that write files of the
+    kind, and reports on it.
     """
 
     FILES: ClassVar[str]
+    REPORTS: ClassVar[str]
 
     def public(self) -> Any:
         """The channel without counts of the table."""

@@ -1,8 +1,8 @@
 """`mechdesign audit CHANNEL`: the exact verdict on a channel file or on any outside matrix.
 
-`audit` looks at what it was given and hands over to one of five ways: `_audit_matrix` (--matrix),
-`mechanism.audit_mechanism` (a file of `quantize`), `_audit_rows`, `_audit_boxes`, and
-`_audit_channel` (one column). Each finds the table and the notion, in this order: the one on the
+`audit` looks at what it was given and hands over to one of four ways: `_audit_matrix` (--matrix),
+`mechanism.audit_mechanism` (a file of `quantize`), `_audit_boxes`, and `_audit_channel` (columns or
+rows). Each finds the table and the notion, in this order: the one on the
 command line, else the one in the channel file. Then `auditing` decides in rational arithmetic. The
 exit code is the verdict: 0 if the notion is kept, 1 if it is violated.
 """

@@ -35,11 +35,13 @@ from mechdesign.cli.design_options import (
     OutputOptions,
 )
 from mechdesign.cli.people_guard import PeopleGuard
-from mechdesign.cli.report import ReportOptions, save_boxes
+from mechdesign.cli.report import ReportOptions
 from mechdesign.cli.row_options import RowOptions
+from mechdesign.core.above import above
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
+    from mechdesign.channel.box_channel import BoxChannel
     from mechdesign.mechanisms.box_result import BoxDesign
     from mechdesign.mechanisms.merge_proposals import MergeProposals
     from mechdesign.mechanisms.request import DesignRequest
@@ -162,7 +164,7 @@ def _design_table(
             output.output, overwrite=arguments.force, public=output.public
         )
     if arguments.reports.asked:
-        _save_reports(reporter, arguments, result)
+        _save_reports(reporter, arguments, result.channel, result)
     _answer(reporter, arguments, result, joint, proposals)
     return 0
 
@@ -327,14 +329,17 @@ def _proposals(
 
 
 def _save_reports(
-    reporter: Reporter, arguments: DesignArguments, result: md.Design
+    reporter: Reporter,
+    arguments: DesignArguments,
+    channel: md.Channel | BoxChannel,
+    behind: Any,
 ) -> None:
     """Write the reports; the channel file is kept if the user stops here."""
     path = arguments.output.output
     try:
         arguments.reports.save(
-            result.channel,
-            result,
+            channel,
+            behind,
             reporter,
             line=arguments.line(arguments.objective),
             table=arguments.table.table,
@@ -561,8 +566,9 @@ def _answer_boxes(
     if files.output is not None:
         channel.save(files.output, overwrite=arguments.force, public=files.public)
     if reports.asked:
-        name = files.output or "the channel"
-        save_boxes(channel, name, reports, force=arguments.force)
+        _save_reports(
+            reporter, arguments, channel, above(channel.REPORTS).behind(channel, design)
+        )
     last = arguments.written
     reporter.done("designed", "\n".join(last))
     record = {**design.to_record(), "output": files.output} | reports.files

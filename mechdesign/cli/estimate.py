@@ -260,12 +260,11 @@ def _estimate_boxes(
 ) -> None:
     """Frequencies of columns from released boxes, each by itself.
 
-    The file is counted once for each column: `box_question` gives the weights with which the
-    frequencies of the boxes add up to those of the column's symbols.
+    The file is counted once for each column.
     """
-    from mechdesign.analysis.box_frequencies import box_question
-    from mechdesign.analysis.file_frequencies import NO_MANIFEST, estimate_file
-    from mechdesign.analysis.joint_frequencies import JointFrequencies
+    from mechdesign.analysis.box_frequencies import estimate_box_column
+    from mechdesign.analysis.file_frequencies import NO_MANIFEST
+    from mechdesign.auditing.stated import has_table
     from mechdesign.report.column_estimates import box_estimate_note
 
     if asked.method != "unbiased" or asked.target != "population" or asked.by:
@@ -275,26 +274,21 @@ def _estimate_boxes(
         )
     level = number("--level", asked.level)
     # A channel without its counts can only bound the frequencies inside its boxes.
-    is_bounded = asked.any_data
-    estimates: list[ColumnFrequencies] = []
+    is_bounded = asked.any_data or not has_table(channel)
     with reporter.work("counting", unit="records") as advance:
-        for name in (asked.of or "").split(","):
-            question = box_question(channel, name)
-            is_bounded = is_bounded or question.counts is None
-            frequencies = estimate_file(
+        estimates = [
+            estimate_box_column(
+                channel,
                 file.path,
-                channel.single(),
+                name,
                 level=level,
-                functionals=question.functionals,
+                any_data=asked.any_data,
                 text=file.text.text(),
                 advance=advance,
                 **file.reading.arguments(),
             )
-            # Only a kept column (--by) makes joint ones, and it is refused above.
-            if isinstance(frequencies, JointFrequencies):
-                raise InputError("leave --by out")
-            answer = question.answer(frequencies, any_data=asked.any_data)
-            estimates.append(answer)
+            for name in (asked.of or "").split(",")
+        ]
     records = estimates[0].records
     reporter.done("estimated", f"{file.path} is counted", records=records)
     if not is_known:

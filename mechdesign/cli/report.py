@@ -3,9 +3,9 @@ file for people.
 
 `report` loads the channel, audits it again where the file has its table, and lets `ReportOptions`
 write the files. --report is an internal report, computed from the table, --public-report one for
-everybody, computed from the channel alone. Channels of rows and of boxes have pages of their own
-(`save_boxes`), and so has a mechanism file of `quantize`. A report on a channel of one column has
-the shell lines that design, audit, apply and show it (`commands`). `design` shares
+everybody, computed from the channel alone. Each kind of channel has its module of reports
+(`Saved.REPORTS`), and a mechanism file of `quantize` a page of its own. A report on a channel of
+columns has the shell lines that design, audit, apply and show it (`commands`). `design` shares
 `ReportOptions`.
 """
 
@@ -16,7 +16,7 @@ import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import mechdesign as md
 from mechdesign.cli import options
@@ -24,11 +24,17 @@ from mechdesign.cli.console import NO, PROGRAM, Reporter
 from mechdesign.cli.line import COMMAND, flag, option, recorded_line
 from mechdesign.cli.mechanism import is_mechanism, report_mechanism
 from mechdesign.cli.parsing import number
+from mechdesign.core.above import above
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
     from mechdesign.channel.box_channel import BoxChannel
-    from mechdesign.report.record import Command, Report
+    from mechdesign.report.record import Command
+
+
+NO_CERTIFICATE = (
+    "--certificate is for the file of a channel of columns or rows that has its table"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,8 +96,8 @@ class ReportOptions:
 
     def save(
         self,
-        channel: md.Channel,
-        design: md.Design | None,
+        channel: md.Channel | BoxChannel,
+        behind: Any,
         reporter: Reporter,
         *,
         line: str | None,
@@ -101,37 +107,34 @@ class ReportOptions:
     ) -> None:
         """Write the reports.
 
-        `line` is the command that designs the channel, `output` its file. There is no
-        internal report without `design`.
+        `line` is the command that designs the channel, `output` its file. `behind` is the design
+        of the channel, or what else its reports need; there is no internal report without it.
         """
-        from mechdesign.report.collect import attributed, internal_report
-        from mechdesign.report.writing import save_report
+        from mechdesign.report.collect import Wanted
 
-        # Both are made before either is written, so a failure leaves no half of them.
-        reports: dict[str, Report] = {}
-        if self.report is not None and design is not None and channel.joint is not None:
-            files: dict[str, str] = {}
-            if table is not None and table != "-":
-                # Standard input is gone once it has been read, so only a file has a hash.
+        files: dict[str, str] = {}
+        table_name = None
+        if table is not None:
+            table_name = os.path.basename(table)
+            # Standard input is gone once it has been read, so only a file has a hash.
+            if table != "-":
                 files["Table"] = table
-            if output is not None:
-                files["Channel file"] = output
-            table_name = None
-            if table is not None:
-                table_name = os.path.basename(table)
-            internal = internal_report(
-                design,
-                channel.joint,
-                reporter.work,
-                table=table_name,
-                seconds=number("--curve", self.curve, zero=True),
-            )
-            again = commands(line, output, public=False)
-            reports[self.report] = attributed(internal, channel, again, files)
-        if self.public_report is not None:
-            reports[self.public_report] = _public_report(channel, design)
-        for path, report in reports.items():
-            save_report(report, path, overwrite=force)
+        if output is not None:
+            files["Channel file"] = output
+        # The line of the file and not the one that was typed, which may name files of the user.
+        public_line = design_line(channel, options.PUBLIC_CHANNEL)
+        wanted = Wanted(
+            internal=self.report,
+            public=self.public_report,
+            overwrite=force,
+            seconds=number("--curve", self.curve, zero=True),
+            watch=reporter.work,
+            table=table_name,
+            files=files,
+            commands=commands(line, output, public=False),
+            public_commands=commands(public_line, None, public=True),
+        )
+        above(channel.REPORTS).save_reports(channel, behind, wanted)
 
     def text(self) -> str:
         """One line for people."""
@@ -155,9 +158,7 @@ class ProofOptions:
     def refuse(self) -> None:
         """Raise InputError if that is asked of a file that cannot have a proof."""
         if self.certificate:
-            raise InputError(
-                "--certificate is for the file of a channel of columns or rows that has its table"
-            )
+            raise InputError(NO_CERTIFICATE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,30 +209,11 @@ class BoardOptions:
         save_text(self.board, text, overwrite=force)
 
 
-def _public_report(channel: md.Channel, design: md.Design | None) -> Report:
-    """The report for everybody; of the table it has the verdict alone, known with `design`."""
-    from mechdesign.report.collect import attributed, promise_of
-    from mechdesign.report.content import public_report
-
-    satisfied: bool | None = None
-    if design is not None:
-        satisfied = design.verified
-    public = public_report(channel, promise_of(channel), satisfied=satisfied)
-    # The line of the file and not the one that was typed, which may name files of the user.
-    line = design_line(channel, options.PUBLIC_CHANNEL)
-    return attributed(public, channel, commands(line, None, public=True))
-
-
 VERDICTS = {
     True: "The promise holds",
     False: "The promise does NOT hold (VIOLATED)",
     None: "The promise was not checked, because the table is missing",
 }
-
-NO_COUNTS = (
-    "is a public channel without its counts, and the report of a channel for boxes is computed "
-    "from them: report on the file that has them"
-)
 
 NO_BOARD = (
     "--board is for channels of columns and of rows: of ranges and of boxes there are --report and "
@@ -277,20 +259,16 @@ def report(
 
     started = time.perf_counter()
     loaded = load(channel)
-    if loaded.judged_alone is True:
-        proof.refuse()
-        if board.board is not None:
-            raise InputError(NO_BOARD)
-        with reporter.work("reporting"):
-            satisfied = save_boxes(loaded, channel, reports, force=force)
-        promise = "nothing but the given columns is released"
-        if loaded.promise is not None:
-            promise = loaded.promise.text
-    else:
+    if proof.certificate:
+        loaded.on_tables(NO_CERTIFICATE)
+    if board.board is not None:
+        loaded.on_tables(NO_BOARD)
+    promise = "nothing but the given columns is released"
+    if loaded.channels:
         promise = promise_of(loaded, channel).text
-        satisfied = _save_reports(
-            reporter, loaded, channel, reports, proof, board, force=force
-        )
+    satisfied = _save_reports(
+        reporter, loaded, channel, reports, proof, board, force=force
+    )
     files = reports.files
     written = reports.text()
     if board.board is not None:
@@ -307,7 +285,7 @@ def report(
 
 def _save_reports(
     reporter: Reporter,
-    channel: md.Channel,
+    channel: md.Channel | BoxChannel,
     name: str,
     reports: ReportOptions,
     proof: ProofOptions,
@@ -318,42 +296,26 @@ def _save_reports(
     """Write the reports of a channel from the file `name`; its exact verdict, None without a table,
     where nobody can decide it.
     """
-    from mechdesign.report.collect import design_behind, promise_of
+    from mechdesign.auditing.stated import has_table
 
-    design: md.Design | None = None
-    if channel.joint is not None:
-        notion = promise_of(channel, name)
-        with reporter.work("auditing"):
-            design = design_behind(
-                channel, channel.joint, notion, certificate=proof.certificate
-            )
-    else:
+    if not has_table(channel):
         proof.refuse()
         if reports.report is not None:
             raise InputError(
                 f"{name} is a public channel without its table, so it has no internal report: "
                 "give --public-report FILE"
             )
+    with reporter.work("auditing"):
+        behind = above(channel.REPORTS).behind(
+            channel, None, name, certificate=proof.certificate
+        )
     line = design_line(channel, os.path.basename(name))
-    reports.save(channel, design, reporter, line=line, output=name, force=force)
-    board.save(design, name, force=force)
-    return None if design is None else design.verified
+    reports.save(channel, behind, reporter, line=line, output=name, force=force)
+    board.save(behind, name, force=force)
+    return None if behind is None else behind.verified
 
 
-def save_boxes(
-    channel: BoxChannel, name: str, reports: ReportOptions, *, force: bool
-) -> bool | None:
-    """Write the reports of a channel of boxes from the file `name`; its exact verdict."""
-    from mechdesign.report.boxes_page import save_box_reports
-
-    if channel.utility is None and reports.report is not None:
-        raise InputError(f"{name} {NO_COUNTS}, or give --public-report FILE")
-    return save_box_reports(
-        channel, reports.report, reports.public_report, overwrite=force
-    )
-
-
-def design_line(channel: md.Channel, output: str) -> str | None:
+def design_line(channel: md.Channel | BoxChannel, output: str) -> str | None:
     """The command that designed the channel, from its file."""
     return recorded_line(channel.provenance.get(COMMAND), {"--output": output})
 

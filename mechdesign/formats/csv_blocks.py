@@ -366,7 +366,13 @@ class Blocks:
             start = int(rows.ends[last - 1]) + 1 if last else 0
             lasts.append(text[start : int(rows.ends[last])])
         hint = misfit_hint(widths.tolist(), self.header, lasts, self._options.delimiter)
-        return hint or self._title()
+        hint = hint or self._title()
+        if not hint and len(self.header) == 1:
+            hint = (
+                f"; in a table of one column a cell with a {self._options.delimiter!r} is written "
+                "in quotes"
+            )
+        return hint
 
     def _blank(self) -> str:
         """The fault of a blank line, which is often that below a title."""

@@ -21,6 +21,9 @@ from collections.abc import Collection, Sequence
 SNIFFED_LINES = 60
 """Lines that decide where the header is."""
 
+ALIKE = 2 / 3
+"""Share of the lines below a header that have its width, at least: a few may be faulty."""
+
 COMMENT = b"#"
 """The usual beginning of a line that is no data."""
 
@@ -55,7 +58,9 @@ def lines_above_header(text: bytes, delimiter: str, quote: str | None) -> int:
         if line.startswith(COMMENT):
             continue
         if len(row) == width and (width == 1 or _are_names(row)):
-            return place
+            below = [len(one) for one in rows[place:] if one]
+            # Lines of all widths are a column of texts whose delimiters nobody quoted.
+            return place if below.count(width) >= ALIKE * len(below) else 0
         # A header with a delimiter at its end, which the rows lack, is no title.
         if len(row) == width + 1 > 2 and not row[-1] and _are_names(row[:-1]):
             return place

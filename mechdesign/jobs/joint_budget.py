@@ -172,7 +172,7 @@ def _redrawn(draws: Sequence[Drawn]) -> str:
 def _box_channel_budget(draws: Sequence[Drawn], channel: BoxChannel) -> JointBudget:
     """The budget of one draw of a channel of boxes, for the population."""
     # The audit takes as long to import as a small job.
-    from mechdesign.auditing.boxes import audit_boxes
+    from mechdesign.auditing.either import audit_boxes
 
     sides = audit_boxes(channel).achieved
     given = ""

@@ -25,7 +25,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Protocol
 
-from mechdesign.auditing.boxes import audit_boxes
+from mechdesign.auditing.either import audit_boxes
 from mechdesign.auditing.population_promise import population_promise
 from mechdesign.auditing.stated import has_table
 from mechdesign.channel.box_channel import BoxChannel

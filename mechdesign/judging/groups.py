@@ -144,6 +144,8 @@ def groups_part(files: Files, untouched: Files, places: Sequence[int]) -> Part:
     ]
     figures += groups_by_pycanon(files, untouched, places)
     notes = [f"Groups are equal in {listed([files.columns[p].name for p in places])}."]
+    if any("" in files.columns[place].original.values for place in places):
+        notes.append("An empty cell counts as a value of its own in them.")
     if here.suppressed:
         notes.append(
             "Rows suppressed in all of these columns, which belong to no group: "

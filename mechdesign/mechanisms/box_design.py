@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mechdesign
-from mechdesign.auditing.boxes import audit_boxes
+from mechdesign.auditing.either import audit_boxes
 from mechdesign.channel.box_channel import BoxChannel, BoxPart, box_name
 from mechdesign.channel.box_utility import BoxUtility, ColumnKept
 from mechdesign.core.balls import quotient_above

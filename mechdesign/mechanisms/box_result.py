@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mechdesign.auditing.boxes import BoxAudit
+from mechdesign.auditing.either import BoxAudit
 from mechdesign.auditing.law import Law, absent_box_law, box_law
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.box_channel import BoxChannel

@@ -70,6 +70,7 @@ from mechdesign.mechanisms.smallest_groups import (
 from mechdesign.tables.coded_cells import CodedCells
 from mechdesign.tables.joint import Joint
 from solvers import Array, SolverError
+from solvers.errors import OutOfTime
 from solvers.plans import (
     CellCosts,
     MatrixCosts,
@@ -93,7 +94,12 @@ PLANS_TIME = 0.9
 """Part of the time limit for plans within budgets on averages; the rest is for exact checks."""
 
 LEAST_TIME = 1e-3
-"""Seconds for a plan where the time is over: a first one is found in any case."""
+"""Seconds for a plan where the time is over: a first one may take longer (`FIRST_PLAN`)."""
+
+FIRST_PLAN = 10.0
+"""Seconds, beyond twice the time limit, that the first plan may take: a short limit on a long table
+has an answer, and a table whose first plan takes an hour has a refusal.
+"""
 
 
 def plan_design(request: PlanRequest) -> Design:
@@ -209,8 +215,10 @@ def _solved(
         deadline = None
         if request.time_limit is not None:
             limit = max(left() * part, LEAST_TIME)
+            deadline = left()
             # Budgets on averages take many plans, whose first ones must not take longer, either.
-            deadline = left() if averages else None
+            if not averages:
+                deadline += request.time_limit + FIRST_PLAN
         return solve_plan(
             problem,
             time_limit=limit,
@@ -366,6 +374,11 @@ def _refusal(request: PlanRequest, error: PlanError) -> Exception:
 
 def _not_computed(error: SolverError) -> SolverFailure:
     """What a failure of the solver is called."""
+    if isinstance(error, OutOfTime):
+        return SolverFailure(
+            "no rows that keep the promise were found in twice the time limit: give more time "
+            "(--time-limit), put numbers in bins (--bin), or release fewer columns"
+        )
     return SolverFailure(f"the plan could not be computed: {error}")
 
 

@@ -18,7 +18,7 @@ eps_u = ln 1.5 = 0.405 and eps_ldp = ln(1.5 / 0.5) = 1.099.
 (`boxes`), and `report_record` is the JSON: the same figures, not rounded. `public_box_page` is the
 page for everybody: nothing in it is computed from the table but the channel itself, which a public
 channel file holds too. It has the factors that the notion allows, and not those that the channel
-uses. `save_box_reports` writes the forms that the endings of their files ask for. Tables go through
+uses. `save_reports` writes the forms that the endings of their files ask for. Tables go through
 all strata, and name the stratum where columns are given.
 
 `ledger_picture` draws a bar of length H(X_j) for every column: what a released row tells of it, and
@@ -37,18 +37,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.analysis.box_truth import box_truth
-from mechdesign.auditing.boxes import BoxAudit, audit_boxes
 from mechdesign.auditing.columns import columns_on, released_part
+from mechdesign.auditing.either import BoxAudit, audit_boxes
 from mechdesign.auditing.population_extremes import Population, achieved_of
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.box_channel import BoxChannel, BoxPart, box_name
 from mechdesign.channel.box_utility import BoxUtility, ColumnKept
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike
-from mechdesign.core.wording import about, percent_of
+from mechdesign.core.wording import STATED, about, percent_of
 from mechdesign.notions import Notion
 from mechdesign.report import blocks, boxes, drawing, wording
+from mechdesign.report.collect import Wanted
 from mechdesign.report.document import BANNERS, VERIFIED
 from mechdesign.report.plain_values import optional_record
 from mechdesign.report.promises import VERDICTS, promised_bounds
@@ -119,16 +119,25 @@ class OutputRow:
 
 @dataclass(frozen=True)
 class BoxReport:
-    """What the page shows, made by `box_report`: all strata one after the other."""
+    """What the page shows, made by `box_report`: all strata one after the other.
+
+    `scope` is how the bounds on other channels are known.
+    """
 
     channel: BoxChannel
     utility: BoxUtility
     audit: BoxAudit
     rows: tuple[BoxRow, ...]
     outputs: tuple[OutputRow, ...]
+    scope: str
+
+    @property
+    def verified(self) -> bool:
+        """The exact verdict on the promise."""
+        return self.audit.satisfied
 
 
-def box_report(channel: BoxChannel) -> BoxReport:
+def box_report(channel: BoxChannel, *, scope: str = "proven") -> BoxReport:
     """Compute the report of a channel from its counts.
 
     Raises
@@ -150,6 +159,7 @@ def box_report(channel: BoxChannel) -> BoxReport:
         audit=audit_boxes(channel),
         rows=tuple(rows),
         outputs=tuple(outputs),
+        scope=scope,
     )
 
 
@@ -227,10 +237,10 @@ def report_page(report: BoxReport, *, pictures: bool = True) -> blocks.Document:
         *boxes.part_lines(channel),
     ]
     # The second of the lines, on single columns, is the table of this section.
-    kept, *_ = boxes.kept_lines(utility, channel)
+    kept, *_ = boxes.kept_lines(utility, channel, scope=report.scope)
     texts = [
         kept,
-        *boxes.own_lines(utility, channel),
+        *boxes.own_lines(utility, channel, scope=report.scope),
         *boxes.law_lines(utility, channel),
         *boxes.rare_lines(channel, utility),
     ]
@@ -340,36 +350,37 @@ def report_record(report: BoxReport) -> dict[str, Any]:
     }
 
 
-def save_box_reports(
+def behind(
     channel: BoxChannel,
-    internal: PathLike | None,
-    public: PathLike | None,
+    design: object = None,
+    name: str = "",
     *,
-    overwrite: bool,
-) -> bool | None:
-    """Write the reports with a path, as HTML, Markdown or JSON by its ending.
+    certificate: bool = False,
+) -> BoxReport | None:
+    """What reports on a channel of boxes need, computed from its counts; None for a public channel.
 
-    Returns the exact verdict on the channel; None for a public one, without counts.
-
-    Raises
-    ------
-    InputError
-        If an internal report is asked of a public channel.
+    There is no certificate: without a `design` at hand bounds are those that the file states.
     """
+    if channel.utility is None:
+        return None
+    return box_report(channel, scope=STATED if design is None else "proven")
+
+
+def save_reports(channel: BoxChannel, report: BoxReport | None, wanted: Wanted) -> None:
+    """Write the reports on a channel; there is no internal one without what is `behind` it."""
     satisfied: bool | None = None
-    if channel.utility is not None:
-        satisfied = audit_boxes(channel).satisfied
-    if internal is not None:
-        report = box_report(channel)
-        # Markdown shows no pictures, and so needs no matplotlib.
-        pictures = Path(internal).suffix.lower() == HTML
-        save_document(
-            internal,
-            report_record(report),
-            lambda: report_page(report, pictures=pictures),
-            overwrite=overwrite,
-        )
-    if public is not None:
+    if report is not None:
+        satisfied = report.verified
+        if wanted.internal is not None:
+            # Markdown shows no pictures, and so needs no matplotlib.
+            pictures = Path(wanted.internal).suffix.lower() == HTML
+            save_document(
+                wanted.internal,
+                report_record(report),
+                lambda: report_page(report, pictures=pictures),
+                overwrite=wanted.overwrite,
+            )
+    if wanted.public is not None:
         record = {
             "format": "mechdesign.public-box-report",
             "version": VERSION,
@@ -377,12 +388,11 @@ def save_box_reports(
             **boxes.box_channel_record(channel.public()),
         }
         save_document(
-            public,
+            wanted.public,
             record,
             lambda: public_box_page(channel, satisfied=satisfied),
-            overwrite=overwrite,
+            overwrite=wanted.overwrite,
         )
-    return satisfied
 
 
 def _promise_cards(

@@ -1,7 +1,8 @@
 """Collects the content of a report: the exact audit, the measures, the curve, and the provenance.
 
-`write_report` is the function of Python, `mechdesign.report`, for any kind of channel; the command
-`report` calls the same steps one by one:
+`write_report` is the function of Python, `mechdesign.report`, for any kind of channel. It and the
+command `report` call two functions of the module of the kind (`Saved.REPORTS`): `behind`, which
+audits, and `save_reports`. Here these are the steps for a `Channel`:
 
 1. `promise_of` reads from the channel which notion it was designed for.
 2. `design_behind` makes a design of a channel from a file. It audits the integers again with the
@@ -13,8 +14,8 @@
    ("Report written", "2026-01-31 08:00 UTC, by mechdesign 1.0").
 5. `writing.save_report` writes the file.
 
-`write_report` refuses a `Channel` that breaks its promise. Channels of boxes have a report of their
-own kind (`boxes_page`).
+`write_report` refuses a channel that breaks its promise. `boxes_page` has the same functions for
+channels of boxes.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from mechdesign import __version__
 from mechdesign.auditing.measures import beyond_given, measure, utility
@@ -45,6 +46,7 @@ from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.loading import require_channel
 from mechdesign.comparison.curve import Curve, axis_of, curve_through
+from mechdesign.core.above import above
 from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, sha256_of
@@ -110,48 +112,112 @@ def write_report(
     overwrite: bool,
 ) -> None:
     """Write the report of `mechdesign.report`, which has the parameters and errors."""
-    # Collecting a report for another renderer needs none of these.
-    from mechdesign.report.boxes_page import save_box_reports
-    from mechdesign.report.writing import check_report, save_report
+    # Collecting a report for another renderer needs no files.
+    from mechdesign.report.writing import check_report
 
     # A design has its channel; a channel stands for itself.
     channel = require_channel(
         "design", getattr(design, "channel", design), "; and no Design"
     )
     check_report(path, force=overwrite, pictures=not public)
-    if channel.judged_alone is True:
-        if curve is not None:
-            raise InputError("a channel of boxes has no curve: leave curve out")
-        paths = (None, path) if public else (path, None)
-        save_box_reports(channel, *paths, overwrite=overwrite)
-        return
+    if curve is not None:
+        channel.on_tables("a channel of boxes has no curve: leave curve out")
+    reports = above(channel.REPORTS)
     # A design brings its bound and its remarks; of a channel alone they come from the file.
-    result: Design | None = None
-    if channel is not design:
-        result = cast("Design", design)
-    seconds = _curve_seconds(curve)
-    notion = promise_of(channel)
-    joint = channel.joint
-    if result is None and joint is not None:
-        result = design_behind(channel, joint, notion)
+    result = reports.behind(channel, None if channel is design else design)
     # Before anything is written: a report of a broken promise would look like a promise.
     if result is not None and not result.verified:
         raise InputError(
             "a channel that breaks its promise has no report; mechdesign.audit says where"
         )
-    if public:
-        # None says that nobody checked it here: without the table it cannot be decided.
-        satisfied: bool | None = None
-        if result is not None:
-            satisfied = True
-        report = public_report(channel, notion, satisfied=satisfied)
-    elif result is None or joint is None:
+    if result is None and not public:
         raise InputError(
             "the channel is public and has no internal report; give public=True"
         )
-    else:
-        report = internal_report(result, joint, seconds=seconds)
-    save_report(attributed(report, channel, ()), path, overwrite=overwrite)
+    wanted = Wanted(
+        internal=None if public else path,
+        public=path if public else None,
+        overwrite=overwrite,
+        seconds=_curve_seconds(curve),
+    )
+    reports.save_reports(channel, result, wanted)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """The reports to write, and what they have beside the channel.
+
+    Parameters
+    ----------
+    internal, public : path, optional
+        Where the report for those who may see the table is written, and that for everybody.
+    overwrite : bool
+    seconds : float, optional
+        The time for the curve.
+    watch : callable
+        Shows progress (`Watch`); by default nothing does.
+    table : str, optional
+        The name of the table's file.
+    files : mapping of str to str
+        Files whose facts the internal report states, by what they are.
+    commands, public_commands : tuple of Command
+        The shell lines of both.
+    """
+
+    internal: PathLike | None = None
+    public: PathLike | None = None
+    overwrite: bool = False
+    seconds: float | None = None
+    watch: Watch = lambda *_, **__: nullcontext()
+    table: str | None = None
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    commands: tuple[Command, ...] = ()
+    public_commands: tuple[Command, ...] = ()
+
+
+def save_reports(channel: Channel, design: Design | None, wanted: Wanted) -> None:
+    """Write the reports on a channel; there is no internal one without its `design`."""
+    # As in `write_report`.
+    from mechdesign.report.writing import save_report
+
+    # Both are made before either is written, so a failure leaves no half of them.
+    reports: list[tuple[PathLike, Report]] = []
+    satisfied: bool | None = None
+    if design is not None:
+        satisfied = design.verified
+        if wanted.internal is not None and channel.joint is not None:
+            report = internal_report(
+                design,
+                channel.joint,
+                wanted.watch,
+                table=wanted.table,
+                seconds=wanted.seconds,
+            )
+            report = attributed(report, channel, wanted.commands, wanted.files)
+            reports.append((wanted.internal, report))
+    if wanted.public is not None:
+        # Of the table it has the verdict alone, and without a table nobody checked it here.
+        report = public_report(channel, promise_of(channel), satisfied=satisfied)
+        report = attributed(report, channel, wanted.public_commands)
+        reports.append((wanted.public, report))
+    for path, report in reports:
+        save_report(report, path, overwrite=wanted.overwrite)
+
+
+def behind(
+    channel: Channel,
+    design: Design | None = None,
+    name: str = "the channel",
+    *,
+    certificate: bool = False,
+) -> Design | None:
+    """What reports on a channel need of its design: that at hand, or the one that the file and its
+    table tell (`design_behind`); None for a public channel.
+    """
+    if design is not None or channel.joint is None:
+        return design
+    notion = promise_of(channel, name)
+    return design_behind(channel, channel.joint, notion, certificate=certificate)
 
 
 def internal_report(
@@ -266,7 +332,7 @@ def design_behind(
     )
 
 
-def promise_of(channel: Channel, name: str = "the channel") -> Notion:
+def promise_of(channel: Channel | BoxChannel, name: str = "the channel") -> Notion:
     """The notion that a channel was designed for."""
     notion = channel.promise
     if notion is None:

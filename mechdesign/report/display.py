@@ -27,8 +27,8 @@ from typing import Any
 from mechdesign.analysis.checking import ReleaseCheck
 from mechdesign.analysis.frequencies import Frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
-from mechdesign.auditing.boxes import BoxAudit
 from mechdesign.auditing.composition import Composition
+from mechdesign.auditing.either import BoxAudit
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.verdict import Achieved, Audit
 from mechdesign.channel.box_channel import BoxChannel

@@ -258,7 +258,7 @@ def uncovered_lines(design: Design, report: Report) -> list[str]:
             f"Other probabilities of {sensitive} than the table's: then the factor is at most "
             f"{factor}."
         )
-    if report.population is not None:
+    if design.population is not None:
         items.append(
             "The population figure assumes independent records and categories fixed in advance."
         )

@@ -20,7 +20,7 @@ next. ::
 `first_screen` shares out the lines: the promise and its limits get what they need, then the
 utility, then as many beliefs as fit. Numbers are short, and still never more favourable than the
 proven ones: upper factors are rounded up, lower ones down. `row_first_screen` and
-`box_first_screen` do the same for whole rows, with `kept_sentence` and `lines_within` of this file.
+`boxes.box_first_screen` do the same for whole rows, with the lines of `first_lines`.
 """
 
 from __future__ import annotations

@@ -142,8 +142,11 @@ def _common_kind(name: str, cells: Sequence[tuple[str, int]]) -> Kind:
     """The kind of the first cell that has one; bad cells are refused later, with their number."""
     kind = kind_of([text for text, _ in cells], most=True)
     if kind is None:
+        remedy = ""
+        if kind_of([text.replace(",", ".") for text, _ in cells], most=True):
+            remedy = "; its numbers have a decimal comma: write them with a point"
         raise InputError(
-            f"{name} has no number, date or time in it, and --bin sorts numbers into bins"
+            f"{name} has no number, date or time in it, and --bin sorts numbers into bins{remedy}"
         )
     return kind
 

@@ -72,6 +72,21 @@ def test_symbols_alone_in_their_boxes_need_no_counts(made):
     np.testing.assert_allclose(public.upper, bounds.upper)
 
 
+def test_a_file_is_estimated_like_its_column(made, tmp_path):
+    frame, channel = made
+    released = channel.apply(frame, insecure_seed=1)
+    released.to_csv(tmp_path / "released.csv", index=False)
+    asked = {"of": ["a", "b"], "any_data": True}
+    of_file = md.estimate(channel, tmp_path / "released.csv", **asked)
+    of_column = md.estimate(channel, released["box"], **asked)
+    assert [one.columns for one in of_file] == [("a",), ("b",)]
+    for one, other in zip(of_file, of_column, strict=True):
+        np.testing.assert_array_equal(one.lower, other.lower)
+        np.testing.assert_array_equal(one.unbiased, other.unbiased)
+    boxes = md.estimate(channel, tmp_path / "released.csv")
+    assert boxes.names == channel.single().useful.names
+
+
 def test_a_box_with_any_other_symbol_holds_none_alone(made):
     _, channel = made
     question = box_question(channel, "a")

@@ -382,7 +382,11 @@ def test_a_shuffled_release_is_not_held_against_the_order_of_its_original(
         "out.csv"
     ).read_text()  # another file, of which the manifest says nothing
     Path("out.csv").write_text(released + released.splitlines()[-1] + "\n")
-    assert not md.check(channel, "out.csv", original="in.csv").plausible
+    changed = md.check(channel, "out.csv", original="in.csv")
+    assert not changed.plausible
+    other = "the manifest beside it (FILE.manifest.json) is of another file, or this one"
+    assert any(text.startswith(other) for text in changed.notices)
+    assert not any(text.startswith(other) for text in found.notices)
 
 
 @pytest.mark.parametrize("shuffle", [True, False])

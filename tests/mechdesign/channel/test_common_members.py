@@ -136,3 +136,26 @@ def test_parts_are_judged_by_the_promise_of_the_whole(boxes, place):
     assert keeps_promise(forged) is md.audit(forged).satisfied
     if place == 1:
         assert keeps_promise(forged) is False
+
+
+@pytest.mark.parametrize("kind", ["column", "boxes"])
+def test_a_broken_promise_has_no_report(kind, request, tmp_path):
+    channel = request.getfixturevalue(kind)
+    if kind == "column":
+        forged = broken(channel)
+    else:
+        forged = with_part(channel, 0, broken(channel.channels[0]))
+    for public in (False, True):
+        with pytest.raises(md.InputError, match="breaks its promise has no report"):
+            md.report(forged, tmp_path / "report.json", public=public)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["column", "boxes"])
+def test_a_channel_is_judged_on_tables_or_says_why_not(kind, request):
+    channel = request.getfixturevalue(kind)
+    if kind == "column":
+        assert channel.on_tables("a reason") is channel
+        return
+    with pytest.raises(md.InputError, match="a reason"):
+        channel.on_tables("a reason")

@@ -30,7 +30,7 @@ def test_the_commands_write_the_same_page(folder, run):
     assert (folder / "five.md").read_text(encoding="utf-8") != everybody
     refused = run("report", "public.json", "--report", "four.md")
     assert refused.code == 2
-    assert "public channel without its counts" in refused.err
+    assert "public channel without its table" in refused.err
 
 
 def test_merged_symbols_of_one_column_have_a_report(folder, run):

@@ -191,11 +191,27 @@ def test_a_channel_alone_is_sent_to_show(folder, run, verb):
     ],
 )
 def test_a_full_standard_output_is_named(folder, arguments):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    assert last_words(folder, arguments) == FULL
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+def test_a_release_is_whole_although_nobody_reads_of_it(folder, run):
+    assert run("design", "records.csv", *MICRO, "--output", "c.json").code == 0
+    apply = ("apply", "c.json", "records.csv", "out.csv", "--insecure-seed", "1")
+    said = last_words(folder, apply)
+    assert said == f"{FULL}; the release itself is written whole"
+    assert (folder / "out.csv").read_text().startswith("job\n")
+
+
+FULL = "mechdesign: error: standard output cannot be written: no space left on device"
+
+
+def last_words(folder, arguments):
+    """The last line of standard error, where standard output has no room."""
     with open("/dev/full", "w", encoding="utf-8") as full:
         ended = subprocess.run(
             [sys.executable, "-m", "mechdesign", *arguments],
-            env=environment,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
             cwd=folder,
             stdout=full,
             stderr=subprocess.PIPE,
@@ -203,10 +219,7 @@ def test_a_full_standard_output_is_named(folder, arguments):
             check=False,
         )
     assert ended.returncode == 2
-    said = (
-        "mechdesign: error: standard output cannot be written: no space left on device"
-    )
-    assert ended.stderr.splitlines()[-1] == said
+    return ended.stderr.splitlines()[-1]
 
 
 def test_unicode_is_printed_in_any_locale(folder):

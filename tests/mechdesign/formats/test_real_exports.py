@@ -78,6 +78,16 @@ def test_a_file_without_a_title_has_none(tmp_path, text):
     assert header_and_rows(path, skip_lines="auto") == header_and_rows(path)
 
 
+def test_texts_with_delimiters_that_nobody_quoted_are_no_table_with_a_title(tmp_path):
+    path = tmp_path / "notes.csv"
+    path.write_text("notes\n" + "apples, bananas\nx, y, z\n" * 40)
+    message = (
+        r"line 2: .* in a table of one column a cell with a ',' is written in quotes"
+    )
+    with pytest.raises(InputError, match=message):
+        header_and_rows(path)
+
+
 def test_the_rows_of_qualtrics_below_the_header_are_no_people(tmp_path):
     path = tmp_path / "table.csv"
     codes = '"{""ImportId"":""QID1""}","{""ImportId"":""QID2""}"\n'

@@ -197,6 +197,21 @@ def test_folders(channel, frame, tmp_path):
     assert released["k"].tolist() == frame["k"][1500:].tolist()
 
 
+def test_manifests_call_given_columns_as_the_table_does(channel, frame, tmp_path):
+    source = tmp_path / "in.csv"
+    frame.rename(columns={"k": "kind"}).to_csv(source, index=False)
+    sanitise_file(
+        channel,
+        source,
+        tmp_path / "out.csv",
+        columns={"k": "kind"},
+        manifest=tmp_path / "public.json",
+    )
+    public = json.loads((tmp_path / "public.json").read_text())
+    assert public["released"][0]["given"] == ["kind"]
+    assert "The column 'kind' is given" in " ".join(public["covers"])
+
+
 def test_manifests_name_promise_and_given_columns(channel, frame, tmp_path):
     source = tmp_path / "in.csv"
     frame.to_csv(source, index=False)

@@ -602,3 +602,15 @@ def test_an_empty_secret_is_said_to_count_as_a_value():
         people(400).drop(columns="ill"), original=people(400), sensitive="ill"
     )
     assert "empty cell" not in full.summary()
+
+
+def test_an_empty_cell_makes_groups_of_its_own_and_that_is_said():
+    table = people(400)
+    table.loc[:9, "job"] = ""
+    released = table.drop(columns="ill")
+    asked = {"original": table, "sensitive": "ill", "known": "job"}
+    groups = md.judge(released, **asked).part("groups")
+    assert "An empty cell counts as a value of its own in them." in groups.notes
+    asked = {"original": people(400), "sensitive": "ill", "known": "job"}
+    full = md.judge(people(400).drop(columns="ill"), **asked).part("groups")
+    assert not any("empty cell" in note for note in full.notes)

@@ -16,6 +16,7 @@ import mechdesign as md
 from mechdesign.auditing.stated import statement_of
 from mechdesign.channel.file import digest
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
+from mechdesign.mechanisms import plan_design
 from mechdesign.mechanisms.plan_integers import keeps_stays
 from solvers.errors import BackendFailure
 from solvers.plans import solve_plan
@@ -809,8 +810,6 @@ def test_given_columns_alone_that_leave_nothing_are_refused(people):
 
 
 def test_all_attempts_share_the_time(people, monkeypatch):
-    from mechdesign.mechanisms import plan_design
-
     limits = []
 
     def solved(problem, *, time_limit, **options):
@@ -866,3 +865,19 @@ def test_a_channel_that_fails_its_audit_is_not_emitted(people, monkeypatch):
     monkeypatch.setattr(plan_integers, "integer_plan", wrong)
     with pytest.raises(SolverFailure, match="no plan passed the exact audit"):
         designed(people, md.LIP(0.05))
+
+
+def test_a_first_plan_that_takes_too_long_is_refused(monkeypatch):
+    """Where its time is over before any block is solved."""
+    rng = np.random.default_rng(7)
+    people = pd.DataFrame(
+        {
+            "s": rng.integers(0, 2, 4000),
+            "a": rng.integers(0, 40, 4000),
+            "b": rng.integers(0, 40, 4000),
+        }
+    )
+    people["count"] = 1
+    monkeypatch.setattr(plan_design, "FIRST_PLAN", -1e6)
+    with pytest.raises(SolverFailure, match=r"no rows .* in twice the time limit: give"):
+        designed(people, md.LIP(0.3), time_limit=5.0)
