@@ -56,7 +56,7 @@ SLOWER = 1.5
 START = 0.15
 """Share of the time that the blocks may take where a program of the whole stratum comes later."""
 
-LONG_START = 0.97
+LONG_START = 0.9
 """Share of the time that the blocks may take where none comes: larger blocks gain more than
 sweeps."""
 
