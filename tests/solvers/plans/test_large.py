@@ -203,7 +203,8 @@ def test_cuts_follow_columns_that_depend_on_each_other():
     ranges = Ranges.of(limits, symbols, masses, 0.0)
     for seed in range(5):
         rng = np.random.default_rng(seed)
-        cutter = partition.Cutter(costs, symbols, masses, ranges, rng)
+        tried = partition.TRIED
+        cutter = partition.Cutter(costs, symbols, masses, ranges, rng, tried)
         first, second = cutter.cut(symbols, 1999).halves
         shares = [common[part.places].mean() for part in (first, second)]
         assert abs(shares[0] - shares[1]) > 0.9
