@@ -144,7 +144,7 @@ def _facts_of(
             f"{os.fspath(path)} is the manifest of another file than {os.fspath(released)}, by its "
             "hash; leave it out, or give the file as it was released"
         )
-    column = _column_of(found, channel)
+    column = column_of(found, channel)
     if column is None:
         raise InputError(
             f"{os.fspath(path)} has no release through this channel; give the channel file that "
@@ -180,7 +180,7 @@ def _read(path: PathLike) -> PublicManifest | InternalManifest:
         raise public_fault from None
 
 
-def _column_of(
+def column_of(
     manifest: PublicManifest | InternalManifest,
     channel: Channel | BoxChannel,
 ) -> PublicColumn | InternalRows | None:
