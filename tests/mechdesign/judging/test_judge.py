@@ -558,6 +558,26 @@ def test_the_main_figures_are_told_in_sentences():
     assert "claims that exactly one person meets" in text
 
 
+def test_few_rows_that_are_all_untouched_are_linked():
+    """Of few values chance alone makes many rows equal: no count of them is clear."""
+    table = people(60)[["sex", "ill"]]
+    judgement = md.judge(table.copy(), original=table, sensitive="ill")
+    assert judgement.linked == "position"
+    own = [
+        figure
+        for figure in judgement.part("own_row").figures
+        if figure.untouched is not None and figure.key.startswith("other_data")
+    ]
+    assert own
+    for figure in own:
+        assert figure.released == figure.untouched
+    changed = table.assign(sex=table["sex"].to_numpy()[::-1])
+    text = " ".join(
+        md.judge(changed, original=table, sensitive="ill").summary().split()
+    )
+    assert "or do not clearly agree with those at the same places" in text
+
+
 @pytest.mark.parametrize(
     "change",
     [
