@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.core.errors import InputError
+from mechdesign.judging import known_cells
+from mechdesign.judging import nearest as nearest_rows
 from mechdesign.judging.analysts import column_variation, impossible_share, regression
 from mechdesign.judging.groups import groups_of, groups_part
 from mechdesign.judging.judge import untouched_files
@@ -468,6 +470,32 @@ def test_noise_on_numbers_is_no_code_of_them():
     judgement = md.judge(released, original=table, sensitive="ill")
     inference = judgement.figure("inference", "right_age")
     assert inference.released < inference.untouched
+
+
+def test_guesses_of_cells_take_time_in_proportion_to_the_columns(monkeypatch):
+    """Guesses of all columns at 10, 20 and 40 columns, where parts of the people are small."""
+    monkeypatch.setattr(nearest_rows, "CHUNK", 10_000)
+    calls = []
+    guessed = known_cells._guessed
+
+    def counted(*arguments):
+        calls.append(1)
+        return guessed(*arguments)
+
+    monkeypatch.setattr(known_cells, "_guessed", counted)
+    chance = np.random.default_rng(3)
+    made = []
+    for width in (10, 20, 40):
+        table = pd.DataFrame(
+            {f"c{at}": chance.choice(list("abc"), 100) for at in range(width)}
+        )
+        table["ill"] = chance.choice(["no", "yes"], 100)
+        files = files_of(table.drop(columns="ill"), table)
+        calls.clear()
+        inferences(files, DistinctRows.of(files.columns), np.arange(100))
+        made.append(len(calls))
+    assert made[1] == 2 * made[0]
+    assert made[2] == 4 * made[0]
 
 
 def test_files_that_are_sorted_alike_are_not_linked():
