@@ -167,8 +167,16 @@ def from_prices(file, proof, counts, limits):
     rows = promise_rows(limits, proof.get("alone"))
     averages = file.get("averages", [])
     charges = list(zip(averages, proof.get("leakages") or [], strict=True))
+    spent = sum(price * in_unit(a, a["budget"], p_s) for a, price in charges)
     if proof["kind"] == "queries":
-        return variance(file, proof, rows, p_x)
+        queries, inverse = queries_of(file, proof), np.array(proof["inverse"])
+
+        def missed(v):
+            return v @ prices - np.square((v / p_x) @ inverse @ queries.T).sum(1)
+
+        least = least_of(missed, rows, charges, lift, p_s)
+        paid = prices @ p_x + spent - least
+        return [("variance_lower_bound", variance(queries, inverse, paid, p_x))]
     task = np.eye(len(p_x))
     if proof["kind"] == "task":
         task = np.array(proof["task"], float)
@@ -181,8 +189,7 @@ def from_prices(file, proof, counts, limits):
     whole = float(entropy((task @ p_x)[None])[0])
     if proof["kind"] == "task":
         told = whole - p_x @ entropy(task.T)
-        return [("task_upper_bound", min(1.0, (whole - least) / told))]
-    spent = sum(price * in_unit(a, a["budget"], p_s) for a, price in charges)
+        return [("task_upper_bound", min(1.0, (whole - least + spent) / told))]
     found = [("upper_bound_nmi", min(1.0, 1 - (least - spent) / whole))]
     if averages and averages[0].get("keep") is not None:
         ((average, price),) = charges
@@ -193,19 +200,12 @@ def from_prices(file, proof, counts, limits):
     return found
 
 
-def variance(file, proof, rows, p_x):
-    """The least variance of estimates of the queries, as a pair like those of `from_prices`."""
-    queries, inverse = queries_of(file, proof), np.array(proof["inverse"])
-    prices = np.array(proof["prices"])
-
-    def cost(v):
-        return v @ prices - np.square((v / p_x) @ inverse @ queries.T).sum(1)
-
-    least = min(cost(v).min() for v, _ in vertices(rows, []))
+def variance(queries, inverse, paid, p_x):
+    """The least variance of estimates of the queries, from tr(S M) <= paid."""
     offset = np.square(queries @ p_x).sum()
-    found = np.sum((queries @ inverse) * queries) ** 2 / (prices @ p_x - least)
+    found = np.sum((queries @ inverse) * queries) ** 2 / paid
     noise_free = (np.square(queries) @ p_x).sum() - offset
-    return [("variance_lower_bound", max(found - offset, noise_free))]
+    return max(found - offset, noise_free)
 
 
 def queries_of(file, proof):

@@ -17,16 +17,20 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from solvers.average.assignment_convex import Total
 from solvers.average.goals import Charge
 from solvers.average.pricing import AveragePricing
 from solvers.average.problem import AverageProblem
+from solvers.average.purposes import BOUND_ERROR as WITHIN_ERROR
+from solvers.average.purposes import cell_vertices
 from solvers.enumeration import vertices
 from solvers.envelope.preparation import Preparation, Resources
-from solvers.errors import BackendFailure, OutOfTime, TooManyVertices
+from solvers.errors import BackendFailure, OutOfTime, SolverError, TooManyVertices
 from solvers.points import Array
 from solvers.pricing.concave import (
     MEMORY_LIMIT,
@@ -37,7 +41,12 @@ from solvers.pricing.concave import (
 from solvers.pricing.robust import RobustSearch
 from solvers.purposes.query_newton import BOUND_ERROR
 from solvers.purposes.task import MOST_VERTICES
-from solvers.purposes.task_pricing import VERTEX_ERROR, Branching, Listing
+from solvers.purposes.task_pricing import (
+    VERTEX_ERROR,
+    Branching,
+    Listing,
+    task_entropies,
+)
 from solvers.results import Pricer, envelope_bound
 from solvers.sets.polytope import Polytope
 from solvers.sets.uncertain import UncertainSet
@@ -54,6 +63,14 @@ MOST_OF_QUERIES = 100_000
 
 MOST_ROWS = 50
 """Rounds of rows for one side of a proof; 3 to 8 are usual."""
+
+MOST_CUTS = 60
+NEW_TANGENTS = 10
+"""Rounds of adding tangents, and tangents that are added at a time, where posteriors cost least:
+each makes one more cell."""
+
+NEW_TANGENT = 1e-6
+"""Tangents nearer than this to each other are one: a second one would gain its square."""
 
 TREE_SECONDS = 3.0
 """Time of one of them, before tangents are added where it stands."""
@@ -246,6 +263,106 @@ def proven_variance(
     excess = (slopes * u).sum(axis=1) - listed @ y + missed
     paid = float(y @ point) + float(excess.max())
     return float(np.sum(gram * w)) ** 2 / paid * (1.0 - BOUND_ERROR)
+
+
+def proven_task_within(
+    total: Total,
+    outer: Polytope | None,
+    point: Array,
+    task: Array,
+    prices: ArrayLike,
+    charge: float,
+    *,
+    least: float,
+    time_limit: float | None = None,
+) -> float:
+    """As `proven_task`, with the leakage of `total` at a price: y.p + m - charge e, where h(B v) +
+    charge L(v) >= y.v + m for all posteriors of `outer` (None: for all).
+    """
+    y = check_prices("prices", prices, len(point))
+    spent = charge * total.most
+    wanted = _wanted(y, point, least + spent) + WITHIN_ERROR * (1.0 + abs(least))
+    minimum = _least_over_cells(
+        lambda v: task_entropies(v, task) - v @ y,
+        total,
+        outer,
+        charge,
+        wanted,
+        _end(time_limit),
+    )
+    bound = float(y @ point) - spent + minimum
+    return bound - WITHIN_ERROR * (1.0 + abs(bound))
+
+
+def proven_variance_within(
+    total: Total,
+    outer: Polytope | None,
+    point: Array,
+    gram: Array,
+    prices: ArrayLike,
+    inverse: Array,
+    charge: float,
+    *,
+    time_limit: float | None = None,
+) -> float:
+    """As `proven_variance`, with the leakage of `total` at a price: tr(G W)^2 / (y.p + m + charge
+    e), where y.v + charge L(v) + m >= u^T S u.
+    """
+    y = check_prices("prices", prices, len(point))
+    w = 0.5 * (inverse + inverse.T)
+    sandwich = w @ gram @ w
+
+    def cost(v: Array) -> Array:
+        u = v / point
+        return v @ y - ((u @ sandwich) * u).sum(axis=1)
+
+    spent = charge * total.most
+    # Nothing is asked for: the tangents of all vertices are added.
+    minimum = _least_over_cells(cost, total, outer, charge, math.inf, _end(time_limit))
+    paid = float(y @ point) + spent - minimum
+    return float(np.sum(gram * w)) ** 2 / paid * (1.0 - WITHIN_ERROR)
+
+
+def _least_over_cells(
+    cost: Callable[[Array], Array],
+    total: Total,
+    outer: Polytope | None,
+    charge: float,
+    wanted: float,
+    end: float,
+) -> float:
+    """The least cost(v) + charge L(v), from below: `cost` is concave, and L above its tangents.
+
+    In a cell, where one tangent is the largest, vertices decide (`solvers.average.purposes`).
+    """
+    n = total.matrix.shape[1]
+    tangents = [np.zeros(n)]
+    minimum = -math.inf
+    for _ in range(MOST_CUTS):
+        try:
+            listed = cell_vertices(tangents, outer, n, end)
+        except SolverError:
+            if minimum == -math.inf:
+                raise
+            break
+        known = np.max(listed @ np.array(tangents).T, axis=1)
+        own = cost(listed)
+        charged = own + charge * known
+        minimum = max(minimum, float(charged.min()))
+        leaked = total.leakage.of_lifts(listed @ total.matrix.T)
+        least = min(wanted, float((own + charge * leaked).min()))
+        cheap = np.argsort(charged, kind="stable")
+        cheap = cheap[charged[cheap] < least - ROOM * (1.0 + abs(least))]
+        before = len(tangents)
+        for v in listed[cheap]:
+            row = total.tangent(v)
+            if np.abs(np.array(tangents) - row).max(axis=1).min() > NEW_TANGENT:
+                tangents.append(row)
+            if len(tangents) - before == NEW_TANGENTS:
+                break
+        if len(tangents) == before:
+            break
+    return minimum
 
 
 def _end(time_limit: float | None) -> float:

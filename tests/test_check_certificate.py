@@ -55,6 +55,25 @@ KINDS = {
     "gain": (3, 5, None, {"average": {"gain": (GAINS, 0.62)}}),
     "mi, three": (3, 6, md.LIP(1.0), {"average": {"mi": 0.02}}),
     "chi2, three": (3, 5, md.LDP(1.5), {"average": {"chi2": 0.03}}),
+    "task within mi": (
+        2,
+        6,
+        md.LIP(1.0),
+        {"objective": "task", "task": "T", "average": {"mi": 0.02}},
+    ),
+    "task within tv": (
+        3,
+        5,
+        None,
+        {"objective": "task", "task": "T", "average": {"tv": 0.06}},
+    ),
+    "frequencies within chi2": (
+        2,
+        4,
+        md.LIP(1.0),
+        {"objective": "frequencies", "average": {"chi2": 0.03}},
+    ),
+    "prefix within tv": (3, 4, None, {"objective": "prefix", "average": {"tv": 0.06}}),
     "two averages": (3, 5, md.LIP(1.5), {"average": {"mi": 0.02, "tv": 0.05}}),
 }
 

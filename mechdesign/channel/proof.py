@@ -67,24 +67,30 @@ class CostProof(Record):
     sides: tuple[Numbers, ...] | None = None
 
 
-class EntropyProof(Record):
-    """Prices of the useful symbols, in nats: with the least H(v) - prices . v over the posteriors v
-    that are allowed they bound H(X|Y) of every channel from below.
+class _WithAverages(Record):
+    """Prices of average leakages, for proofs of posteriors.
 
-    `leakages` are prices of the average budgets of the channel, in their order: the least H(v) +
-    sum_j leakages_j L_j(v) - prices . v counts then. `alone` says that no promise on single lifts
-    was asked for beside them, so that all posteriors are allowed.
+    `leakages` are prices of the average budgets of the channel, in their order: sum_j leakages_j
+    L_j(v) is added to the cost of a posterior v. `alone` says that no promise on single lifts was
+    asked for beside them, so that all posteriors are allowed.
     """
 
-    kind: Literal["entropy"] = "entropy"
-    prices: Numbers
     leakages: (
         tuple[Annotated[float, Field(ge=0.0, allow_inf_nan=False)], ...] | None
     ) = None
     alone: Literal[True] | None = None
 
 
-class TaskProof(Record):
+class EntropyProof(_WithAverages):
+    """Prices of the useful symbols, in nats: with the least H(v) - prices . v over the posteriors v
+    that are allowed they bound H(X|Y) of every channel from below.
+    """
+
+    kind: Literal["entropy"] = "entropy"
+    prices: Numbers
+
+
+class TaskProof(_WithAverages):
     """Prices of the useful symbols, in nats, and the table of the task.
 
     `task` has the records of each value of the task, by useful symbol.
@@ -100,7 +106,7 @@ class TaskProof(Record):
         return self
 
 
-class QueryProof(Record):
+class QueryProof(_WithAverages):
     """Prices of the useful symbols, and a matrix: near the inverse of what the optimum tells.
 
     `queries` are those of the user's own, a row for each; the others follow from their name.

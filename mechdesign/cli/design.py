@@ -567,7 +567,7 @@ def _answer_boxes(
         channel.save(files.output, overwrite=arguments.force, public=files.public)
     if reports.asked:
         _save_reports(
-            reporter, arguments, channel, above(channel.REPORTS).behind(channel)
+            reporter, arguments, channel, above(channel.REPORTS).behind(channel, design)
         )
     last = arguments.written
     reporter.done("designed", "\n".join(last))

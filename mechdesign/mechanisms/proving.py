@@ -67,13 +67,16 @@ from mechdesign.mechanisms.search import share_bound, utility_entropy
 from mechdesign.mechanisms.task_design import task_bound, task_figures_of
 from mechdesign.tables.joint import Joint
 from solvers import Array, Polytope, SolverError
-from solvers.average.problem import AverageProblem
+from solvers.average.assignment_convex import Total
+from solvers.average.problem import AverageProblem, Leakage, measure_of
 from solvers.proving import (
     proven_bound,
     proven_on_average,
     proven_over_tables,
     proven_task,
+    proven_task_within,
     proven_variance,
+    proven_variance_within,
 )
 
 NO_PROOF = "the file keeps no proof of it"
@@ -309,8 +312,7 @@ class ProvenAgain:
 
     def leakage_bound(self, proof: EntropyProof, stated: float) -> float:
         """What every channel that keeps the share leaks on average, rounded down."""
-        (average,) = self._averages(proof)
-        (multiplier,) = proof.leakages or (0.0,)
+        average, multiplier = self._only_average(proof)
         if average.keep is None or not multiplier > 0.0:
             raise InputError(NOT_OF_THIS_KIND)
         lost = (1.0 - average.keep) * self.entropy
@@ -320,7 +322,9 @@ class ProvenAgain:
         bound = float((support - lost) / multiplier)
         return least_for_share(bound, average.measure, self.joint, gains)
 
-    def _averages(self, proof: EntropyProof) -> tuple[AverageBudget, ...]:
+    def _averages(
+        self, proof: EntropyProof | TaskProof | QueryProof
+    ) -> tuple[AverageBudget, ...]:
         """The averages that the proof has prices of."""
         averages = self.channel.record.averages
         prices = proof.leakages or ()
@@ -330,6 +334,16 @@ class ProvenAgain:
                 f"{len(averages)} averages"
             )
         return averages
+
+    def _only_average(
+        self, proof: EntropyProof | TaskProof | QueryProof
+    ) -> tuple[AverageBudget, float]:
+        """The one average of a proof that has no other, and its price."""
+        first, *others = self._averages(proof)
+        if others:
+            raise InputError(NOT_OF_THIS_KIND)
+        (price,) = proof.leakages or (0.0,)
+        return first, price
 
     def _charged(self, proof: EntropyProof) -> float:
         """What all budgets cost at the prices of the proof."""
@@ -361,6 +375,18 @@ class ProvenAgain:
             time_limit=self.time_limit,
         )
 
+    def _within(
+        self, proof: TaskProof | QueryProof
+    ) -> tuple[Total, Polytope | None, float]:
+        """The budget of a task or of queries, the allowed posteriors, and its price."""
+        average, charge = self._only_average(proof)
+        if average.exact_gains:
+            raise InputError(NOT_OF_THIS_KIND)
+        most = in_solver_unit(average.measure, average.budget, self.joint)
+        leakage = Leakage(measure_of(average.measure), self.joint.p_s)
+        outer = None if proof.alone else self.by_symbol
+        return Total(leakage, self.joint.lift, most), outer, charge
+
     def task_bound(self, proof: TaskProof, stated: float) -> float:
         """The share of I(T;X) that no private channel exceeds, rounded up."""
         counts = np.array(proof.task, dtype=np.float64)
@@ -370,6 +396,19 @@ class ProvenAgain:
         figures = task_figures_of(self.channel, self.joint, given_x)
         self._check_own("task_kept", figures.kept)
         least = figures.prior - stated * figures.largest
+        if self.channel.record.averages:
+            total, outer, charge = self._within(proof)
+            bound = proven_task_within(
+                total,
+                outer,
+                self.joint.p_x,
+                given_x,
+                proof.prices,
+                charge,
+                least=least,
+                time_limit=self.time_limit,
+            )
+            return task_bound(figures, bound)
         bound = proven_task(
             self.by_symbol,
             self.joint.p_x,
@@ -391,14 +430,27 @@ class ProvenAgain:
                 "the proof is of another table: its matrix has another size"
             )
         self._check_own("variance", total_variance(self.channel, queries, self.joint))
-        bound = proven_variance(
-            self.by_symbol,
-            self.joint.p_x,
-            queries.gram,
-            proof.prices,
-            inverse,
-            time_limit=self.time_limit,
-        )
+        if self.channel.record.averages:
+            total, outer, charge = self._within(proof)
+            bound = proven_variance_within(
+                total,
+                outer,
+                self.joint.p_x,
+                queries.gram,
+                proof.prices,
+                inverse,
+                charge,
+                time_limit=self.time_limit,
+            )
+        else:
+            bound = proven_variance(
+                self.by_symbol,
+                self.joint.p_x,
+                queries.gram,
+                proof.prices,
+                inverse,
+                time_limit=self.time_limit,
+            )
         return variance_of(bound, queries, self.joint.p_x)
 
     def _check_own(self, name: str, computed: float) -> None:

@@ -116,6 +116,14 @@ def for_queries(
             alone=alone,
         )
         least = within.bound
+        if within.inverse is not None:
+            proof = QueryProof(
+                prices=tuple(within.prices.tolist()),
+                inverse=tuple(map(tuple, within.inverse.tolist())),
+                queries=None if proof is None else proof.queries,
+                leakages=(max(within.charge, 0.0),),
+                alone=alone or None,
+            )
     else:
         rounded, solution = first_verified(single, program, end)
         least = solution.bound
@@ -153,7 +161,7 @@ def for_queries(
         messages=tuple(messages),
     )
     design = with_purpose(with_budget(design, averages), accuracy)
-    if proof is None or rules.cuts is not None:
+    if proof is None or not (alone or rules.cuts is None):
         return design
     return replace(design, channel=with_proof(design.channel, proof))
 

@@ -89,6 +89,7 @@ def for_task(
     method = "vertices"
     status = "some posteriors are not listed"
     prices: Array | None = None
+    leakages: tuple[float, ...] | None = None
     if averages:
         rounded, within = purpose_within(
             single,
@@ -99,6 +100,8 @@ def for_task(
             alone=alone,
         )
         least = within.bound
+        prices = within.prices
+        leakages = (max(within.charge, 0.0),)
     else:
         rounded, solution = first_verified(
             single, program, end, least_margin=TASK_MARGIN
@@ -121,9 +124,14 @@ def for_task(
         messages = (f"the search ended early ({status})",)
     design = finish(rounded, joint, TASK, method, started, messages=messages)
     design = with_purpose(with_budget(design, averages), utility_of_task)
-    if prices is None or rules.cuts is not None:
+    if prices is None or not (alone or rules.cuts is None):
         return design
-    proof = TaskProof(prices=tuple(prices.tolist()), task=_counts(table, joint))
+    proof = TaskProof(
+        prices=tuple(prices.tolist()),
+        task=_counts(table, joint),
+        leakages=leakages,
+        alone=alone or None,
+    )
     return replace(design, channel=with_proof(design.channel, proof))
 
 

@@ -43,7 +43,7 @@ from mechdesign.auditing.either import BoxAudit, audit_boxes
 from mechdesign.auditing.law import absent_box_law, box_law
 from mechdesign.channel.box_channel import BoxChannel, BoxPart
 from mechdesign.channel.box_utility import BoxUtility
-from mechdesign.core.wording import at_most, listed, percent_of, quoted
+from mechdesign.core.wording import STATED, at_most, listed, percent_of, quoted
 from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.notions import Notion, to_record
 from mechdesign.report import law_section, layout, wording
@@ -139,8 +139,13 @@ def _of_people(change: str) -> str:
     )
 
 
-def kept_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
-    """What is kept of all columns and of each, with the bound for the boxes."""
+def kept_lines(
+    utility: BoxUtility, channel: BoxChannel, *, scope: str = "proven"
+) -> list[str]:
+    """What is kept of all columns and of each, with the bound for the boxes.
+
+    `scope` is how the bounds are known: a file states them, and has no proof of them.
+    """
     columns = wording.titles(utility.columns)
     if channel.people is not None:
         columns = f"the sequences of {wording.title(channel.people.released)}"
@@ -151,7 +156,7 @@ def kept_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
     lines = [
         f"Kept: {kept} of the information in {columns}{beyond} ({utility.information:.4g} of "
         f"{utility.entropy:.4g} nats). No channel for these boxes keeps more than "
-        f"{at_most(utility.bound)} nats (proven).",
+        f"{at_most(utility.bound)} nats ({wording.proof_text(scope)}).",
     ]
     if len(utility.columns) > 1 and channel.people is None:
         shares: list[str] = []
@@ -159,10 +164,13 @@ def kept_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
             share = wording.percent_at_least(column.share)
             shares.append(f"{wording.title(column.columns)} {share}")
         lines.append(f"Of each column by itself: {', '.join(shares)}.")
-    return [*lines, *own_lines(utility, channel), *law_lines(utility, channel)]
+    lines += own_lines(utility, channel, scope=scope)
+    return [*lines, *law_lines(utility, channel)]
 
 
-def own_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
+def own_lines(
+    utility: BoxUtility, channel: BoxChannel, *, scope: str = "proven"
+) -> list[str]:
     """How many records keep their box, beside the most that is possible; none for free labels."""
     if utility.own is None or utility.own_bound is None:
         return []
@@ -173,7 +181,7 @@ def own_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
         law = " and their law"
     return [
         f"Own box: {own} of the {units_of(channel)} (expected); at most {most} with these "
-        f"boxes{law} (proven)."
+        f"boxes{law} ({wording.proof_text(scope)})."
     ]
 
 
@@ -514,7 +522,7 @@ def box_channel_text(channel: BoxChannel) -> str:
         )
     else:
         sentences += promise_lines(audit_boxes(channel))
-        sentences += kept_lines(channel.utility, channel)
+        sentences += kept_lines(channel.utility, channel, scope=STATED)
         sentences += unchanged_lines(channel)
         sentences.append(slice_sentence(channel.utility, channel))
     lines += layout.all_lines([*sentences, *part_lines(channel)])

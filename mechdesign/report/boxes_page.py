@@ -45,7 +45,7 @@ from mechdesign.channel.box_channel import BoxChannel, BoxPart, box_name
 from mechdesign.channel.box_utility import BoxUtility, ColumnKept
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.core.wording import about, percent_of
+from mechdesign.core.wording import STATED, about, percent_of
 from mechdesign.notions import Notion
 from mechdesign.report import blocks, boxes, drawing, wording
 from mechdesign.report.collect import Wanted
@@ -119,13 +119,17 @@ class OutputRow:
 
 @dataclass(frozen=True)
 class BoxReport:
-    """What the page shows, made by `box_report`: all strata one after the other."""
+    """What the page shows, made by `box_report`: all strata one after the other.
+
+    `scope` is how the bounds on other channels are known.
+    """
 
     channel: BoxChannel
     utility: BoxUtility
     audit: BoxAudit
     rows: tuple[BoxRow, ...]
     outputs: tuple[OutputRow, ...]
+    scope: str
 
     @property
     def verified(self) -> bool:
@@ -133,7 +137,7 @@ class BoxReport:
         return self.audit.satisfied
 
 
-def box_report(channel: BoxChannel) -> BoxReport:
+def box_report(channel: BoxChannel, *, scope: str = "proven") -> BoxReport:
     """Compute the report of a channel from its counts.
 
     Raises
@@ -155,6 +159,7 @@ def box_report(channel: BoxChannel) -> BoxReport:
         audit=audit_boxes(channel),
         rows=tuple(rows),
         outputs=tuple(outputs),
+        scope=scope,
     )
 
 
@@ -232,10 +237,10 @@ def report_page(report: BoxReport, *, pictures: bool = True) -> blocks.Document:
         *boxes.part_lines(channel),
     ]
     # The second of the lines, on single columns, is the table of this section.
-    kept, *_ = boxes.kept_lines(utility, channel)
+    kept, *_ = boxes.kept_lines(utility, channel, scope=report.scope)
     texts = [
         kept,
-        *boxes.own_lines(utility, channel),
+        *boxes.own_lines(utility, channel, scope=report.scope),
         *boxes.law_lines(utility, channel),
         *boxes.rare_lines(channel, utility),
     ]
@@ -352,10 +357,13 @@ def behind(
     *,
     certificate: bool = False,
 ) -> BoxReport | None:
-    """What reports on a channel of boxes need: all of it is computed from its counts, whatever
-    `design` is at hand, and there is no certificate; None for a public channel.
+    """What reports on a channel of boxes need, computed from its counts; None for a public channel.
+
+    There is no certificate: without a `design` at hand bounds are those that the file states.
     """
-    return None if channel.utility is None else box_report(channel)
+    if channel.utility is None:
+        return None
+    return box_report(channel, scope=STATED if design is None else "proven")
 
 
 def save_reports(channel: BoxChannel, report: BoxReport | None, wanted: Wanted) -> None:

@@ -30,8 +30,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -82,12 +82,19 @@ LEAST_WAY = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class PurposeWithin:
-    """Weights (k,) and posteriors (k, n), f at them, and what no channel can go below."""
+    """Weights (k,) and posteriors (k, n), f at them, and what no channel can go below.
+
+    `prices` (n,) and `charge`, of the leakage, are what proves the bound; of queries with
+    `inverse`, the M^-1 of their weights.
+    """
 
     weights: Array
     points: Array
     value: float
     bound: float
+    prices: Array
+    charge: float
+    inverse: Array | None = None
 
 
 class Purpose(Protocol):
@@ -114,11 +121,14 @@ class TaskPurpose:
         solution = _solution(_program(point, points, costs, loads, most), end)
         value = math.fsum((solution.weights * costs).tolist())
         # Any prices prove a bound, once they are lowered until no column is cheaper.
-        reduced = costs - points @ solution.prices + solution.multipliers[0] * loads
-        paid = float(solution.prices @ point) - float(solution.multipliers[0]) * most
+        charge = float(solution.multipliers[0])
+        reduced = costs - points @ solution.prices + charge * loads
+        paid = float(solution.prices @ point) - charge * most
         bound = paid + min(float(reduced.min()), 0.0)
         bound -= BOUND_ERROR * (1.0 + abs(bound))
-        return PurposeWithin(solution.weights, points, value, bound)
+        return PurposeWithin(
+            solution.weights, points, value, bound, solution.prices, charge
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +146,7 @@ class QueryPurpose:
         weights = _towards_all(point, points, loads, most)
         value, inverse = self._value(u, weights)
         bound = -math.inf
+        proof = (np.zeros(len(point)), 0.0, inverse)
         # The steps differ in their costs alone, so each goes on from the basis of the last.
         program = _program(point, points, np.zeros(len(points)), loads, most)
         for _ in range(MOST_STEPS):
@@ -145,11 +156,14 @@ class QueryPurpose:
             solution = _solution(program, end)
             # The duals of the negated program, raised until they hold for every vertex.
             prices = -solution.prices
-            charge = solution.multipliers[0]
+            charge = float(solution.multipliers[0])
             missing = gains - points @ prices - charge * loads
             raised = max(float(missing.max()), 0.0)
             paid = float(prices @ point) + charge * most + raised
-            bound = max(bound, value**2 / paid * (1.0 - BOUND_ERROR))
+            proven = value**2 / paid * (1.0 - BOUND_ERROR)
+            if proven > bound:
+                bound = proven
+                proof = (prices, charge, inverse)
             if value - bound <= 0.5 * self.gap * value or time.process_time() >= end:
                 break
             way = solution.weights - weights
@@ -158,7 +172,7 @@ class QueryPurpose:
             value, inverse = self._value(u, weights)
         weights = _with_few(point, points, loads, weights)
         value, _ = self._value(u, weights)
-        return PurposeWithin(weights, points, value, bound)
+        return PurposeWithin(weights, points, value, bound, *proof)
 
     def _value(self, u: Array, weights: Array) -> tuple[float, Array]:
         """f and M^-1."""
@@ -231,14 +245,16 @@ def best_within(
     tangents = [np.zeros(n)]
     pool = np.vstack([point, _stars(point, inner, total)])
     best: PurposeWithin | None = None
+    proof: PurposeWithin | None = None
     bound = -math.inf
     for _ in range(MOST_ROUNDS):
         try:
-            listed = _cell_vertices(tangents, outer, n, end)
+            listed = cell_vertices(tangents, outer, n, end)
             listed = np.vstack([listed, pool])
             loads = np.max(listed @ np.array(tangents).T, axis=1)
             relaxed = purpose.best(point, listed, loads, total.most, end)
-            bound = max(bound, relaxed.bound)
+            if proof is None or relaxed.bound > bound:
+                bound, proof = relaxed.bound, relaxed
             used = listed[relaxed.weights > SAME]
         except SolverError:
             # Too many vertices, or no time: what was proven before counts.
@@ -262,7 +278,14 @@ def best_within(
             break
     assert best is not None  # of the first round
     kept = best.weights > 0.0
-    return PurposeWithin(best.weights[kept], best.points[kept], best.value, bound)
+    # Without a relaxation the prices of the channel itself are as good as any.
+    return replace(
+        proof or best,
+        weights=best.weights[kept],
+        points=best.points[kept],
+        value=best.value,
+        bound=bound,
+    )
 
 
 def _program(
@@ -285,10 +308,10 @@ def _solution(master: Master, end: float) -> Solution:
     return solution
 
 
-def _cell_vertices(
-    tangents: list[Array], outer: Polytope | None, n: int, end: float
+def cell_vertices(
+    tangents: Sequence[Array], outer: Polytope | None, n: int, end: float
 ) -> Array:
-    """The vertices of all cells, (k, n)."""
+    """The vertices of all cells, in each of which one of the tangents is the largest; (k, n)."""
     found = [np.eye(n)] if outer is None and len(tangents) == 1 else []
     seconds = None
     if end < math.inf:
@@ -387,7 +410,8 @@ def _towards_all(point: Array, points: Array, loads: Array, most: float) -> Arra
     weights = 0.5 * solution.weights
     # The posteriors towards the unit vectors decompose the point with weights p_x / r_x.
     reach = np.full(len(points), np.inf)
-    place = points.argmax(axis=1)
+    # On the way to a unit vector its entry is the only one that grows, whatever the point.
+    place = (points / point).argmax(axis=1)
     ratio = (points - point) / (np.eye(n)[place] - point + 1e-300)
     for k in range(len(points)):
         x = int(place[k])

@@ -15,6 +15,7 @@ from solvers import Polytope
 from solvers.average.assignment_convex import Total
 from solvers.average.problem import Leakage, Measure
 from solvers.average.purposes import QueryPurpose, TaskPurpose, best_within
+from solvers.proving import proven_task_within, proven_variance_within
 
 STEPS = 24
 GRID = np.array(
@@ -83,6 +84,58 @@ def test_tasks_against_a_grid(table, task, share, measure, limited):
     assert leaked <= share * (1 + 1e-7)
     if polytope is not None:
         assert polytope.excess(found.points).max() <= 1e-9
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    tables(3),
+    tables(2),
+    st.floats(0.003, 0.2),
+    st.sampled_from(list(Measure)),
+    st.lists(st.floats(-1.0, 1.0), min_size=3, max_size=3),
+    st.sampled_from([0.0, 1e-3, 0.3]),
+)
+def test_no_prices_prove_more_than_channels_reach(
+    table, task, share, measure, noise, size
+):
+    """Of the task no more than the best channel on a grid; of queries than a mixture of X."""
+    point = table.sum(axis=0)
+    given_x = task / task.sum(axis=0)
+    total = total_of(table, measure, share)
+    grid = np.vstack([GRID, point])
+    leaks = total.leakage.of_lifts(grid @ total.matrix.T)
+    best = linprog(
+        entropy(given_x @ grid.T),
+        A_ub=leaks[None, :],
+        b_ub=[share],
+        A_eq=grid.T,
+        b_eq=point,
+    )
+    found = best_within(
+        TaskPurpose(given_x),
+        total,
+        point,
+        None,
+        None,
+        is_proven=lambda value, bound: value - bound <= 1e-4,
+    )
+    # The prices of the optimum prove its bound; others prove less.
+    prices = found.prices + size * np.array(noise)
+    charge = found.charge
+    proven = proven_task_within(total, None, point, given_x, prices, charge, least=10.0)
+    assert proven <= best.fun + 1e-9
+    if size == 0.0:
+        assert proven >= found.bound - 1e-8
+    leaks = total.leakage.of_lifts(np.eye(3) @ total.matrix.T)
+    kept = min(1.0, share / max(float(point @ leaks), 1e-12))
+    points = np.vstack([np.eye(3), point])
+    weights = np.append(kept * point, 1.0 - kept)
+    u = points / point
+    inverse = np.linalg.inv((u.T * weights) @ u)
+    least = proven_variance_within(
+        total, None, point, np.eye(3), prices, inverse, charge
+    )
+    assert least <= variance(weights, points, point, np.eye(3)) * (1 + 1e-9)
 
 
 def variance(weights, points, point, gram):

@@ -222,6 +222,26 @@ PRICED = {
     "queries": {"notion": md.LIP(0.1), "objective": QUERIES},
     "task": {"notion": md.LIP(0.1), "objective": "task", "task": "t"},
     "task of quotients": {"notion": md.LDP(0.3), "objective": "task", "task": "t"},
+    "task within mi": {
+        "notion": md.LIP(0.8),
+        "objective": "task",
+        "task": "t",
+        "average": {"mi": 0.02},
+    },
+    "task within tv alone": {
+        "objective": "task",
+        "task": "t",
+        "average": {"tv": 0.05},
+    },
+    "frequencies within tv alone": {
+        "objective": "frequencies",
+        "average": {"tv": 0.06},
+    },
+    "queries within tv": {
+        "notion": md.LIP(0.8),
+        "objective": QUERIES,
+        "average": {"tv": 0.1},
+    },
     "gain": {"average": {"gain": GAINS}},
     "two averages": {"notion": md.LIP(0.8), "average": {"mi": 0.01, "tv": 0.05}},
     "confidence": {"notion": md.LIP(0.5), "confidence": 0.9},

@@ -8,7 +8,7 @@ from mechdesign import audit, load
 from mechdesign.auditing.averages import average_leakage
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms import design
-from mechdesign.notions import ALIP
+from mechdesign.notions import ALIP, LDP
 from mechdesign.tables.joint import Joint
 
 COUNTS = [[30, 5, 1, 8], [3, 20, 9, 2], [1, 2, 17, 6]]
@@ -80,3 +80,13 @@ def test_one_average_alone():
             average={"mi": 0.05, "tv": 0.1},
             **options("frequencies"),
         )
+
+
+@pytest.mark.parametrize("promise", [(), (LDP(1.5),)])
+def test_frequencies_of_a_skewed_column(promise):
+    """A posterior that learns of a rare symbol still has the frequent one as its largest entry."""
+    table = Joint.from_counts([[60, 9, 4, 2], [20, 8, 3, 7]])
+    result = design(table, *promise, average={"tv": 0.06}, **options("frequencies"))
+    assert result.verified
+    variance = result.purpose.variance
+    assert 0.9 * variance <= result.purpose.variance_lower_bound <= variance

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
+from mechdesign.cli import main
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.box_design import _slice_of
 from mechdesign.report.boxes_page import box_report, report_record
@@ -119,6 +120,26 @@ def test_python_writes_all_endings_and_refuses_what_there_is_not(tmp_path):
         md.report(design, tmp_path / "other.md", curve=1)
     with pytest.raises(InputError, match="the channel is public"):
         md.report(design.channel.public(), tmp_path / "other.md")
+
+
+def test_a_file_of_boxes_states_its_bounds_and_a_design_has_proven_them(tmp_path):
+    _, design = designed()
+    stated = "(stated by the file, not proven again here)"
+    md.report(design, tmp_path / "design.md")
+    text = (tmp_path / "design.md").read_text(encoding="utf-8")
+    assert "nats (proven)." in text
+    assert stated not in text
+    design.channel.save(tmp_path / "boxes.json")
+    md.report(md.load(tmp_path / "boxes.json"), tmp_path / "file.md")
+    text = (tmp_path / "file.md").read_text(encoding="utf-8")
+    assert f"nats {stated}." in text
+    assert "(proven)" not in text
+    # The same from the command line.
+    arguments = [str(tmp_path / "boxes.json"), "--report", str(tmp_path / "line.md")]
+    assert main(["report", *arguments]) == 0
+    text = (tmp_path / "line.md").read_text(encoding="utf-8")
+    assert f"nats {stated}." in text
+    assert "(proven)" not in text
 
 
 def test_a_row_design_has_its_report_in_python_too(tmp_path):
