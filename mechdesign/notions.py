@@ -26,6 +26,7 @@ enclosure in `auditing.mean_verdict` and its cuts in `mechanisms.convex_means`.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self, TypeVar, cast
@@ -48,9 +49,8 @@ from mechdesign.core.wording import budget as shown_budget
 LARGEST_BUDGET = 700.0
 """exp of a larger budget overflows a double; beyond it a budget is as good as absent: say inf."""
 
-LEAST_BUDGET = 1e-14
-"""Least budget of a design. Optima are computed in doubles, whose rounding at 1 is 1e-16 and adds
-up; they cannot tell the exp of a smaller budget from 1."""
+LEAST_BUDGET = sys.float_info.min
+"""Least budget of a design: smaller doubles lose digits, and a part of one may be 0."""
 
 DEFAULT_LAM = 0.5
 """Default share of epsilon for the lower side."""
@@ -100,8 +100,8 @@ def check_least(name: str, budget: float) -> None:
     """Raise InputError if a budget is too small to design for; any can be audited."""
     if budget < LEAST_BUDGET:
         raise InputError(
-            f"{name} ({budget:g}) is too small to design for: double precision cannot tell it from "
-            f"no budget at all; give at least {LEAST_BUDGET:g}"
+            f"{name} ({budget:g}) is too small to design for: double precision cannot divide it; "
+            f"give more than {LEAST_BUDGET:.3g}"
         )
 
 

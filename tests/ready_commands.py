@@ -20,13 +20,34 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
 PROGRAM = "import sys; from mechdesign.cli import program; sys.exit(program())"
 """What the process `mechdesign` does."""
+
+STRICTLY = "import warnings; warnings.simplefilter('error')"
+
+AS_SCRIPT = """
+import runpy, sys
+from pathlib import Path
+sys.argv = sys.argv[1:]
+sys.path.insert(0, str(Path(sys.argv[0]).parent))
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+"""What `python SCRIPT ..` does."""
+
+LATER = (
+    "cryptography.hazmat.primitives.ciphers",
+    "matplotlib.backends.backend_svg",
+    "matplotlib.figure",
+    "pandas",
+    "pyarrow.parquet",
+    "typer._adapters",
+)
+"""Modules that commands and scripts import when they run; some are of extras."""
 
 STANDARD_FILES = (0, 1, 2)
 
@@ -77,6 +98,50 @@ class ReadyCommands:
         client = [sys.executable, "-I", "-S", __file__, "send", self.address]
         return shlex.join(client)
 
+    def run(
+        self,
+        code: str,
+        *arguments: str,
+        folder: Path,
+        environment: Mapping[str, str],
+    ) -> subprocess.CompletedProcess[str]:
+        """Run code to its end; every warning is an error for it."""
+        with (
+            open(os.devnull, "rb") as nothing,
+            tempfile.TemporaryFile() as printed,
+            tempfile.TemporaryFile() as errors,
+        ):
+            command = Command(
+                self.address,
+                f"{STRICTLY}\n{code}",
+                arguments,
+                folder=str(folder),
+                environment=environment,
+                files=[file.fileno() for file in (nothing, printed, errors)],
+            )
+            status = command.wait()
+            texts = []
+            for file in (printed, errors):
+                file.seek(0)
+                texts.append(file.read().decode("utf-8"))
+        return subprocess.CompletedProcess([*arguments], status, *texts)
+
+    def run_script(
+        self,
+        script: Path,
+        *arguments: str,
+        folder: Path,
+        environment: Mapping[str, str],
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a file with arguments, likewise."""
+        return self.run(
+            AS_SCRIPT,
+            str(script),
+            *arguments,
+            folder=folder,
+            environment=environment,
+        )
+
 
 @contextmanager
 def ready_commands() -> Iterator[ReadyCommands]:
@@ -108,11 +173,21 @@ def ready_commands() -> Iterator[ReadyCommands]:
 
 def serve(listening: socket.socket) -> None:
     """Fork a process for each command, without end."""
-    import mechdesign
+    import mechdesign.cli.application
+    import mechdesign.jobs.manifest_sentences
+    import mechdesign.report.sentences
 
     for module in pkgutil.walk_packages(mechdesign.__path__, "mechdesign."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    for name in LATER:
+        with suppress(ModuleNotFoundError):
+            importlib.import_module(name)
+    # What a process makes once.
+    for name in mechdesign.cli.application.NAMES:
+        mechdesign.cli.application.application(name)
+    mechdesign.jobs.manifest_sentences.template()
+    mechdesign.report.sentences._macros()
     # What is shared with the forked processes is never searched for garbage, and so never copied.
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)

@@ -2,8 +2,8 @@
 
 ``python tests/test_docs.py [PAGE ..]`` writes today's output into the pages. A page's commands run in order in one
 folder of its own that holds ``examples/``; blocks of Python likewise, one script a page. Blocks marked ``text`` or
-``sh`` are not run. The README's commands start `mechdesign` as its reader does; those of the other pages are forked
-from one process that has imported it (tests/ready_commands.py).
+``sh`` are not run. The README's commands and its script start as its reader starts them; those of the other pages are
+forked from one process that has imported the package (tests/ready_commands.py).
 """
 
 from __future__ import annotations
@@ -91,7 +91,15 @@ def in_shell(command, folder, launcher=STARTED):
     )
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if console(page)], ids=named)
+def with_commands():
+    """The pages; the commands of the longest one are a test for those that are slow."""
+    for page in PAGES:
+        if console(page):
+            marks = [pytest.mark.slow] if page.stem == "survey" else []
+            yield pytest.param(page, id=named(page), marks=marks)
+
+
+@pytest.mark.parametrize("page", [*with_commands()])
 def test_the_commands_print_what_the_page_shows(page, workplace, ready):
     """In order, in one folder: later commands use the files of earlier ones."""
     launcher = STARTED if page == README else ready.launcher
@@ -109,20 +117,24 @@ def test_the_commands_print_what_the_page_shows(page, workplace, ready):
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if blocks(page, "python")], ids=named
 )
-def test_the_python_of_the_page_runs(page, workplace):
+def test_the_python_of_the_page_runs(page, workplace, ready):
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
         "XDG_DATA_HOME": str(workplace / ".data"),
     }
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", "\n".join(blocks(page, "python"))],
-        cwd=workplace,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    code = "\n".join(blocks(page, "python"))
+    if page == README:
+        run = subprocess.run(
+            [sys.executable, "-W", "error", "-c", code],
+            cwd=workplace,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    else:
+        run = ready.run(code, folder=workplace, environment=environment)
     assert run.returncode == 0, run.stderr
 
 

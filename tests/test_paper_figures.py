@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.ready_commands import ReadyCommands
 
 FOLDER = Path(__file__).parents[1] / "examples" / "paper"
 
@@ -26,37 +26,22 @@ SAMPLING = 2.5
 """Standard errors of a quick mean that are no surprise; the draws are fixed, so this cannot fail by chance."""
 
 
-def run_script(number: str, folder: Path) -> str:
+def run_script(ready: ReadyCommands, number: str, folder: Path) -> str:
     script = FOLDER / f"figure_{number}.py"
     environment = {
         **os.environ,
         "PYTHONPATH": str(FOLDER.parents[1]),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-W",
-            "error",
-            str(script),
-            "--out",
-            "pictures",
-            "--workers",
-            "1",
-        ],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    options = ("--out", "pictures", "--workers", "1")
+    done = ready.run_script(script, *options, folder=folder, environment=environment)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout
 
 
-def assert_figure(number: str, folder: Path) -> str:
-    out = run_script(number, folder)
+def assert_figure(ready: ReadyCommands, number: str, folder: Path) -> str:
+    out = run_script(ready, number, folder)
     assert out.startswith(f"Figure {int(number)}: ")
     pictures = {path.name for path in (folder / "pictures").glob("*.png")}
     assert f"figure_{number}.png" in pictures
@@ -79,21 +64,22 @@ def test_there_is_a_script_for_every_figure():
 
 
 @pytest.mark.parametrize("number", QUICK)
-def test_quick_figures(number, tmp_path):
-    assert_figure(number, tmp_path)
+def test_quick_figures(ready, number, tmp_path):
+    assert_figure(ready, number, tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [n for n in SLOW if n != "10"])
-def test_slower_figures(number, tmp_path):
-    assert_figure(number, tmp_path)
+def test_slower_figures(ready, number, tmp_path):
+    assert_figure(ready, number, tmp_path)
 
 
 @pytest.mark.slow
 def test_the_optimum_at_200_symbols_stands_above_the_heuristics_with_a_proven_gap(
+    ready,
     tmp_path,
 ):
-    out = assert_figure("10", tmp_path)
+    out = assert_figure(ready, "10", tmp_path)
     table = [
         [float(cell.rstrip("*")) for cell in line.split()]
         for line in out.splitlines()[2:5]

@@ -61,12 +61,14 @@ WITHIN = 0.9
 """The next lifts are narrower than those that are expected to meet the budgets by this factor."""
 
 WIDTHS = 5
-"""Plans of narrow lifts: they make every average small, and are faster to find than plans at a
-price."""
+"""Plans of narrow lifts that are tried at most, until one is within all budgets: narrow lifts make
+every average small."""
 
+FREE_PART = 1 / 2
 NARROW_PART = 1 / 8
 PRICED_PART = 1 / 2
-"""Parts of the time that is left which a plan may take."""
+"""Parts of the time that is left which a plan may take: without a price, of narrow lifts, and at
+a price. The costs and averages of the first two show the price."""
 
 FIRST_PRICE = 1.0
 """In units of cost for one unit of the average: both are at most about 1."""
@@ -111,8 +113,8 @@ TANGENT_ROUNDING = 2.0**-48
 """A tangent is a sum of three terms, each rounded a few times; it is moved down by this share of
 their size, so that it stays below the average."""
 
-Solve = Callable[[PlanProblem, float], Plan]
-"""Solves a problem in a part of the time that is left."""
+Solve = Callable[[PlanProblem, float, Plan | None], Plan]
+"""Solves a problem in a part of the time that is left, from a plan within its limits."""
 
 
 class PlanAverage:
@@ -383,10 +385,14 @@ class _Search:
     def run(self) -> None:
         """Find plans until the cheapest mixture meets the bound, or the time is over."""
         prices = np.zeros(len(self._averages))
-        above = self._at(prices).averages > self._budgets
+        first = self._at(prices, FREE_PART)
+        above = first.averages > self._budgets
         if not above.any():
+            if first.plan.ended_early:
+                self._at(prices, 1.0)
             return
-        self._narrow_plans()
+        self._refine(first)
+        self._narrow_plans(first)
         while (mixed := self._cheapest()) is None:
             prices = np.where(above, np.maximum(prices * DEARER, FIRST_PRICE), prices)
             if prices.max() > LARGEST_PRICE:
@@ -394,7 +400,7 @@ class _Search:
                     "no plan has so small an average: give a larger budget (--average), or relax "
                     "the restrictions (--stay, --forbid)"
                 )
-            point = self._at(prices)
+            point = self._at(prices, PRICED_PART)
             above = point.averages > self._budgets
             self._refine(point)
         self._refine(self._points[-1])
@@ -405,7 +411,7 @@ class _Search:
                 cost, self._gap
             ):
                 return
-            found = self._at(prices)
+            found = self._at(prices, PRICED_PART)
             worth = found.cost + float(prices @ found.averages)
             most = cost + float(prices @ self._budgets) - CLOSE * self._gap * cost
             is_refined = self._refine(found)
@@ -422,14 +428,18 @@ class _Search:
                 "more time (--time-limit), give larger budgets (--average), or release fewer "
                 "columns"
             )
-        return _mixture(
-            self._points, mixed[0], self._bound, self._problem.size, is_over
-        )
+        plan = self._mixture(mixed[0])
+        return replace(plan, ended_early=is_over or plan.ended_early)
 
-    def _at(self, prices: Array) -> _Point:
-        """The plan at some prices; it may raise the bound."""
+    def _at(self, prices: Array, part: float) -> _Point:
+        """The plan at some prices, from the best one so far; it may raise the bound."""
         penalty = _priced(self._averages, prices)
-        plan = self._solve(replace(self._problem, penalty=penalty), PRICED_PART)
+        start = None
+        if (mixed := self._cheapest()) is not None:
+            start = self._mixture(mixed[0])
+        elif self._points:
+            start = self._points[-1].plan
+        plan = self._solve(replace(self._problem, penalty=penalty), part, start)
         # Plans may use all of the budgets that were asked, and not only what margins leave.
         worth = float(prices @ self._asked)
         rounding = BOUND_ROUNDING * (plan.lower_bound + worth)
@@ -451,29 +461,23 @@ class _Search:
         added = [average.refine(point.plan) for average in self._averages]
         return any(added)
 
-    def _narrow_plans(self) -> None:
-        """Add plans of narrower and narrower lifts, until one is within all budgets, and some
-        between it and the last one that is not.
-        """
-        wide, narrow = WIDEST, 0.0
+    def _narrow_plans(self, first: _Point) -> None:
+        """Add plans of narrower and narrower lifts, until one is within all budgets."""
         width = WIDEST / NARROWER
+        allowed = _widest(self._problem.limits)
+        if allowed < WIDEST:
+            width = allowed * WITHIN * self._fitting(first)
         for _ in range(WIDTHS):
-            if narrow and self._is_over():
-                return
             try:
                 limits = self._averages[0].narrowed(self._problem, width)
-                plan = self._solve(replace(self._problem, limits=limits), NARROW_PART)
+                narrow = replace(self._problem, limits=limits)
+                plan = self._solve(narrow, NARROW_PART, None)
             except NoPlan:
                 return
             point = self._add(plan, plan.cost)
             if (point.averages <= self._budgets).all():
-                narrow = width
-            else:
-                wide = width
-            if narrow:
-                width = math.sqrt(wide * narrow)
-            else:
-                width *= WITHIN * self._fitting(point)
+                return
+            width *= WITHIN * self._fitting(point)
 
     def _fitting(self, point: _Point) -> float:
         """The factor of widths at which the averages of a plan would meet their budgets."""
@@ -507,6 +511,40 @@ class _Search:
         prices = np.maximum(-found.ineqlin.marginals, 0.0) / self._budgets
         return np.asarray(found.x), prices
 
+    def _mixture(self, shares: Array) -> Plan:
+        """The mixture of the plans so far with these shares."""
+        size = self._problem.size
+        used = [
+            (float(shares[k]), self._points[k])
+            for k in np.flatnonzero(shares > 0.0).tolist()
+        ]
+        keys = np.concatenate(
+            [point.plan.rows * size + point.plan.columns for _, point in used]
+        )
+        masses = np.concatenate([share * point.plan.flows for share, point in used])
+        pairs, places = np.unique(keys, return_inverse=True)
+        flows = np.bincount(places, masses)
+        rows, columns = np.divmod(pairs[flows > 0.0], size)
+        return replace(
+            used[0][1].plan,
+            rows=rows,
+            columns=columns,
+            flows=flows[flows > 0.0],
+            cost=sum(share * point.cost for share, point in used),
+            lower_bound=self._bound,
+            # That of one price alone would prove less.
+            proof=None,
+            ended_early=any(point.plan.ended_early for _, point in used),
+            prices=sum(share * point.plan.prices for share, point in used),
+        )
+
+
+def _widest(limits: PlanLimits) -> float:
+    """The largest logarithm of a mean that limits allow."""
+    ends = np.concatenate([limits.upper, 1.0 / limits.lower[limits.lower > 0.0]])
+    allowed = ends[np.isfinite(ends)]
+    return float(np.log(allowed).max()) if len(allowed) else math.inf
+
 
 def _priced(averages: Sequence[PlanAverage], prices: Array) -> PlanPenalty | None:
     """What the averages cost together; None where all are free."""
@@ -522,31 +560,4 @@ def _priced(averages: Sequence[PlanAverage], prices: Array) -> PlanPenalty | Non
         return None
     return PlanPenalty(
         forms=np.vstack(forms), groups=np.concatenate(numbers), price=1.0
-    )
-
-
-def _mixture(
-    points: Sequence[_Point], shares: Array, bound: float, size: int, is_over: bool
-) -> Plan:
-    """The mixture of some plans."""
-    used = [
-        (float(shares[k]), points[k]) for k in np.flatnonzero(shares > 0.0).tolist()
-    ]
-    keys = np.concatenate(
-        [point.plan.rows * size + point.plan.columns for _, point in used]
-    )
-    masses = np.concatenate([share * point.plan.flows for share, point in used])
-    pairs, places = np.unique(keys, return_inverse=True)
-    flows = np.bincount(places, masses)
-    rows, columns = np.divmod(pairs[flows > 0.0], size)
-    return replace(
-        used[0][1].plan,
-        rows=rows,
-        columns=columns,
-        flows=flows[flows > 0.0],
-        cost=sum(share * point.cost for share, point in used),
-        lower_bound=bound,
-        # That of one price alone would prove less.
-        proof=None,
-        ended_early=is_over or any(point.plan.ended_early for _, point in used),
     )

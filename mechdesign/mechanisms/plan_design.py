@@ -208,7 +208,9 @@ def _solved(
         whole = request.time_limit * (PLANS_TIME if averages else 1.0)
         return whole - (time.process_time() - started)
 
-    def solve(problem: PlanProblem, part: float = 1.0) -> Plan:
+    def solve(
+        problem: PlanProblem, part: float = 1.0, start: Plan | None = None
+    ) -> Plan:
         limit = None
         deadline = None
         if request.time_limit is not None:
@@ -221,6 +223,7 @@ def _solved(
             problem,
             time_limit=limit,
             deadline=deadline,
+            start=start,
             gap=request.gap,
             margin=margin,
             progress=cost_steps(request.progress),

@@ -70,6 +70,11 @@ class MatrixCosts:
             back = self.matrix[first, rows] - self.matrix[second, rows]
             yield np.unique(there + back, return_inverse=True)[1]
 
+    def spread(self, rows: Indices, masses: Array) -> float:
+        """The mean cost between two symbols that are drawn by these masses."""
+        shares = masses / masses.sum()
+        return float(shares @ self.block(rows, rows) @ shares)
+
     def order(self, rows: Indices, rng: np.random.Generator) -> Indices:
         """Places of `rows` in an order that keeps near ones together."""
         return np.argsort(next(self.keys(rows, rng)), kind="stable")
@@ -209,6 +214,24 @@ class CellCosts:
             yield cells
             if places is None and size > 2:
                 yield rng.permutation(size)[cells]
+
+    def spread(self, rows: Indices, masses: Array) -> float:
+        """The mean cost between two symbols that are drawn by these masses."""
+        shares = masses / masses.sum()
+        mean = 0.0
+        for j, places in enumerate(self.positions):
+            cells = self.codes[rows, j]
+            if places is not None:
+                order = np.argsort(places[cells])
+                below = np.cumsum(shares[order])[:-1]
+                steps = np.diff(places[cells][order])
+                mean += 2.0 * float((below * (1.0 - below)) @ steps)
+                continue
+            if len(self._ranks[j]) > len(rows):
+                cells = np.unique(cells, return_inverse=True)[1]
+            by_cell = np.bincount(cells, shares)
+            mean += float(self.weights[j] * (1.0 - by_cell @ by_cell))
+        return mean
 
     def order(self, rows: Indices, rng: np.random.Generator) -> Indices:
         """Places of `rows` in a lexicographic order with random order of columns and codes."""

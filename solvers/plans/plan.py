@@ -14,7 +14,7 @@ from solvers.plans.clock import NEVER, Clock
 from solvers.plans.costs import Indices
 from solvers.plans.problem import SUM_TOLERANCE, PlanProblem
 from solvers.plans.ranges import Ranges
-from solvers.plans.search import Stratum
+from solvers.plans.search import Start, Stratum
 from solvers.points import Array
 
 GAP = 1e-6
@@ -78,6 +78,8 @@ class Plan:
         Whether the time was over before cost and bound met.
     proof : PlanProof or None
         What proves the bound; None where nothing does in some stratum.
+    prices : (n,) array
+        Of the symbols as inputs, for a search that begins with this plan.
     """
 
     rows: Indices
@@ -88,7 +90,8 @@ class Plan:
     blocks: int
     seconds: float
     ended_early: bool
-    proof: PlanProof | None = None
+    proof: PlanProof | None
+    prices: Array
 
 
 def solve_plan(
@@ -96,6 +99,7 @@ def solve_plan(
     *,
     time_limit: float | None = None,
     deadline: float | None = None,
+    start: Plan | None = None,
     gap: float = GAP,
     margin: float = MARGIN,
     seed: int = 0,
@@ -111,6 +115,8 @@ def solve_plan(
         there is a deadline.
     deadline : float, optional
         Seconds of processor time after which there is no plan if there is none yet.
+    start : Plan, optional
+        A plan within the limits, drawn in by the margin; the search begins with it.
     gap : float
         Relative difference of cost and bound at which the search ends.
     margin : float
@@ -158,7 +164,7 @@ def solve_plan(
                 # Strata to come cost at least nothing, and nobody knows yet how much more.
                 progress(cost + part, bound + max(below, 0.0))
 
-        stratum = _stratum(problem, one, rng, margin, gap, clock, report, end)
+        stratum = _stratum(problem, one, rng, margin, gap, clock, report, end, start)
         done.append(stratum)
         cost += stratum.cost
         bound += stratum.bound
@@ -173,7 +179,16 @@ def solve_plan(
         time.process_time() - started,
         any(one.ended_early for one in done),
         _proof(problem, done),
+        _prices(problem, done),
     )
+
+
+def _prices(problem: PlanProblem, done: list[Stratum]) -> Array:
+    """The prices of inputs of all strata."""
+    prices = np.zeros(problem.size)
+    for stratum in done:
+        prices[stratum.members] = stratum.input_prices
+    return prices
 
 
 def _proof(problem: PlanProblem, done: list[Stratum]) -> PlanProof | None:
@@ -215,6 +230,7 @@ def _stratum(
     clock: Clock,
     report: Report,
     deadline: Clock,
+    start: Plan | None,
 ) -> Stratum:
     """The plan of one stratum."""
     masses = problem.masses[members]
@@ -234,7 +250,12 @@ def _stratum(
                 )
     try:
         ranges = Ranges.of(problem.limits, members, masses, margin, problem.penalty)
-        stratum = Stratum(problem, members, ranges, rng, clock, gap, report, deadline)
+        begin = None
+        if start is not None:
+            begin = Start(start.rows, start.columns, start.flows, start.prices)
+        stratum = Stratum(
+            problem, members, ranges, rng, clock, gap, report, deadline, begin
+        )
         stratum.run()
     except NoPlan as error:
         raise NoPlan(f"{error}{where}") from error

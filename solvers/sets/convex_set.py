@@ -19,6 +19,7 @@ cut there is 0.3 u_1 - 0.3 u_2 <= 0.18, which u = (1.6, 0.4) violates.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -125,7 +126,8 @@ class ConvexSet:
         """The same of points given by their images (m, k)."""
         worst = np.full(images.shape[1], -np.inf)
         for function in self.functions:
-            used = function.values(images) / function.bound
+            # The bound of a tiny budget, a power of it, can underflow to 0.
+            used = function.values(images) / max(function.bound, sys.float_info.min)
             worst = np.maximum(worst, used - (1.0 - margin))
         return worst
 

@@ -48,12 +48,6 @@ def folder(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def nursery(folder):
-    with Nursery(folder.parent) as nursery:
-        yield nursery
-
-
-@pytest.fixture(scope="module")
 def mounted(folder):
     """Processes that see a small disk and a frozen one."""
     for how in (["unshare", "-rm"], ["unshare", "-m"]):

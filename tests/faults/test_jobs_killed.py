@@ -53,12 +53,6 @@ COMMAND = (*APPLY, "in.csv", "out.csv", "--internal-manifest", "internal.json")
 KILLED = -signal.SIGKILL
 
 
-@pytest.fixture(scope="module")
-def nursery(tmp_path_factory):
-    with Nursery(tmp_path_factory.mktemp("printed")) as nursery:
-        yield nursery
-
-
 def ok(ended: Ended) -> Ended:
     assert ended.status == 0, ended.err
     return ended
@@ -170,7 +164,7 @@ def kills(
 
 
 def test_kills_at_random_moments(nursery, begun, place):
-    assert kills(nursery, begun, place, 20, seed=7).total() == 20
+    assert kills(nursery, begun, place, 10, seed=7).total() == 10
 
 
 @pytest.mark.slow
@@ -237,7 +231,7 @@ def test_nothing_is_left_of_standard_input(nursery, begun, place):
     assert leftovers(folder) == []
 
 
-every = pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.slow)])
+every = pytest.mark.parametrize("every", [13, pytest.param(1, marks=pytest.mark.slow)])
 """How many of the moments are tried: one in so many, or all of them."""
 
 

@@ -59,7 +59,7 @@ def check_flow(problem, merged):
     assert merged.cost == pytest.approx(counted, abs=1e-9)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 4))
 def test_bound_best_flow_and_integers_are_in_order(seed, targets, width):
     """bound <= least cost of a flow <= least cost of integers <= cost, and the first two meet."""

@@ -384,7 +384,9 @@ def test_a_shuffled_release_is_not_held_against_the_order_of_its_original(
     Path("out.csv").write_text(released + released.splitlines()[-1] + "\n")
     changed = md.check(channel, "out.csv", original="in.csv")
     assert not changed.plausible
-    other = "the manifest beside it (FILE.manifest.json) is of another file, or this one"
+    other = (
+        "the manifest beside it (FILE.manifest.json) is of another file, or this one"
+    )
     assert any(text.startswith(other) for text in changed.notices)
     assert not any(text.startswith(other) for text in found.notices)
 

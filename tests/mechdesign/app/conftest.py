@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import random
+import sys
 import threading
 
 import pytest
@@ -51,3 +53,32 @@ def served():
         server.stop()
         thread.join(20)
         assert not thread.is_alive()
+
+
+IMPORTED_BY_TASKS = [
+    "highspy",
+    "jinja2",
+    "matplotlib.figure",
+    "mechdesign.analysis.file_checking",
+    "mechdesign.app.releasing",
+    "mechdesign.app.session",
+    "mechdesign.jobs.release_file",
+    "mechdesign.mechanisms.designing",
+    "mechdesign.report.drawing",
+    "mechdesign.report.record",
+    "mechdesign.report.writing",
+    "pandas",
+    "pyarrow.parquet",
+    "scipy.stats",
+]
+
+
+@pytest.fixture
+def quick_work(monkeypatch):
+    """Work is forked from a process that has imported what it needs, for which a new one takes a second."""
+    if sys.platform != "linux":
+        return
+    context = multiprocessing.get_context("forkserver")
+    # Counts before the first process of all.
+    context.set_forkserver_preload(IMPORTED_BY_TASKS)
+    monkeypatch.setattr("mechdesign.app.work.get_context", lambda _: context)

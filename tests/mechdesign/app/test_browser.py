@@ -24,7 +24,10 @@ SECONDS = (
     120_000  # in milliseconds, as Playwright counts; a bound on waiting, not a measure
 )
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
+    pytest.mark.usefixtures("quick_work"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -42,6 +42,8 @@ from mechdesign.jobs.manifest_records import read_manifest
 from mechdesign.mechanisms.request import DesignRequest
 from tests.mechdesign.app.test_server import FORM, act, get, wait
 
+pytestmark = pytest.mark.usefixtures("quick_work")
+
 
 def silent(text):
     pass

@@ -34,7 +34,7 @@ out = "released"
 keep = "hour"
 
 [report]
-report = "report.html"
+report = "report.md"
 """
 
 
@@ -89,7 +89,7 @@ def test_the_first_run_does_all_and_the_second_nothing(job, run, folder):
     assert (released[["a", "b"]].to_numpy() == by_hand[["a", "b"]].to_numpy()).all()
     part = pd.read_csv("released/day=2/a.csv")
     assert list(part.columns) == ["hour", "a", "b"]
-    assert (folder / "report.html").exists()
+    assert (folder / "report.md").exists()
     before = contents(folder)
     second = run("run", job, "--json")
     assert second.code == 0, second.err

@@ -879,5 +879,7 @@ def test_a_first_plan_that_takes_too_long_is_refused(monkeypatch):
     )
     people["count"] = 1
     monkeypatch.setattr(plan_design, "FIRST_PLAN", -1e6)
-    with pytest.raises(SolverFailure, match=r"no rows .* in twice the time limit: give"):
+    with pytest.raises(
+        SolverFailure, match=r"no rows .* in twice the time limit: give"
+    ):
         designed(people, md.LIP(0.3), time_limit=5.0)

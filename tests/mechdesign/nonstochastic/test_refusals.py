@@ -15,12 +15,12 @@ from mechdesign.nonstochastic import (
     count_query,
     design_quantizer,
     epsilon_for,
+    fibres,
     finite,
     identifiable_partition,
     integers,
     interval,
     sum_query,
-    sumsets,
     uniform_quantizer,
 )
 from mechdesign.nonstochastic.mechanism_document import FORMAT, VERSION
@@ -75,9 +75,9 @@ def test_refused_in_one_line(call, message):
 )
 def test_too_many_sums_to_list_give_a_bound_that_keeps_the_budget(query, monkeypatch):
     # Small limits, so that small queries exceed them.
-    monkeypatch.setattr(sumsets, "LARGEST_SPAN", 1_000)
-    monkeypatch.setattr(sumsets, "LARGEST_SUMSET", 10_000)
-    monkeypatch.setattr(sumsets, "MOST_ADDITIONS", 1_000)
+    monkeypatch.setattr(fibres, "LARGEST_SPAN", 1_000)
+    monkeypatch.setattr(fibres, "LARGEST_SUMSET", 10_000)
+    monkeypatch.setattr(fibres, "MOST_ADDITIONS", 1_000)
     designed = design_quantizer(query, 1)
     assert designed.certificate.outputs <= 2
     assert designed.quantizer.levels > 1

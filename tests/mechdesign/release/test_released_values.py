@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
@@ -38,6 +38,7 @@ def made(
     return md.design(joint, md.LIP(epsilon), mechanism="subset-merging").channel
 
 
+@settings(max_examples=30)
 @given(
     st.lists(
         st.tuples(st.sampled_from("ab"), st.integers(0, 40)), min_size=12, max_size=60

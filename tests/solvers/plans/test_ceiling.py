@@ -24,7 +24,7 @@ from tests.solvers.plans.problems import Kind, optimum, random_problem
 
 def whole(problem):
     members = np.arange(problem.size)
-    ranges = Ranges.of(problem.limits, members, problem.masses, 1e-7)
+    ranges = Ranges.of(problem.limits, members, problem.masses, 1e-7, problem.penalty)
     outputs = np.flatnonzero(problem.targets > 0)
     return Group(
         members, outputs, problem.masses, problem.targets[outputs], False, ranges

@@ -7,13 +7,23 @@ from __future__ import annotations
 import math
 import os
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from solvers.errors import OutOfTime
-from solvers.plans import CellCosts, integer_plan, partition, search, solve_plan
+from solvers.plans import (
+    CellCosts,
+    MatrixCosts,
+    PlanLimits,
+    PlanPenalty,
+    integer_plan,
+    partition,
+    search,
+    solve_plan,
+)
 from solvers.plans.pricing import Pricer
 from solvers.plans.program import Group, PlanProgram, Prices
 from solvers.plans.ranges import Ranges
@@ -71,6 +81,33 @@ def test_stopping_early_is_sound():
     assert early.ended_early
     assert 0.0 < early.lower_bound <= best.cost
     assert best.lower_bound <= best.cost <= early.cost
+
+
+def with_penalty(problem, price=0.4):
+    """Two groups of forms that are affine in the values: twice a distance from 1, and a kink."""
+    t = problem.limits.values[1]
+    forms = np.array([t - 1.0, 1.0 - t, 0.0 * t, 0.5 * t - 0.6])
+    penalty = PlanPenalty(forms=forms, groups=np.array([0, 0, 1, 1]), price=price)
+    return replace(problem, penalty=penalty)
+
+
+@pytest.mark.parametrize("kind", [Kind(), Kind(law="other", strata=True)])
+def test_a_search_may_begin_with_a_plan(kind, monkeypatch):
+    """Of another penalty: it gets no worse, and better where there is time."""
+    monkeypatch.setattr(search, "ALL_PAIRS", 100)
+    problem = random_problem(5, 112, kind)
+    first = solve_plan(problem)
+    dearer = with_penalty(problem) if kind == Kind() else problem
+    begun = first.cost
+    if dearer.penalty is not None:
+        begun += 0.4 * dearer.penalty.of(first.rows, first.columns, first.flows)
+    late = solve_plan(dearer, start=first, time_limit=1e-9)
+    check(dearer, late)
+    assert late.cost <= begun + 1e-9
+    assert late.blocks == 0
+    done = solve_plan(dearer, start=first)
+    check(dearer, done)
+    assert done.cost == pytest.approx(optimum(dearer), rel=1e-5)
 
 
 def test_a_deadline_ends_the_search_without_a_plan():
@@ -135,6 +172,43 @@ def test_work_of_cuts_grows_with_the_symbols(monkeypatch):
     assert counted[2] < 2.6 * counted[1]
 
 
+def test_the_mean_cost_within_a_set():
+    rng = np.random.default_rng(7)
+    codes = rng.integers(0, 6, (40, 3))
+    places = [None, np.array([0.0, 4.0, 1.0, 9.0, 2.0, 2.0]), None]
+    costs = CellCosts(codes, [0.5, 0.3, 0.2], places)
+    rows, masses = rng.permutation(40)[:5], rng.random(5)
+    block = costs.block(rows, rows)
+    mean = masses @ block @ masses / masses.sum() ** 2
+    assert costs.spread(rows, masses) == pytest.approx(mean, rel=1e-12)
+    matrix = MatrixCosts(costs.block(np.arange(40), np.arange(40)))
+    assert matrix.spread(rows, masses) == pytest.approx(mean, rel=1e-12)
+
+
+def test_cuts_follow_columns_that_depend_on_each_other():
+    """One column of its own, and three that are nearly the same: a cut along these is better."""
+    rng = np.random.default_rng(8)
+    common = rng.integers(0, 2, 2000)
+    noisy = [common ^ (rng.random(2000) < 0.02) for _ in range(3)]
+    codes = np.column_stack([rng.integers(0, 2, 2000), *noisy])
+    costs = CellCosts(codes, np.full(4, 0.25))
+    values = 1.0 + 0.2 * rng.choice([-1.0, 1.0], (1, 2000))
+    limits = PlanLimits(
+        values=values,
+        lower=np.array([0.9]),
+        upper=np.array([1.1]),
+        groups=np.zeros(1, np.int64),
+    )
+    symbols, masses = np.arange(2000), np.full(2000, 1 / 2000)
+    ranges = Ranges.of(limits, symbols, masses, 0.0)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        cutter = partition.Cutter(costs, symbols, masses, ranges, rng)
+        first, second = cutter.cut(symbols, 1999).halves
+        shares = [common[part.places].mean() for part in (first, second)]
+        assert abs(shares[0] - shares[1]) > 0.9
+
+
 @pytest.fixture
 def small_groups(monkeypatch):
     """Only blocks and sweeps, of small groups."""
@@ -169,6 +243,31 @@ def test_sharpened_prices_prove_more():
     after = pricer.price(better, most=1, tolerance=1e-9).bound
     assert priced.bound == pytest.approx(after, abs=1e-9)
     assert before < after <= solve_plan(problem).cost
+
+
+@pytest.mark.parametrize(
+    ("limited", "has_penalty"), [(True, False), (False, True), (True, True)]
+)
+def test_the_best_prices_of_outputs_prove_the_optimum(limited, has_penalty):
+    """From the prices of inputs of an optimal plan alone, whatever the others are."""
+    problem = lift_problem(*table(100))
+    if has_penalty:
+        problem = with_penalty(problem)
+    if not limited:
+        problem = replace(problem, limits=PlanLimits.none(problem.size))
+    plan = solve_plan(problem, gap=1e-9, margin=0.0)
+    group = whole(problem)
+    n, kinds = problem.size, len(group.ranges.values)
+    prices = Prices(
+        plan.prices,
+        np.zeros(n),
+        np.zeros((kinds, n)),
+        np.zeros((0, n)),
+        np.zeros((4 if has_penalty else 0, n)),
+    )
+    _, priced = sharpened(Pricer(problem, group), group, prices)
+    assert priced.bound == pytest.approx(plan.cost, abs=1e-6)
+    assert priced.bound <= plan.cost + 1e-9
 
 
 @pytest.mark.parametrize("kind", ["distance", "largest"])
