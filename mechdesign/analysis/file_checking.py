@@ -33,7 +33,10 @@ from mechdesign.analysis.law_estimates import reader_of
 from mechdesign.analysis.model import ReleaseModel, release_model
 from mechdesign.analysis.other_records import law_of_rule
 from mechdesign.analysis.p_values import Counts
-from mechdesign.analysis.release_facts import facts_of_release
+from mechdesign.analysis.release_facts import (
+    facts_of_release,
+    manifest_of_either_kind,
+)
 from mechdesign.analysis.released_table import Advance, Released, released_file
 from mechdesign.analysis.row_checking import check_filled, check_rows, is_wide
 from mechdesign.auditing.stated import refuse_broken
@@ -47,7 +50,6 @@ from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.manifest_records import (
     InternalManifest,
     PublicManifest,
-    read_manifest,
 )
 from mechdesign.release.nearest_rows import NearestRows
 from mechdesign.release.policies import OUTPUT, Policy
@@ -67,8 +69,8 @@ _IN_ORDER = (
     "(FILE.manifest.json)"
 )
 _OTHER_MANIFEST = (
-    "the manifest beside it (FILE.manifest.json) is of another file, or this one was changed after "
-    "its release: what that manifest says is not used"
+    "the manifest beside it (FILE.manifest.json) cannot be read, or is of another file, or this "
+    "one was changed after its release: what that manifest says is not used"
 )
 _NOT_PAIRED = (
     "the records do not match those of the original, so frequencies were not tested"
@@ -261,26 +263,23 @@ def _has_manifest(released: PathLike) -> bool:
 
 
 def _has_other_manifest(released: PathLike) -> bool:
-    """Whether the manifest beside a release is not about it."""
-    return _manifest_beside(released) is not None and not _has_manifest(released)
+    """Whether there is a manifest beside a release that says nothing of it."""
+    return os.path.lexists(_path_beside(released)) and not _has_manifest(released)
 
 
 def _manifest_of(released: PathLike) -> PublicManifest | InternalManifest | None:
     """The manifest beside a release; one that is unreadable, or of another file, says nothing."""
-    manifest = _manifest_beside(released)
-    # The digest ties the manifest to this very file: a stale one must not change the check.
-    if manifest is not None and has_sha256(released, manifest.output):
-        return manifest
-    return None
-
-
-def _manifest_beside(
-    released: PathLike,
-) -> PublicManifest | InternalManifest | None:
-    """The manifest beside a file, whatever it is of; None where none can be read."""
     with suppress(InputError):
-        return read_manifest(f"{os.fspath(released)}.manifest.json", "public")
+        manifest = manifest_of_either_kind(_path_beside(released))
+        # The digest ties the manifest to this very file: a stale one must not change the check.
+        if has_sha256(released, manifest.output):
+            return manifest
     return None
+
+
+def _path_beside(released: PathLike) -> str:
+    """Where `apply` writes the manifest of a file."""
+    return f"{os.fspath(released)}.manifest.json"
 
 
 def _check_labels(
