@@ -33,7 +33,11 @@ from mechdesign.analysis.law_estimates import reader_of
 from mechdesign.analysis.model import ReleaseModel, release_model
 from mechdesign.analysis.other_records import law_of_rule
 from mechdesign.analysis.p_values import Counts
-from mechdesign.analysis.release_facts import column_of, facts_of_release
+from mechdesign.analysis.release_facts import (
+    column_of,
+    facts_of_release,
+    manifest_of_either_kind,
+)
 from mechdesign.analysis.released_table import Advance, Released, released_file
 from mechdesign.analysis.row_checking import check_filled, check_rows, is_wide
 from mechdesign.auditing.stated import refuse_broken
@@ -48,7 +52,6 @@ from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.manifest_records import (
     InternalManifest,
     PublicManifest,
-    read_manifest,
 )
 from mechdesign.release.nearest_rows import NearestRows
 from mechdesign.release.policies import OUTPUT, Policy
@@ -276,11 +279,11 @@ def _manifest_notices(
 
     A manifest is a statement: what it promises is compared with the channel, which proves it.
     """
-    path = f"{os.fspath(released)}.manifest.json"
-    if not os.path.exists(path):
+    path = _path_beside(released)
+    if not os.path.lexists(path):
         return ()
     try:
-        manifest = read_manifest(path, "public")
+        manifest = manifest_of_either_kind(path)
     except InputError as error:
         return (f"the manifest beside it is not used: {error}",)
     if not has_sha256(released, manifest.output):
@@ -288,11 +291,7 @@ def _manifest_notices(
     stated = column_of(manifest, channel)
     if stated is None:
         return (_NO_RELEASE,)
-    if isinstance(channel, Channel):
-        parts = (channel,)
-    else:
-        parts = channel.channels
-    for part in parts:
+    for part in channel.channels:
         if canonical(stated.notion) != canonical(
             without_infinities(part.record.notion)
         ):
@@ -302,20 +301,17 @@ def _manifest_notices(
 
 def _manifest_of(released: PathLike) -> PublicManifest | InternalManifest | None:
     """The manifest beside a release; one that is unreadable, or of another file, says nothing."""
-    manifest = _manifest_beside(released)
-    # The digest ties the manifest to this very file: a stale one must not change the check.
-    if manifest is not None and has_sha256(released, manifest.output):
-        return manifest
-    return None
-
-
-def _manifest_beside(
-    released: PathLike,
-) -> PublicManifest | InternalManifest | None:
-    """The manifest beside a file, whatever it is of; None where none can be read."""
     with suppress(InputError):
-        return read_manifest(f"{os.fspath(released)}.manifest.json", "public")
+        manifest = manifest_of_either_kind(_path_beside(released))
+        # The digest ties the manifest to this very file: a stale one must not change the check.
+        if has_sha256(released, manifest.output):
+            return manifest
     return None
+
+
+def _path_beside(released: PathLike) -> str:
+    """Where `apply` writes the manifest of a file."""
+    return f"{os.fspath(released)}.manifest.json"
 
 
 def _check_labels(

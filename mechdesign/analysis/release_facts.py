@@ -138,7 +138,7 @@ def _facts_of(
     released: PathLike, channel: Channel | BoxChannel, path: PathLike
 ) -> ReleaseFacts:
     """The facts in one manifest."""
-    found = _read(path)
+    found = manifest_of_either_kind(path)
     if not has_sha256(released, found.output):
         raise InputError(
             f"{os.fspath(path)} is the manifest of another file than {os.fspath(released)}, by its "
@@ -167,7 +167,7 @@ def _facts_of(
     return facts
 
 
-def _read(path: PathLike) -> PublicManifest | InternalManifest:
+def manifest_of_either_kind(path: PathLike) -> PublicManifest | InternalManifest:
     """A manifest for either audience."""
     try:
         return read_manifest(path, "public")

@@ -391,6 +391,13 @@ def test_a_shuffled_release_is_not_held_against_the_order_of_its_original(
     )
     assert any(text.startswith(other) for text in changed.notices)
     assert not any(text.startswith(other) for text in found.notices)
+    # Cut in the middle, it says nothing of its own file, either.
+    Path("out.csv").write_text(released)
+    whole = Path("out.csv.manifest.json").read_text()
+    Path("out.csv.manifest.json").write_text(whole[:400])
+    cut = md.check(channel, "out.csv")
+    unread = "the manifest beside it is not used: "
+    assert any(text.startswith(unread) for text in cut.notices)
 
 
 @pytest.mark.parametrize(
