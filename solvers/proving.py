@@ -337,13 +337,22 @@ def _least_over_cells(
     """
     n = total.matrix.shape[1]
     tangents = [np.zeros(n)]
+    before = len(tangents)
+    if outer is None:
+        # The search has these first: where there is room for no more, they alone prove its bound.
+        tangents += [total.tangent(v) for v in np.eye(n)]
     minimum = -math.inf
     for _ in range(MOST_CUTS):
         try:
             listed = cell_vertices(tangents, outer, n, end)
+        except TooManyVertices:
+            added = len(tangents) - before
+            if added == 0 or (added == 1 and minimum > -math.inf):
+                break
+            # Those where posteriors cost least come first.
+            tangents = tangents[: before + added // 2]
+            continue
         except SolverError:
-            if minimum == -math.inf:
-                raise
             break
         known = np.max(listed @ np.array(tangents).T, axis=1)
         own = cost(listed)
@@ -362,6 +371,8 @@ def _least_over_cells(
                 break
         if len(tangents) == before:
             break
+    if minimum == -math.inf:
+        raise OutOfTime("the cells of the certificate were not listed in time")
     return minimum
 
 

@@ -38,6 +38,7 @@ from mechdesign.analysis.release_facts import (
 )
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.loading import require_channel
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.request import names_of_columns
@@ -116,6 +117,7 @@ def estimate(
     InputError
         If the release does not fit the channel, or an argument the kind of channel.
     """
+    require_channel("channel", channel)
     is_path = isinstance(released, str | os.PathLike)
     groups = names_of_columns(by) if by else ()
     terms = names_of_columns(on) if on else ()

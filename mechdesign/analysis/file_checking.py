@@ -33,7 +33,11 @@ from mechdesign.analysis.law_estimates import reader_of
 from mechdesign.analysis.model import ReleaseModel, release_model
 from mechdesign.analysis.other_records import law_of_rule
 from mechdesign.analysis.p_values import Counts
-from mechdesign.analysis.release_facts import facts_of_release
+from mechdesign.analysis.release_facts import (
+    column_of,
+    facts_of_release,
+    manifest_of_either_kind,
+)
 from mechdesign.analysis.released_table import Advance, Released, released_file
 from mechdesign.analysis.row_checking import check_filled, check_rows, is_wide
 from mechdesign.auditing.stated import refuse_broken
@@ -43,11 +47,11 @@ from mechdesign.channel.loading import require_channel
 from mechdesign.channel.row_law import RowLaw
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, has_sha256
+from mechdesign.core.json_values import canonical, without_infinities
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.manifest_records import (
     InternalManifest,
     PublicManifest,
-    read_manifest,
 )
 from mechdesign.release.nearest_rows import NearestRows
 from mechdesign.release.policies import OUTPUT, Policy
@@ -69,6 +73,14 @@ _IN_ORDER = (
 _OTHER_MANIFEST = (
     "the manifest beside it (FILE.manifest.json) is of another file, or this one was changed after "
     "its release: what that manifest says is not used"
+)
+_NO_RELEASE = (
+    "the manifest beside it (FILE.manifest.json) has no release through this channel: what it "
+    "says of others is not used"
+)
+_OTHER_PROMISE = (
+    "the manifest beside it (FILE.manifest.json) states another promise than the channel has: do "
+    "not hand it out, and release the file again for a true one"
 )
 _NOT_PAIRED = (
     "the records do not match those of the original, so frequencies were not tested"
@@ -172,6 +184,7 @@ def check(
         labels = channel.single()
     if policy is None:
         policy = _policy_of_release(released, channel, labels)
+    of_manifest = _manifest_notices(released, channel)
     if filled is None and labels is not channel:
         # Symbols of boxes are in no file, and what is in the boxes is not compared.
         if original is not None:
@@ -219,8 +232,7 @@ def check(
     # A release in random order fails every comparison of records, however faithful it is.
     if original is not None and not check.plausible and not _has_manifest(released):
         check = replace(check, notices=(_IN_ORDER, *check.notices))
-    if _has_other_manifest(released):
-        check = replace(check, notices=(_OTHER_MANIFEST, *check.notices))
+    check = replace(check, notices=(*of_manifest, *check.notices))
     if channel.useful.people is not None:
         notices = (*check.notices, _ALONE)
         check = replace(check, unit=checking.PERSON, notices=notices)
@@ -260,27 +272,46 @@ def _has_manifest(released: PathLike) -> bool:
     return _manifest_of(released) is not None
 
 
-def _has_other_manifest(released: PathLike) -> bool:
-    """Whether the manifest beside a release is not about it."""
-    return _manifest_beside(released) is not None and not _has_manifest(released)
+def _manifest_notices(
+    released: PathLike, channel: Channel | BoxChannel
+) -> tuple[str, ...]:
+    """Why nobody should rely on the manifest beside a release, where there is a reason.
+
+    A manifest is a statement: what it promises is compared with the channel, which proves it.
+    """
+    path = _path_beside(released)
+    if not os.path.lexists(path):
+        return ()
+    try:
+        manifest = manifest_of_either_kind(path)
+    except InputError as error:
+        return (f"the manifest beside it is not used: {error}",)
+    if not has_sha256(released, manifest.output):
+        return (_OTHER_MANIFEST,)
+    stated = column_of(manifest, channel)
+    if stated is None:
+        return (_NO_RELEASE,)
+    for part in channel.channels:
+        if canonical(stated.notion) != canonical(
+            without_infinities(part.record.notion)
+        ):
+            return (_OTHER_PROMISE,)
+    return ()
 
 
 def _manifest_of(released: PathLike) -> PublicManifest | InternalManifest | None:
     """The manifest beside a release; one that is unreadable, or of another file, says nothing."""
-    manifest = _manifest_beside(released)
-    # The digest ties the manifest to this very file: a stale one must not change the check.
-    if manifest is not None and has_sha256(released, manifest.output):
-        return manifest
-    return None
-
-
-def _manifest_beside(
-    released: PathLike,
-) -> PublicManifest | InternalManifest | None:
-    """The manifest beside a file, whatever it is of; None where none can be read."""
     with suppress(InputError):
-        return read_manifest(f"{os.fspath(released)}.manifest.json", "public")
+        manifest = manifest_of_either_kind(_path_beside(released))
+        # The digest ties the manifest to this very file: a stale one must not change the check.
+        if has_sha256(released, manifest.output):
+            return manifest
     return None
+
+
+def _path_beside(released: PathLike) -> str:
+    """Where `apply` writes the manifest of a file."""
+    return f"{os.fspath(released)}.manifest.json"
 
 
 def _check_labels(

@@ -34,8 +34,8 @@ from mechdesign.formats.text_options import TextOptions
 from mechdesign.release.policies import NEAREST, Policy
 
 NO_MANIFEST = (
-    "no manifest says whether draws stand in place of empty or unknown cells here; if so, say "
-    "which (--missing, --unknown), because the estimates take every label for that of a known "
+    "no valid manifest of it says whether draws stand in place of empty or unknown cells; if so, "
+    "say which (--missing, --unknown), because the estimates take every label for that of a known "
     "symbol"
 )
 

@@ -138,13 +138,13 @@ def _facts_of(
     released: PathLike, channel: Channel | BoxChannel, path: PathLike
 ) -> ReleaseFacts:
     """The facts in one manifest."""
-    found = _read(path)
+    found = manifest_of_either_kind(path)
     if not has_sha256(released, found.output):
         raise InputError(
             f"{os.fspath(path)} is the manifest of another file than {os.fspath(released)}, by its "
             "hash; leave it out, or give the file as it was released"
         )
-    column = _column_of(found, channel)
+    column = column_of(found, channel)
     if column is None:
         raise InputError(
             f"{os.fspath(path)} has no release through this channel; give the channel file that "
@@ -167,7 +167,7 @@ def _facts_of(
     return facts
 
 
-def _read(path: PathLike) -> PublicManifest | InternalManifest:
+def manifest_of_either_kind(path: PathLike) -> PublicManifest | InternalManifest:
     """A manifest for either audience."""
     try:
         return read_manifest(path, "public")
@@ -180,7 +180,7 @@ def _read(path: PathLike) -> PublicManifest | InternalManifest:
         raise public_fault from None
 
 
-def _column_of(
+def column_of(
     manifest: PublicManifest | InternalManifest,
     channel: Channel | BoxChannel,
 ) -> PublicColumn | InternalRows | None:

@@ -143,16 +143,11 @@ class BoxChannel(Saved, Described):
     """
 
     def __post_init__(self) -> None:
-        if self.people is not None:
-            if self.released_columns != self.people.folded_columns:
-                raise InputError(
-                    "people: the columns are not those of the sequences of their records"
-                )
-            if not self.fills:
-                raise InputError(
-                    "people: boxes must be filled with sequences, as a label of a box has no "
-                    "records"
-                )
+        people = self.people
+        if people is not None and self.released_columns != people.folded_columns:
+            raise InputError(
+                "people: the columns are not those of the sequences of their records"
+            )
         strata = [part.stratum for part in self.parts]
         if not strata or len(set(strata)) < len(strata):
             raise InputError("the parts must be of different strata")

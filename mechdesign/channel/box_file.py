@@ -133,7 +133,7 @@ def _channel(version: int, document: BoxChannelDocument) -> BoxChannel:
     people: People | None = None
     if document.people is not None:
         people = People(**document.people.model_dump())
-    return BoxChannel(
+    channel = BoxChannel(
         sensitive=variable_of(document.sensitive, "sensitive"),
         given=tuple(variable_of(labels, "given") for labels in document.given),
         columns=tuple(variable_of(labels, "released") for labels in document.columns),
@@ -144,6 +144,12 @@ def _channel(version: int, document: BoxChannelDocument) -> BoxChannel:
         utility=document.utility,
         people=people,
     )
+    # Without counts it serves the public report alone, and has no file.
+    if people is not None and not channel.fills:
+        raise InputError(
+            "people: boxes must be filled with sequences, as a label of a box has no records"
+        )
+    return channel
 
 
 def _part(record: PartRecord) -> BoxPart:

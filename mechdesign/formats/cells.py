@@ -175,8 +175,7 @@ def encoded_columns(frame: Any, names: Sequence[str]) -> list[Encoded]:
     except nw.exceptions.DuplicateError:
         twice = repeated([str(name) for name in _names_of(frame)])
         raise InputError(
-            "the table must be a pandas, polars or pyarrow table; two columns have the same name, "
-            f"{quoted(twice)}: rename one"
+            f"in the table two columns have the same name, {quoted(twice)}: rename one"
         ) from None
     except TypeError:
         raise InputError(

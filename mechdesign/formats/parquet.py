@@ -141,7 +141,8 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
         if twice is not None:
             raise FileError(
                 self.name,
-                f"{self.name}: the column {quoted(twice)} is there more than once",
+                f"{self.name}: the column {quoted(twice)} is there more than once; give one of "
+                "them another name",
             )
         self.codecs, self._repeating = stored_columns(self.metadata)
         self.records: int = self.metadata.num_rows

@@ -205,7 +205,8 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         if channel is None:
             self.channel_ = self._designed(table, y)
         else:
-            self.channel_ = require_type("channel", channel, Channel)
+            hint = "; boxes have no transformer: use sanitise"
+            self.channel_ = require_type("channel", channel, Channel, hint)
 
         options = self._options()
         # One key for all calls of `transform`, or the data of `fit` would be drawn anew in each.

@@ -362,7 +362,22 @@ class Target:
         why = " ".join(str(error).split())
         if error.errno is not None:
             why = reason(error)
-        return f"{self.name} cannot be written: {why}"
+        return f"{self._place_of(error)} cannot be written: {why}"
+
+    def _place_of(self, error: OSError) -> str:
+        """What could not be written. A full disk does not say whose write it ended: then what lies
+        in other folders is named, too.
+        """
+        for side, part in self._sides.items():
+            if error.filename == os.fspath(part):
+                return os.fspath(side)
+        if error.filename is not None or self._is_standard:
+            return self.name
+        folder = self._path.parent
+        elsewhere = [
+            os.fspath(side) for side in self._sides if real_path(side).parent != folder
+        ]
+        return " or ".join([self.name, *elsewhere])
 
 
 class PartFiles:

@@ -24,6 +24,7 @@ from mechdesign.judging.instruments import (
 )
 from mechdesign.judging.nearest import (
     CLOSE,
+    Distances,
     DistinctRows,
     chunks,
     distances,
@@ -43,6 +44,9 @@ from mechdesign.judging.together import Files, Flags, Floats, SharedColumn
 
 RIGHT_WITHIN = 0.05
 """A guessed number is right if it differs from the true one by at most this share of it."""
+
+HELD = 4
+"""Arrays of distances of all columns together that an inference holds at a time."""
 
 POOL = 500
 """People among whom the second source is searched."""
@@ -74,14 +78,14 @@ def inferences(files: Files, rows: DistinctRows, targets: Integers) -> list[Infe
     own = None
     if files.is_linked:
         own = rows.row_of[row_of_record(files)[targets]]
-    for part in chunks(np.arange(len(targets)), len(rows) * (len(columns) + 1)):
-        far = [
-            distances(column, targets[part], codes)
-            for column, codes in _of(columns, rows)
-        ]
-        total = np.sum(far, axis=0)
-        for j, column in enumerate(columns):
-            rest = total - far[j]
+    # Distances are measured twice, for the sum and to take them away, and not kept for all columns:
+    # parts would shrink as columns grow, and the time would be quadratic in the columns.
+    for part in chunks(np.arange(len(targets)), len(rows) * HELD):
+        total = np.zeros((len(part), len(rows)), np.float32)
+        for column, codes in _of(columns, rows):
+            total += distances(column, targets[part], codes)
+        for j, (column, codes) in enumerate(_of(columns, rows)):
+            rest = total - distances(column, targets[part], codes)
             right[j] += _guessed(column, rows, j, rest, rows.counts, targets[part])
             if own is None:
                 continue
@@ -119,7 +123,7 @@ def _guessed(
     column: SharedColumn,
     rows: DistinctRows,
     place: int,
-    far: Floats,
+    far: Distances,
     weights: Integers,
     records: Integers,
 ) -> float:

@@ -306,8 +306,9 @@ def own_row_part(
     else:
         other, half = None, None
         notes.append(
-            "Not measured: it is not known which released row belongs to whom. The files are in "
-            "another order, or have other numbers of records; --identity COL links them."
+            "Not measured: it is not known which released row belongs to whom. The files have "
+            "other numbers of records, or do not clearly agree at the same places; --identity COL "
+            "links them."
         )
     figures = [
         *attack_figures(

@@ -194,10 +194,12 @@ def task_bound(figures: TaskFigures, least: float) -> float:
 
 
 def task_figures_of(channel: Channel, joint: Joint, given_x: Array) -> TaskFigures:
-    """The same for P(T | X), (|T|, n)."""
+    """The same for P(T | X), (|T|, n); InputError if X says nothing about T."""
     # H(T) depends on P(T | X) and P_X of the table; both tables count the same records.
     prior = _entropy(given_x @ joint.p_x)
     largest = prior - float(joint.p_x @ _column_entropies(given_x))
+    if not largest > INFORMATION_ERROR:
+        raise InputError("the useful symbols say nothing about the task")
     released = given_x * joint.p_x @ channel.matrix
     kept = (prior - _conditional_entropy(released)) / largest
     return TaskFigures(prior, largest, max(0.0, kept - INFORMATION_ERROR))

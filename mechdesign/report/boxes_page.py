@@ -419,12 +419,15 @@ def _public_promise(
     verdict = VERDICTS[satisfied]
     if satisfied is not None:
         verdict += ", with the counts that are not shown here."
+    released = "A released row makes"
+    if channel.people is not None:
+        released = "All released records of a person together make"
     compared = "with its share in the population"
     if channel.given:
         given = wording.titles(channel.given)
         compared = f"with its share among people of the same {given}"
     return [
-        f"A released row makes any value of {sensitive} {allowed}, compared {compared}. This holds "
+        f"{released} any value of {sensitive} {allowed}, compared {compared}. This holds "
         "for the population that the records are drawn from, with "
         f"{percent_of(channel.level)} confidence.",
         f"This is {notion.text}. {verdict}",

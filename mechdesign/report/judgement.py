@@ -181,9 +181,9 @@ def _own_row_text(judgement: Judgement) -> str:
     secret = ", ".join(map(label, judgement.sensitive))
     if attack.released is None or attack.untouched is None or attack.without is None:
         return (
-            f"Nobody's own row was attacked for {secret}: the rows stand in another order than the "
-            "records, or are more or fewer, so it is not known whose row is whose (--identity COL "
-            "links them)."
+            f"Nobody's own row was attacked for {secret}: the rows are more or fewer than the "
+            "records, or do not clearly agree with those at the same places, so it is not known "
+            "whose row is whose (--identity COL links them)."
         )
     text = (
         "Somebody who knows whose row is whose, and has learnt elsewhere what rows say, points at "

@@ -190,6 +190,17 @@ def unknown_at(
     return UnknownSymbol(position, describe_unknown(cells, variable))
 
 
+def _differs_in_zeros(cells: Sequence[str], variable: Variable) -> bool:
+    """Whether leading zeros are all that tells some digits from those of a symbol."""
+    if not all(cell.isdecimal() for cell in cells):
+        return False
+    bare = tuple(cell.lstrip("0") for cell in cells)
+    return any(
+        tuple(part.lstrip("0") for part in symbol) == bare
+        for symbol in variable.symbols
+    )
+
+
 def describe_unknown(cells: Sequence[str], variable: Variable) -> str:
     """The fault of a record that has no symbol; a missing cell is the empty text."""
     empty = _empty_part(cells, variable)
@@ -220,6 +231,11 @@ def describe_unknown(cells: Sequence[str], variable: Variable) -> str:
     # What is left: the record has a symbol, but not one of this variable. The symbol is somebody's
     # cell, and messages end in logs, so the place has to do.
     title = ",".join(variable.columns)
+    if _differs_in_zeros(cells, variable):
+        return (
+            f"the channel does not know the symbol of {quoted(title)}, but one that differs in "
+            "leading zeros alone, which are lost when a column is read as numbers: read it as text"
+        )
     return (
         f"the channel does not know the symbol of {quoted(title)}, which is none of its "
         f"{len(variable):,}; correct it, or say what to publish for it (--unknown)"

@@ -433,6 +433,7 @@ def test_parquet_with_equal_column_names(tmp_path):
     path = tmp_path / "people.parquet"
     pq.write_table(pa.table([["a"], ["u"], ["v"]], names=["s", "x", "x"]), path)
     with pytest.raises(
-        InputError, match=r"people\.parquet: the column 'x' is there more than once"
+        InputError,
+        match=r"people\.parquet: the column 'x' is there more than once; give one of them another",
     ):
         read_joint(path, **MICRO)

@@ -193,3 +193,27 @@ def test_a_budget_that_does_not_bind_changes_nothing():
         task, total, point, None, None, is_proven=lambda value, bound: math.inf < value
     )
     assert of_task.value == pytest.approx(float(point @ entropy(task.task)), abs=1e-9)
+
+
+def test_what_the_search_proved_of_many_symbols_is_proven_again():
+    """15 symbols: the vertices of more cells than those of all unit vectors are too many."""
+    generator = np.random.default_rng(4)
+    table = generator.dirichlet(np.full(15, 3.0), size=6) / 6.0
+    point = table.sum(axis=0)
+    given_x = generator.dirichlet((1.0, 1.0), size=15).T
+    whole = total_of(table, Measure.MUTUAL_INFORMATION, 1.0)
+    most = float(point @ whole.leakage.of_lifts(whole.matrix.T))
+    total = total_of(table, Measure.MUTUAL_INFORMATION, 0.5 * most)
+    found = best_within(
+        TaskPurpose(given_x),
+        total,
+        point,
+        None,
+        None,
+        is_proven=lambda value, bound: value - bound <= 1e-6,
+    )
+    assert found.bound < found.value - 1e-6
+    proven = proven_task_within(
+        total, None, point, given_x, found.prices, found.charge, least=found.bound
+    )
+    assert proven == pytest.approx(found.bound, abs=1e-7)

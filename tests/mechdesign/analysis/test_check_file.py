@@ -5,6 +5,7 @@ is.
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import mechdesign as md
+from mechdesign.core.documents import hashed_text
 from mechdesign.core.errors import InputError
 from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.release.policies import Policy
@@ -389,6 +391,53 @@ def test_a_shuffled_release_is_not_held_against_the_order_of_its_original(
     )
     assert any(text.startswith(other) for text in changed.notices)
     assert not any(text.startswith(other) for text in found.notices)
+    # Cut in the middle, it says nothing of its own file, either.
+    Path("out.csv").write_text(released)
+    whole = Path("out.csv.manifest.json").read_text()
+    Path("out.csv.manifest.json").write_text(whole[:400])
+    cut = md.check(channel, "out.csv")
+    unread = "the manifest beside it is not used: "
+    assert any(text.startswith(unread) for text in cut.notices)
+
+
+@pytest.mark.parametrize(
+    ("edit", "is_hashed", "told"),
+    [
+        ("nothing", True, None),
+        ("promise", False, "the sha256 does not match the content"),
+        ("promise", True, "states another promise than the channel has"),
+        ("channel", True, "has no release through this channel"),
+    ],
+)
+def test_what_a_manifest_states_is_compared_with_the_channel(
+    tmp_path, monkeypatch, edit, is_hashed, told
+):
+    monkeypatch.chdir(tmp_path)
+    channel = records.mixing_channel()
+    records.people(400).to_csv("in.csv", index=False)
+    beside = Path("out.csv.manifest.json")
+    sanitise_file(channel, "in.csv", "out.csv", insecure_seed=1, manifest=str(beside))
+    content = json.loads(beside.read_text())
+    claimed = content.pop("sha256")
+    release = content["released"][0]
+    if edit == "promise":
+        release["notion"] = {"name": "ldp", "epsilon": 1e-3}
+    if edit == "channel":
+        release["channel"] = "0" * 64
+    kind, version = content.pop("format"), content.pop("version")
+    text = hashed_text(kind, version, content)
+    if not is_hashed:
+        content = json.loads(text) | {"sha256": claimed}
+        text = json.dumps(content)
+    beside.write_text(text)
+    found = md.check(channel, "out.csv", original="in.csv")
+    assert found.plausible
+    about = [notice for notice in found.notices if "the manifest beside it" in notice]
+    if told is None:
+        assert about == []
+    else:
+        assert len(about) == 1
+        assert told in about[0]
 
 
 @pytest.mark.parametrize("shuffle", [True, False])

@@ -184,3 +184,8 @@ def test_a_manifest_says_that_empty_cells_were_drawn(frame, rows, tmp_path):
     assert [one.columns for one in md.estimate(column, tmp_path / "column.csv")] == [
         ("job",)
     ]
+
+
+def test_arguments_in_the_wrong_order_are_named(rows):
+    with pytest.raises(md.InputError, match="channel must be a Channel, not str"):
+        md.estimate("released.csv", rows)

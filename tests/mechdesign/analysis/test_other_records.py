@@ -186,9 +186,16 @@ def test_without_a_manifest_the_estimate_says_that_it_cannot_know(release):
     channel, out = release
     (out.parent / "out.csv.manifest.json").unlink()
     blind = estimate_file(out, channel)
-    assert "no manifest says whether draws stand in place of empty" in " ".join(
-        blind.notices
+    assert (
+        "no valid manifest of it says whether draws stand in place of empty"
+        in " ".join(blind.notices)
     )
+    # One that was edited is none, whatever it says.
+    edited = (
+        (out.parent / "internal.json").read_text().replace('"draw": 0', '"draw": 1')
+    )
+    (out.parent / "out.csv.manifest.json").write_text(edited)
+    assert estimate_file(out, channel).notices == blind.notices
     # The channel itself knows, if it was designed so.
     rules = CellRules(missing="marginal")
     told = channel.with_record(dataclasses.replace(channel.record, rules=rules))

@@ -539,6 +539,14 @@ def test_the_command_line_designs_and_applies_boxes_of_people(folder, run):
     assert "all released records of a person together make any value of ill" in said
     assert "the people were not drawn from independently" in said
     assert "health " in screen.out
+    for page in ("public.md", "public.json"):
+        reported = run("report", "channel.json", "--public-report", page)
+        assert reported.code == 0, reported.err
+    with open("public.md", encoding="utf-8") as file:
+        public = " ".join(file.read().split())
+    assert "of all records of a person are released together" in public
+    assert "All released records of a person together make any value of ill" in public
+    assert "the people were not drawn from independently" in public
     named = ("--person", "id", "--wave", "year", "--ledger", "l.db")
     written = run("apply", "channel.json", "panel.csv", "out.csv", *named)
     assert written.code == 0, written.err
@@ -558,8 +566,11 @@ def test_the_command_line_designs_and_applies_boxes_of_people(folder, run):
     refused = run(*apply, "--nights", "2")
     assert refused.code == 2
     assert "release each person once" in refused.err
-    public = run(*asked, *boxes, "--public", "--output", "public.json")
-    assert "cannot be public" in public.err
+    refused = run(*asked, *boxes, "--public", "--output", "public-channel.json")
+    assert "cannot be public" in refused.err
+    md.load("channel.json").public().save("bare.json")
+    with pytest.raises(md.InputError, match="boxes must be filled with sequences"):
+        md.load("bare.json")
     verdict = run("check", "out.csv", "--channel", "channel.json")
     assert "looks like a faithful release of its channel (900 people)" in verdict.out
     estimated = run("estimate", "out.csv", "--channel", "channel.json")

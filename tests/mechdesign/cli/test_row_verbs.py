@@ -391,7 +391,7 @@ def test_estimates_say_that_nothing_is_known_of_empty_cells(table, run):
     how = ("--insecure-seed", "1", "--manifest", "out.csv.manifest.json")
     run("apply", "row.json", "people.csv", "out.csv", *how)
     arguments = ("estimate", "out.csv", "--channel", "row.json")
-    told = "no manifest says whether draws stand in place of empty or unknown cells"
+    told = "no valid manifest of it says whether draws stand in place of empty or unknown cells"
     answer = run(*arguments)
     assert (answer.code, told in answer.err) == (0, False)
     Path("out.csv.manifest.json").unlink()

@@ -418,7 +418,9 @@ def test_a_name_with_a_comma_is_explained(tmp_path):
 def test_a_frame_with_a_name_twice_names_it():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame([[1, 2, 3], [1, 3, 4]], columns=["job", "pain", "job"])
-    with pytest.raises(InputError, match=r"two columns have the same name, 'job'"):
+    with pytest.raises(
+        InputError, match=r"^in the table two columns have the same name, 'job'"
+    ):
         md.Joint.from_table(frame, sensitive="pain", useful="job")
 
 

@@ -18,6 +18,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import Policy
 from tests.cases.released_records import KEY, mixing_channel, people
+from tests.mechdesign.mechanisms.test_box_design import sample, truth
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
@@ -433,3 +434,18 @@ def test_rows_get_new_labels_after_a_shuffled_split(release, frame, output):
     assert released.index.equals(pd.RangeIndex(len(frame)))
     kept = release.set_params(keep_index=True).fit(shuffled).transform(shuffled)
     pd.testing.assert_index_equal(kept.index, shuffled.index)
+
+
+def test_boxes_have_no_transformer():
+    frame = sample(truth([0.55, 0.3, 0.15]), 2000, 3)
+    channel = md.design(
+        frame,
+        sensitive="s",
+        release=["a", "b"],
+        notion=md.LIP(0.7),
+        confidence=0.9,
+        slice_seed=5,
+        cells=4,
+    ).channel
+    with pytest.raises(InputError, match="boxes have no transformer: use sanitise"):
+        ReleaseTransformer(channel).fit(frame)

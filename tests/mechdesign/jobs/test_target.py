@@ -381,6 +381,29 @@ def test_long_names(tmp_path):
     )
 
 
+def test_a_full_disk_may_be_that_of_a_side(tmp_path):
+    (tmp_path / "other").mkdir()
+    beside, side = tmp_path / "m.json", tmp_path / "other" / "m.json"
+    for sides, named in (
+        ([beside], r"out\.csv"),
+        ([beside, side], r"out\.csv or .*other.m\.json"),
+    ):
+        with (
+            pytest.raises(
+                InputError, match=rf"^[^ ]*{named} cannot be written: no space"
+            ),
+            Target(tmp_path / "out.csv", sides=sides),
+        ):
+            raise OSError(28, "No space left on device")
+    with (
+        pytest.raises(
+            InputError, match=r"^[^ ]*other.m\.json cannot be written: no space"
+        ),
+        Target(tmp_path / "out.csv", sides=[beside, side]) as target,
+    ):
+        raise OSError(28, "No space left on device", str(target.part_of_side(side)))
+
+
 def test_errors_of_writing_and_others(tmp_path):
     out = tmp_path / "out.csv"
     with (

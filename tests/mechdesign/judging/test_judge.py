@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.core.errors import InputError
+from mechdesign.judging import known_cells
+from mechdesign.judging import nearest as nearest_rows
 from mechdesign.judging.analysts import column_variation, impossible_share, regression
 from mechdesign.judging.groups import groups_of, groups_part
 from mechdesign.judging.judge import untouched_files
@@ -470,6 +472,32 @@ def test_noise_on_numbers_is_no_code_of_them():
     assert inference.released < inference.untouched
 
 
+def test_guesses_of_cells_take_time_in_proportion_to_the_columns(monkeypatch):
+    """Guesses of all columns at 10, 20 and 40 columns, where parts of the people are small."""
+    monkeypatch.setattr(nearest_rows, "CHUNK", 10_000)
+    calls = []
+    guessed = known_cells._guessed
+
+    def counted(*arguments):
+        calls.append(1)
+        return guessed(*arguments)
+
+    monkeypatch.setattr(known_cells, "_guessed", counted)
+    chance = np.random.default_rng(3)
+    made = []
+    for width in (10, 20, 40):
+        table = pd.DataFrame(
+            {f"c{at}": chance.choice(list("abc"), 100) for at in range(width)}
+        )
+        table["ill"] = chance.choice(["no", "yes"], 100)
+        files = files_of(table.drop(columns="ill"), table)
+        calls.clear()
+        inferences(files, DistinctRows.of(files.columns), np.arange(100))
+        made.append(len(calls))
+    assert made[1] == 2 * made[0]
+    assert made[2] == 4 * made[0]
+
+
 def test_files_that_are_sorted_alike_are_not_linked():
     """Sorted by one column, two unrelated files agree in it at every place."""
     table = people(2_000).sort_values("job", kind="stable")
@@ -556,6 +584,26 @@ def test_the_main_figures_are_told_in_sentences():
     text = " ".join(shuffled.summary().split())
     assert "Nobody's own row was attacked for ill" in text
     assert "claims that exactly one person meets" in text
+
+
+def test_few_rows_that_are_all_untouched_are_linked():
+    """Of few values chance alone makes many rows equal: no count of them is clear."""
+    table = people(60)[["sex", "ill"]]
+    judgement = md.judge(table.copy(), original=table, sensitive="ill")
+    assert judgement.linked == "position"
+    own = [
+        figure
+        for figure in judgement.part("own_row").figures
+        if figure.untouched is not None and figure.key.startswith("other_data")
+    ]
+    assert own
+    for figure in own:
+        assert figure.released == figure.untouched
+    changed = table.assign(sex=table["sex"].to_numpy()[::-1])
+    text = " ".join(
+        md.judge(changed, original=table, sensitive="ill").summary().split()
+    )
+    assert "or do not clearly agree with those at the same places" in text
 
 
 @pytest.mark.parametrize(

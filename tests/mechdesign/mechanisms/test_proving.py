@@ -350,6 +350,11 @@ def test_proofs_of_other_objectives_are_refused(tmp_path):
             "a task without records of a symbol",
         ),
         (
+            "task",
+            lambda proof: proof.update(task=[[1, 1, 1, 1, 1], [0, 0, 0, 0, 0]]),
+            "say nothing about the task",
+        ),
+        (
             "queries",
             lambda proof: proof["queries"].pop(),
             "of another objective, by which variance is",

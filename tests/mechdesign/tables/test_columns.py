@@ -285,6 +285,24 @@ def test_a_missing_cell_is_refused_otherwise(column):
         codes_of(values_of(column, VARIABLE), VARIABLE)
 
 
+@pytest.mark.parametrize(
+    ("column", "told"),
+    [
+        (
+            pd.Series([7310, 501]),
+            "entry 1: .* leading zeros alone, .*: read it as text",
+        ),
+        (["7310", "000501"], "entry 1: .* leading zeros alone, .*: read it as text"),
+        (pd.Series([7310, 502]), "entry 1: .* which is none of its 2; correct it"),
+    ],
+)
+def test_symbols_without_their_leading_zeros_are_recognised(column, told):
+    variable = Variable(("x",), (("00501",), ("7310",)))
+    with pytest.raises(InputError, match=told) as error:
+        codes_of(values_of(column, variable), variable)
+    assert "501" not in str(error.value)
+
+
 def test_an_unknown_symbol_is_told_by_its_place_and_not_named():
     variable = Variable(("x",), (("Sales",), ("Tech",)))
     with pytest.raises(
