@@ -1,8 +1,8 @@
 """What a channel really does, recomputed from its integers in exact arithmetic.
 
 The trusted core of the project. `either.audit` is the public one: it calls `population.audit` for a
-channel of a column or of rows, which calls `verdict.audit` for one table, and `boxes.audit_boxes`
-for boxes. `joint_leakage.compose` judges several releases of one record. Nothing here imports
+channel of a column or of rows, which calls `verdict.audit` for one table, and `audit_boxes` beside
+it for boxes. `joint_leakage.compose` judges several releases of one record. Nothing here imports
 `mechanisms` or `solvers`, so that a mistake of the search cannot hide in its own verdict.
 
 All rest on the same few files:
@@ -12,6 +12,5 @@ All rest on the same few files:
     extremes        the largest quotient of each limit, compared in integers
     output_masses   means of lifts over S, exact or enclosed in balls
 
-Measures that are only reported are in `measures`, `leakages` and
-`implied_bounds`.
+Measures that are only reported are in `measures`, `leakages` and `implied_bounds`.
 """
