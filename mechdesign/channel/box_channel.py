@@ -144,10 +144,14 @@ class BoxChannel(Saved, Described):
 
     def __post_init__(self) -> None:
         people = self.people
-        if people is not None and self.released_columns != people.folded_columns:
-            raise InputError(
-                "people: the columns are not those of the sequences of their records"
-            )
+        if people is not None:
+            if self.released_columns != people.folded_columns:
+                raise InputError(
+                    "people: the columns are not those of the sequences of their records"
+                )
+            # The public form has nothing to fill boxes with; it serves a report, and draws nothing.
+            if self.utility is not None:
+                self.check_filled()
         strata = [part.stratum for part in self.parts]
         if not strata or len(set(strata)) < len(strata):
             raise InputError("the parts must be of different strata")
@@ -301,6 +305,13 @@ class BoxChannel(Saved, Described):
             f"BoxChannel({columns}; {self.boxes} boxes, protects {self.sensitive.brief}, "
             f"{percent_of(self.level)} confidence)"
         )
+
+    def check_filled(self) -> None:
+        """Raise InputError for people whose boxes have no sequences to be filled with."""
+        if self.people is not None and not self.fills:
+            raise InputError(
+                "people: boxes must be filled with sequences, as a label of a box has no records"
+            )
 
     @property
     def boxes(self) -> int:
@@ -749,6 +760,7 @@ class BoxChannel(Saved, Described):
         # Only a draw needs samplers.
         from mechdesign.release.box_drawing import BoxRelease
 
+        self.check_filled()
         if form != LABEL:
             raise InputError("boxes say themselves what is released of each column")
         return BoxRelease(self, key, policy=policy, changed=changed)

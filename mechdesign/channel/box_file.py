@@ -144,11 +144,8 @@ def _channel(version: int, document: BoxChannelDocument) -> BoxChannel:
         utility=document.utility,
         people=people,
     )
-    # Without counts it serves the public report alone, and has no file.
-    if people is not None and not channel.fills:
-        raise InputError(
-            "people: boxes must be filled with sequences, as a label of a box has no records"
-        )
+    # The public form serves a report alone, and has no file.
+    channel.check_filled()
     return channel
 
 

@@ -126,6 +126,8 @@ def test_what_boxes_of_people_do_not_have_is_refused(frame, design):
         replace(design.channel, people=others)
     with pytest.raises(md.InputError, match="cannot be public"):
         design.channel.save("nowhere.json", public=True)
+    with pytest.raises(md.InputError, match="has no records"):
+        design.channel.public().apply(frame, insecure_seed=1)
     with pytest.raises(md.InputError, match="checked by its rows alone"):
         md.check(design.channel, "nowhere.csv", original="original.csv")
 
