@@ -227,6 +227,25 @@ def test_a_sweep_is_never_worse():
     assert all(np.diff(costs) <= 1e-9)
 
 
+@pytest.mark.usefixtures("small_groups")
+def test_blocks_of_a_long_table_are_cut_by_comparing(monkeypatch):
+    """As tables of more than `LONG` rows are; the plan keeps its limits in either way."""
+    problem = lift_problem(*table(800))
+    tried = []
+
+    def cutter(*arguments, **options):
+        tried.append(options.get("tried", 1))
+        return partition.Cutter(*arguments, **options)
+
+    monkeypatch.setattr(search, "Cutter", cutter)
+    check(problem, solve_plan(problem, time_limit=2.0))
+    monkeypatch.setattr(search, "LONG", 0)
+    check(problem, solve_plan(problem, time_limit=2.0))
+    # Blocks are cut first, and then every sweep.
+    assert tried[0] == 1
+    assert partition.TRIED in tried
+
+
 def test_sharpened_prices_prove_more():
     problem = lift_problem(*table(300))
     group = whole(problem)
