@@ -20,12 +20,13 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import mechdesign as md
 from mechdesign.cli import options, parsing, table_options
-from mechdesign.cli.console import NO, Interrupted, Reporter
+from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.design_advice import advise
 from mechdesign.cli.design_arguments import DesignArguments
 from mechdesign.cli.design_options import (
@@ -38,7 +39,7 @@ from mechdesign.cli.people_guard import PeopleGuard
 from mechdesign.cli.report import ReportOptions
 from mechdesign.cli.row_options import RowOptions
 from mechdesign.core.above import above
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, errors_noting
 
 if TYPE_CHECKING:
     from mechdesign.channel.box_channel import BoxChannel
@@ -163,9 +164,10 @@ def _design_table(
         result.channel.save(
             output.output, overwrite=arguments.force, public=output.public
         )
-    if arguments.reports.asked:
-        _save_reports(reporter, arguments, result.channel, result)
-    _answer(reporter, arguments, result, joint, proposals)
+    with _noting_channel(arguments):
+        if arguments.reports.asked:
+            _save_reports(reporter, arguments, result.channel, result)
+        _answer(reporter, arguments, result, joint, proposals)
     return 0
 
 
@@ -328,29 +330,33 @@ def _proposals(
     return merge_proposals(result, min(end, now + TIME_SHARE * seconds))
 
 
+def _noting_channel(arguments: DesignArguments) -> AbstractContextManager[None]:
+    """Let errors say that the channel file is there: it was written before all else."""
+    path = arguments.output.output
+    if path is None:
+        return nullcontext()
+    note = f"{path} is written and can be used"
+    if arguments.reports.asked:
+        note += "; `mechdesign report` writes its reports"
+    return errors_noting(note)
+
+
 def _save_reports(
     reporter: Reporter,
     arguments: DesignArguments,
     channel: md.Channel | BoxChannel,
     behind: Any,
 ) -> None:
-    """Write the reports; the channel file is kept if the user stops here."""
-    path = arguments.output.output
-    try:
-        arguments.reports.save(
-            channel,
-            behind,
-            reporter,
-            line=arguments.line(arguments.objective),
-            table=arguments.table.table,
-            output=path,
-            force=arguments.force,
-        )
-    except KeyboardInterrupt:
-        kept = "nothing was written"
-        if path is not None:
-            kept = f"{path} is written, its reports are not"
-        raise Interrupted(f"interrupted; {kept}") from None
+    """Write the reports."""
+    arguments.reports.save(
+        channel,
+        behind,
+        reporter,
+        line=arguments.line(arguments.objective),
+        table=arguments.table.table,
+        output=arguments.output.output,
+        force=arguments.force,
+    )
 
 
 def _answer(
@@ -565,20 +571,21 @@ def _answer_boxes(
     design = replace(design, channel=channel)
     if files.output is not None:
         channel.save(files.output, overwrite=arguments.force, public=files.public)
-    if reports.asked:
-        _save_reports(
-            reporter, arguments, channel, above(channel.REPORTS).behind(channel, design)
-        )
-    last = arguments.written
-    reporter.done("designed", "\n".join(last))
-    record = {**design.to_record(), "output": files.output} | reports.files
+    with _noting_channel(arguments):
+        if reports.asked:
+            _save_reports(
+                reporter, arguments, channel, above(channel.REPORTS).behind(channel, design)
+            )
+        last = arguments.written
+        reporter.done("designed", "\n".join(last))
+        record = {**design.to_record(), "output": files.output} | reports.files
 
-    def text() -> str:
-        from mechdesign.report.boxes import box_first_screen
+        def text() -> str:
+            from mechdesign.report.boxes import box_first_screen
 
-        if files.full or files.all_measures:
-            return "\n\n".join([design.summary(), "\n".join(last)])
-        return box_first_screen(design, last=last)
+            if files.full or files.all_measures:
+                return "\n\n".join([design.summary(), "\n".join(last)])
+            return box_first_screen(design, last=last)
 
-    arguments.common.answer(lambda: record, text)
+        arguments.common.answer(lambda: record, text)
     return 0 if design.audit.satisfied else NO
