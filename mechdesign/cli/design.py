@@ -574,7 +574,10 @@ def _answer_boxes(
     with _noting_channel(arguments):
         if reports.asked:
             _save_reports(
-                reporter, arguments, channel, above(channel.REPORTS).behind(channel, design)
+                reporter,
+                arguments,
+                channel,
+                above(channel.REPORTS).behind(channel, design),
             )
         last = arguments.written
         reporter.done("designed", "\n".join(last))

@@ -29,13 +29,13 @@ from typing import Annotated, Any, cast, get_type_hints
 import typer
 
 from mechdesign.cli.console import PROGRAM, Interrupted, Reporter
-from mechdesign.core.errors import errors_noting, notes_of
 from mechdesign.cli.plain_help import (
     HELP_ALL,
     HELP_ALL_PARAMETER,
     HELP_OPTIONS,
     HELP_OPTIONS_PARAMETER,
 )
+from mechdesign.core.errors import errors_noting, notes_of
 
 COMMAND = "command"
 """The key of the design command in the provenance of a channel file."""

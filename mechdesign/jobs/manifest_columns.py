@@ -59,6 +59,49 @@ class Released:
         )
 
 
+def decided_by(channel: Channel | BoxChannel) -> dict[str, Any]:
+    """The entries of a description that the channel alone decides, by their names."""
+    if isinstance(channel, BoxChannel):
+        return _decided_by_boxes(channel)
+    joint = channel.joint
+    # A channel file may be without its table.
+    table_records = None
+    zero_cells = None
+    if joint is not None:
+        table_records = joint.records
+        zero_cells = sum(row.count(0) for row in joint.counts)
+    return {
+        "notion": without_infinities(channel.record.notion),
+        "law_kept": channel.keeps_law,
+        "promise": channel.record.promise_kind,
+        "achieved": without_infinities(channel.record.achieved),
+        "table_records": table_records,
+        "zero_cells": zero_cells,
+    }
+
+
+def _decided_by_boxes(channel: BoxChannel) -> dict[str, Any]:
+    """The same of boxes, whose law is not kept by name."""
+    # `design` makes the channels of all strata for one notion, so any of them has it. Each stratum
+    # is proven on its own records, and together these are the records of the proof.
+    notion: dict[str, Any] | None = None
+    records = 0
+    for part in channel.parts:
+        if part.channel is None:
+            continue
+        notion = part.channel.record.notion
+        if part.channel.joint is not None:
+            records += part.channel.joint.records or 0
+    return {
+        "notion": without_infinities(notion),
+        "promise": RELATIVE if channel.given else TOTAL,
+        # Each stratum has its own achieved budgets. Those of the whole, for the population and for
+        # the table, are audited anew for a sentence (`manifest_sentences.box_covers`).
+        "achieved": None,
+        "table_records": records or None,
+    }
+
+
 def released_column(
     channel: Channel,
     release: Release,
@@ -87,13 +130,6 @@ def released_column(
     channel_file : str, optional
         The hash of the channel file.
     """
-    joint = channel.joint
-    # A channel file may be without its table.
-    table_records = None
-    zero_cells = None
-    if joint is not None:
-        table_records = joint.records
-        zero_cells = sum(row.count(0) for row in joint.counts)
     # Behind the counts of the symbols stand those of the cells without one.
     *symbol_counts, missing, unknown = release.symbol_counts.tolist()
     values: Sequence[tuple[str, ...]] = channel.output_cells
@@ -103,14 +139,9 @@ def released_column(
         **use.model_dump(),
         names=names,
         sensitive=sensitive,
-        notion=without_infinities(channel.record.notion),
-        law_kept=channel.keeps_law,
         given=given,
-        promise=channel.record.promise_kind,
         channel_file=channel_file,
-        achieved=without_infinities(channel.record.achieved),
-        table_records=table_records,
-        zero_cells=zero_cells,
+        **decided_by(channel),
         symbols=_symbol_counts(channel.useful.symbols, symbol_counts),
         empty_cells=missing,
         unknown_symbols=unknown,
@@ -136,28 +167,13 @@ def released_boxes(
     table. The outputs are counted with the last column: without
     filling they are those of all columns together.
     """
-    # `design` makes the channels of all strata for one notion, so any of them has it. Each stratum
-    # is proven on its own records, and together these are the records of the proof.
-    notion: dict[str, Any] | None = None
-    records = 0
-    for part in channel.parts:
-        if part.channel is None:
-            continue
-        notion = part.channel.record.notion
-        if part.channel.joint is not None:
-            records += part.channel.joint.records or 0
     description = InternalRows(
         **use.model_dump(),
         names=names,
         sensitive=sensitive,
-        notion=without_infinities(notion),
-        promise=RELATIVE if channel.given else TOTAL,
         given=given,
         channel_file=channel_file,
-        # Each stratum has its own achieved budgets. Those of the whole, for the population and for
-        # the table, are audited anew for a sentence (`manifest_sentences.box_covers`).
-        achieved=None,
-        table_records=records or None,
+        **decided_by(channel),
         levels=_level_counts(channel, release),
         changes=release.changes,
     )

@@ -30,7 +30,7 @@ from mechdesign.auditing.population import lift_limits
 from mechdesign.channel.box_channel import BoxPart
 from mechdesign.channel.record import TOTAL
 from mechdesign.core.above import above
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.average_budgets import NO_PROMISE
@@ -124,6 +124,12 @@ def _requested(request: DesignRequest) -> Design:
     return spending(result, rules, whole, request.after, request.time_limit)
 
 
+TOO_FEW_PEOPLE = (
+    "no part of the table has enough people for boxes of sequences, so that nothing could be "
+    "released: take more people, a lower --confidence, or a larger budget"
+)
+
+
 def _of_people(boxes: BoxDesign, records: Records, people: People) -> BoxDesign:
     """The design of boxes for sequences: a person is a record of the folded table, so people are
     what is sampled.
@@ -131,6 +137,8 @@ def _of_people(boxes: BoxDesign, records: Records, people: People) -> BoxDesign:
     Numbers of records that nobody of the slice has are strata in which nothing is released.
     """
     channel = boxes.channel
+    if not channel.fills:
+        raise NotPrivate(TOO_FEW_PEOPLE)
     given = records.codes[:, : len(channel.given)].tolist()
     absent = {tuple(codes) for codes in given} - {*channel.strata}
     silent = [BoxPart(stratum, Boxes(())) for stratum in sorted(absent)]

@@ -93,9 +93,7 @@ def document_text(
     return html_page(document()) if ending == HTML else markdown(document())
 
 
-def save_texts(
-    texts: Sequence[tuple[PathLike, str]], *, overwrite: bool
-) -> None:
+def save_texts(texts: Sequence[tuple[PathLike, str]], *, overwrite: bool) -> None:
     """Write several files; an error names those that were complete before it.
 
     All texts are there before the first file is written, so that only a disk can fail between them.
