@@ -120,7 +120,10 @@ def _optimal_or_merging(rules: Rules, search: Search, started: float) -> Design:
         return best
     remaining = None
     if search.time_limit is not None:
-        remaining = max(0.0, search.end(started) - time.process_time())
+        remaining = search.end(started) - time.process_time()
+        if remaining <= 0.0:
+            # The search began with merged channels, so that it keeps no less than they do.
+            return best
     merged = subset_merging(rules, replace(search, time_limit=remaining))
     if merged.nmi <= best.nmi:
         return best

@@ -290,7 +290,7 @@ class _TangentProgram:
         if level <= 0.0 or room <= 0.0:
             return
         row = row * (room / level)
-        self._program.cut(y, ((row - self._margin) * p)[None, :])
+        self._program.cut([(y, ((row - self._margin) * p)[None, :])])
         self._columns.append(y)
         self._kinds.append(-1)
         self._rows.append(row)

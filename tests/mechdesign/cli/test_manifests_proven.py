@@ -55,7 +55,10 @@ NOT_PUBLIC = ("an average", "filled boxes", "boxes of people")
 SHAPES = {
     "a column": (ONE, ALONE),
     "own symbols": ((*ONE, "--objective", "truth"), ALONE),
-    "labels of another name": (ONE, ("--add", "area", "--keep", "all", "--drop", "income")),
+    "labels of another name": (
+        ONE,
+        ("--add", "area", "--keep", "all", "--drop", "income"),
+    ),
     "a drawn symbol": (ONE, ("--as", "posterior-draw", *ALONE)),
     "bins within": (("--useful", "age", "--bin", "10"), ("--as", "within")),
     "bins, a median": (("--useful", "age", "--bin", "10"), ("--as", "representative")),
@@ -73,18 +76,34 @@ SHAPES = {
     "a kept secret": (ROWS, ("--keep", "income", "--keep-sensitive", "--keep-order")),
     "a correlated column": (
         ROWS,
-        ("--keep", "sex,income", "--keep-sensitive", "--correlated", "sex", "--keep-order"),
+        (
+            "--keep",
+            "sex,income",
+            "--keep-sensitive",
+            "--correlated",
+            "sex",
+            "--keep-order",
+        ),
     ),
     "unknown rows": ((*ROWS, "--unknown", "nearest"), ALONE),
-    "unknown cells": (ONE, ("--unknown", "marginal", "--missing", "output:mix-1", *ALONE)),
+    "unknown cells": (
+        ONE,
+        ("--unknown", "marginal", "--missing", "output:mix-1", *ALONE),
+    ),
     "a seed": (ROWS, ("--insecure-seed", "1")),
     "boxes": (BOXES, ()),
     "filled boxes": ((*BOXES, "--fill"), ()),
     "boxes of strata": ((*BOXES, "--given", "sex", *RELATIVE), ()),
-    "merged symbols": (("--useful", "age", "--confidence", "0.9", "--merge-rare", "20"), ()),
+    "merged symbols": (
+        ("--useful", "age", "--confidence", "0.9", "--merge-rare", "20"),
+        (),
+    ),
     "people": (PEOPLE, ()),
     "people with a given column": ((*PEOPLE, "--given", "sex", *RELATIVE), ()),
-    "boxes of people": ((*PEOPLE[:-1], "region,sex", "--confidence", "0.9", *RELATIVE), ()),
+    "boxes of people": (
+        (*PEOPLE[:-1], "region,sex", "--confidence", "0.9", *RELATIVE),
+        (),
+    ),
     "packed": (ROWS, ("--compress", "gzip")),
     "formulas": (ROWS, ("--escape-formulas",)),
     "changed symbols": (ONE, ("--changed", "redraw", *ALONE)),
@@ -185,7 +204,9 @@ def test_boxes_of_too_few_people_are_refused_with_the_remedy(survey, run):
     line = ("design", "few.csv", "--sensitive", "income", *PEOPLE, *RELATIVE)
     refused = run(*line, "--confidence", "0.9", "--epsilon", "0.1", "--output", "c")
     assert refused.code == 1
-    assert "no part of the table has enough people for boxes of sequences" in refused.err
+    assert (
+        "no part of the table has enough people for boxes of sequences" in refused.err
+    )
 
 
 def test_a_manifest_of_several_channels_is_proven_by_each(survey, run):
