@@ -213,6 +213,11 @@ def _frequencies(channel: Channel, joint: Joint) -> list[Fraction]:
         return [Fraction(count, joint.total) for count in joint.useful_counts]
     position = {name: y for y, name in enumerate(joint.useful.names)}
     integers = channel.integers
+    # c_x / total_x is the same for all rows of a plan.
+    ratios = [
+        Fraction(count, total)
+        for count, total in zip(joint.useful_counts, channel.row_totals, strict=True)
+    ]
     # Of every output: what comes from the inputs of one sum is added first, in integers.
     parts: list[dict[int, int]] = [{} for _ in channel.outputs]
     for x, y, value in zip(
@@ -221,8 +226,7 @@ def _frequencies(channel: Channel, joint: Joint) -> list[Fraction]:
         map(int, integers.values),
         strict=True,
     ):
-        # c_x / total_x is the same for all rows of a plan.
-        ratio = Fraction(joint.useful_counts[x], channel.row_totals[x])
+        ratio = ratios[x]
         whole = parts[y].get(ratio.denominator, 0)
         parts[y][ratio.denominator] = whole + ratio.numerator * value
     masses = [Fraction(0)] * len(position)
@@ -343,11 +347,12 @@ class _Stratum:
         low: list[float] = []
         high: list[float] = []
         for demand in self.demands:
-            exact = [self._exact(demand, s, counts) for s in range(len(demand.sums))]
-            for s, row in enumerate(exact):
-                least, most = _limits(demand, s, row)
+            for s in range(len(demand.sums)):
+                quotients = self._quotients(demand, s, counts)
                 # Python rounds quotients of integers correctly.
-                rows.append([float(value) for value in row])
+                row = [top / bottom for top, bottom in quotients]
+                least, most = _limits(demand, s, _extremes(quotients, row))
+                rows.append(row)
                 low.append(least)
                 high.append(most)
         return np.array(rows), np.array(low), np.array(high)
@@ -368,17 +373,21 @@ class _Stratum:
             rows += [row] * len(demand.sums)
         return np.array(rows)
 
-    def _exact(self, demand: Demand, s: int, counts: Sequence[int]) -> list[Fraction]:
-        """L_s of every member; 0 for a secret that the stratum does not have."""
+    def _quotients(
+        self, demand: Demand, s: int, counts: Sequence[int]
+    ) -> list[tuple[int, int]]:
+        """L_s of every member, as numerators and denominators; 0 for a secret that the stratum does
+        not have.
+        """
         if not demand.sums[s]:
-            return [Fraction(0)] * len(self.members)
+            return [(0, 1)] * len(self.members)
         row = demand.counts[s]
         top, bottom = 1, 1
         if demand.before:
             # P(s, x | u), of which P(x) is a mean over all u.
             top, bottom = self.joint.total, sum(map(sum, demand.counts))
         return [
-            Fraction(row[x] * demand.total * top, counts[x] * demand.sums[s] * bottom)
+            (row[x] * demand.total * top, counts[x] * demand.sums[s] * bottom)
             for x in map(int, self.members)
         ]
 
@@ -405,8 +414,30 @@ def _chunks(inputs: int, outputs: int) -> Iterator[slice]:
         yield slice(start, min(start + step, outputs))
 
 
-def _limits(demand: Demand, s: int, lifts: Sequence[Fraction]) -> tuple[float, float]:
-    """a_s and b_s of every output, rounded outwards.
+def _extremes(
+    quotients: Sequence[tuple[int, int]], nearest: Sequence[float]
+) -> tuple[Fraction, Fraction]:
+    """The least and the largest of some quotients, exactly.
+
+    Rounding keeps their order, so that they are among those whose rounded quotient is extreme.
+    """
+    lowest, highest = min(nearest), max(nearest)
+    low: set[tuple[int, int]] = set()
+    high: set[tuple[int, int]] = set()
+    for quotient, value in zip(quotients, nearest, strict=True):
+        if value == lowest:
+            low.add(quotient)
+        if value == highest:
+            high.add(quotient)
+    least = min(Fraction(*quotient) for quotient in low)
+    return least, max(Fraction(*quotient) for quotient in high)
+
+
+def _limits(
+    demand: Demand, s: int, lifts: tuple[Fraction, Fraction]
+) -> tuple[float, float]:
+    """a_s and b_s of every output, rounded outwards; `lifts` are the least and the largest of the
+    inputs.
 
     The lifts of an output are means of those of its inputs, and average to 1 over P(s): so the
     limits of the other symbols limit this one, too.
@@ -424,8 +455,8 @@ def _limits(demand: Demand, s: int, lifts: Sequence[Fraction]) -> tuple[float, f
         return _double_below(low[s]), quotient_above(*ceiling.as_integer_ratio())
     shares = [Fraction(count, demand.total) for count in demand.sums]
     share = shares[s]
-    least = max(low[s], min(lifts))
-    most = max(lifts)
+    least = max(low[s], lifts[0])
+    most = lifts[1]
     own = high[s]
     if own is not None:
         most = min(most, own)
