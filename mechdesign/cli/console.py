@@ -434,7 +434,8 @@ def _elsewhere(name: str, option: str) -> str:
     ]
     if not 1 <= len(having) <= MOST_SIBLINGS:
         return ""
-    return f"{name} has no option {option}: {listed(having)} has it"
+    verb = "has" if len(having) == 1 else "have"
+    return f"{name} has no option {option}: {listed(having)} {verb} it"
 
 
 _EXTRA_ARGUMENT = "Got unexpected extra argument"

@@ -279,6 +279,10 @@ def feather_bytes() -> bytes:
         ),
         (bytes(range(256)) * 9, r"neither a CSV nor a Parquet file"),
         (json.dumps([{"job": "a"}]).encode(), r"is JSON; .*read_json\('FILE', dtype"),
+        (
+            b'{\n"format": "mechdesign.channel",\n"version": 1}',
+            r"is no table: it is a file that mechdesign wrote \(mechdesign\.channel\)",
+        ),
         (b'{"job": "a"}\n{"job": "b"}\n', r"is JSON; .*lines=True"),
         (b"$FL2@(#) SPSS" + b"\0" * 90, r"SPSS"),
         (b"<stata_dta><header>" + b"\0" * 90, r"Stata"),
