@@ -233,6 +233,13 @@ def proof_text(scope: str) -> str:
     return scope
 
 
+def frequencies_of(names: Sequence[str]) -> str:
+    """What a table of frequencies is: those of one column, or of the combinations of several."""
+    if len(names) == 1:
+        return f"Frequencies of {names[0]}"
+    return f"Joint frequencies of {', '.join(names[:-1])} and {names[-1]}"
+
+
 def times_text(achieved: Achieved, notion: Notion) -> str:
     """``0.5 to 2 times``: a lift, rounded outwards, on the sides that a notion bounds."""
     return range_text(*bounded_sides(achieved, notion))
