@@ -25,10 +25,12 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from mechdesign.analysis import checking, counting
+from mechdesign.analysis.frame_files import taking_frames
 from mechdesign.analysis.law_estimates import reader_of
 from mechdesign.analysis.model import ReleaseModel, release_model
 from mechdesign.analysis.other_records import law_of_rule
@@ -102,11 +104,12 @@ _FIXED = (
 )
 
 
+@taking_frames
 def check(
     channel: Channel | BoxChannel,
-    released: PathLike,
+    released: Any,
     *,
-    original: PathLike | None = None,
+    original: Any = None,
     columns: Mapping[str, str] | None = None,
     released_columns: Sequence[str] | None = None,
     form: str = "label",
@@ -128,9 +131,9 @@ def check(
     channel : Channel or BoxChannel
         With or without its table. Of boxes the labels are compared, without given columns; of
         filled ones the rows.
-    released : path
-        CSV or Parquet.
-    original : path, optional
+    released : path or data frame
+        CSV or Parquet. A frame has no manifest beside it.
+    original : path or data frame, optional
         Not with boxes. Then rows, pairs of symbol and label, and all other columns are compared,
         and the frequencies of the labels are tested symbol by symbol.
     columns : mapping, optional
@@ -171,7 +174,7 @@ def check(
     NotPrivate
         If the channel has its table, which disproves its promise.
     """
-    _require_types(channel, released)
+    require_channel("channel", channel)
     # A draw of a channel that breaks its promise must not be called plausible.
     refuse_broken(channel)
     filled: tuple[BoxChannel, RowLaw] | None = None
@@ -246,15 +249,6 @@ def check(
     if channel.sensitive is None:
         check = replace(check, notices=(_NO_SENSITIVE, *check.notices))
     return check
-
-
-def _require_types(channel: object, released: object) -> None:
-    """Raise InputError unless these are a channel and the path of a released file."""
-    require_channel("channel", channel)
-    if not isinstance(released, str | os.PathLike):
-        raise InputError(
-            f"released must be the path of a CSV or Parquet file, not {type(released).__name__}"
-        )
 
 
 def _policy_of_release(
