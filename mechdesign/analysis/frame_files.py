@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, cast
 
 import numpy as np
 
@@ -49,7 +49,7 @@ def taking_frames(check: Callable[P, ReleaseCheck]) -> Callable[P, ReleaseCheck]
         notices = tuple(_without(folder, notice) for notice in found.notices)
         return replace(found, findings=findings, notices=notices)
 
-    return of_frames
+    return cast("Callable[P, ReleaseCheck]", of_frames)
 
 
 def is_path(data: object) -> bool:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
@@ -40,29 +40,39 @@ from mechdesign.release.released_values import OF_SYMBOLS
 
 @dataclass(frozen=True)
 class Released:
-    """What a manifest says of one channel.
-
-    `description` is the entry of the internal manifest, and `sentences` the function of
-    `manifest_sentences` that says what the promise of channels of this kind is.
-    """
+    """What a manifest says of one channel; `description` is the entry of the internal manifest."""
 
     description: InternalColumn | InternalRows
     channel: Channel | BoxChannel
-    sentences: Callable[..., list[str]]
 
     def covers(self, *, internal: bool, whole_file: bool) -> list[str]:
         """What the promise of the channel is, for insiders or for the public; `whole_file` is
         whether it is proven for a reader of the whole file, too.
         """
-        return self.sentences(
+        statements = statements_on(self.channel)
+        return statements.covers(
             self.description, self.channel, internal=internal, whole_file=whole_file
         )
 
 
-def decided_by(channel: Channel | BoxChannel) -> dict[str, Any]:
-    """The entries of a description that the channel alone decides, by their names."""
-    if isinstance(channel, BoxChannel):
-        return _decided_by_boxes(channel)
+class Statements(NamedTuple):
+    """What manifests say of channels of a kind.
+
+    `decided` gives the entries of a description that the channel alone decides, by their names, and
+    `covers` the sentences on its promise.
+    """
+
+    decided: Callable[[Any], dict[str, Any]]
+    covers: Callable[..., list[str]]
+
+
+def statements_on(channel: Channel | BoxChannel) -> Statements:
+    """What manifests say of channels of this kind."""
+    return _STATEMENTS[type(channel)]
+
+
+def _decided_by_channel(channel: Channel) -> dict[str, Any]:
+    """The entries that a channel of one column or crossed ones decides."""
     joint = channel.joint
     # A channel file may be without its table.
     table_records = None
@@ -81,7 +91,7 @@ def decided_by(channel: Channel | BoxChannel) -> dict[str, Any]:
 
 
 def _decided_by_boxes(channel: BoxChannel) -> dict[str, Any]:
-    """The same of boxes, whose law is not kept by name."""
+    """The entries that a channel of boxes decides, whose law is not kept by name."""
     # `design` makes the channels of all strata for one notion, so any of them has it. Each stratum
     # is proven on its own records, and together these are the records of the proof.
     notion: dict[str, Any] | None = None
@@ -100,6 +110,12 @@ def _decided_by_boxes(channel: BoxChannel) -> dict[str, Any]:
         "achieved": None,
         "table_records": records or None,
     }
+
+
+_STATEMENTS: dict[type[Any], Statements] = {
+    Channel: Statements(_decided_by_channel, covers),
+    BoxChannel: Statements(_decided_by_boxes, box_covers),
+}
 
 
 def released_column(
@@ -141,14 +157,14 @@ def released_column(
         sensitive=sensitive,
         given=given,
         channel_file=channel_file,
-        **decided_by(channel),
+        **_decided_by_channel(channel),
         symbols=_symbol_counts(channel.useful.symbols, symbol_counts),
         empty_cells=missing,
         unknown_symbols=unknown,
         changes=release.changes,
         outputs=_value_counts(values, release.output_counts.tolist()),
     )
-    return Released(description, channel, covers)
+    return Released(description, channel)
 
 
 def released_boxes(
@@ -173,11 +189,11 @@ def released_boxes(
         sensitive=sensitive,
         given=given,
         channel_file=channel_file,
-        **decided_by(channel),
+        **_decided_by_boxes(channel),
         levels=_level_counts(channel, release),
         changes=release.changes,
     )
-    return Released(description, channel, box_covers)
+    return Released(description, channel)
 
 
 def _symbol_counts(

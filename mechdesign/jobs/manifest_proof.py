@@ -2,7 +2,7 @@
 
 Whoever edits a manifest can renew its hash, so the hash proves nothing. But what a manifest says of
 a channel, and its sentences, are functions: of the channel, and of what the manifest says that its
-job did. So they are made again here (`manifest_columns.decided_by`, `manifest_sentences`) and
+job did. So they are made again here (`manifest_columns.statements_on`) and
 compared. If the channel promises alip (eps_l 1, eps_u 1), for example, and the manifest says eps_u
 0.1, in an entry or in a sentence, that is a fault.
 
@@ -24,14 +24,14 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.json_values import canonical
 from mechdesign.core.wording import quoted
-from mechdesign.jobs.manifest_columns import decided_by
+from mechdesign.jobs.manifest_columns import statements_on
 from mechdesign.jobs.manifest_records import (
     InternalManifest,
     InternalRows,
     PublicColumn,
     PublicManifest,
 )
-from mechdesign.jobs.manifest_sentences import box_covers, covers, voids
+from mechdesign.jobs.manifest_sentences import voids
 from mechdesign.release.drawing import FIXED
 
 CHECKED_BY_JOB = (
@@ -168,7 +168,7 @@ def _wrong_entry(
     is_whole: bool = False,
 ) -> str | None:
     """An entry of a use that the channel decides, and decides otherwise."""
-    for name, value in decided_by(channel).items():
+    for name, value in statements_on(channel).decided(channel).items():
         if name not in type(column).model_fields:
             continue
         if name in OF_TABLE and not is_whole:
@@ -187,14 +187,13 @@ def _sentences(
     form: _Form,
 ) -> list[str]:
     """The sentences on the promise of a use, made again."""
-    facts = {
-        "internal": isinstance(manifest, InternalManifest),
-        "whole_file": manifest.whole_file,
-        "checked": form.checked,
-    }
-    if isinstance(form.channel, BoxChannel):
-        return box_covers(column, form.channel, **facts)
-    return covers(column, form.channel, **facts)
+    return statements_on(form.channel).covers(
+        column,
+        form.channel,
+        internal=isinstance(manifest, InternalManifest),
+        whole_file=manifest.whole_file,
+        checked=form.checked,
+    )
 
 
 def _difference(said: Sequence[str], true: Sequence[str]) -> str | None:
