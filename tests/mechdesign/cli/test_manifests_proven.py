@@ -65,6 +65,9 @@ SHAPES = {
     "the population": ((*ONE, "--confidence", "0.9"), ALONE),
     "a secret of its own": (("--sensitive", "region", "--useful", "region"), ALONE),
     "weights": ((*ONE, "--weight", "age"), ALONE),
+    "one side": ((*ONE, "--at-most-times", "2"), ALONE),
+    "alpha-lift": ((*ONE, "--notion", "alpha", "--alpha", "inf"), ALONE),
+    "a budget of one secret": ((*ONE, "--budget", "high=0.3,0.3"), ALONE),
     "an average": ((*ONE, "--average", "mi=0.01"), ALONE),
     "rows": (ROWS, ("--draws", "fixed")),
     "rows in random order": (ROWS, ("--shuffle",)),
@@ -113,7 +116,8 @@ SHAPES = {
 def released(run, design, apply):
     """Design a channel, and release its table through it with both manifests."""
     secret = () if "--sensitive" in design else ("--sensitive", "income")
-    budget = () if "--average" in design else ("--epsilon", "1")
+    has_budget = "--average" in design or "--at-most-times" in design
+    budget = () if has_budget else ("--epsilon", "1")
     table = "waves.csv" if "--person" in design else "survey.csv"
     made = run("design", table, *secret, *design, *budget, "--output", "c.json")
     assert made.code == 0, made.err
@@ -299,3 +303,17 @@ def test_estimates_use_no_false_manifest(survey, run):
     refused = run(*line, "--manifest", beside)
     assert refused.code == 2
     assert "out.csv.manifest.json is false: it says 'All is safe.'" in refused.err
+
+
+def test_the_manifest_of_a_channel_after_another_is_proven(survey, run):
+    released(run, *SHAPES["a column"])
+    after = ("--after", "first.json", "--release", "job", "--epsilon", "1")
+    (survey / "c.json").rename(survey / "first.json")
+    line = ("design", "survey.csv", "--sensitive", "income", *after)
+    assert run(*line, "--output", "c.json").code == 0
+    apply = ("apply", "c.json", "survey.csv", RELEASE, "--force", "--ledger", "l.db")
+    assert run(*apply, "--shuffle").code == 0
+    assert faults(run, "--channel", "c.json") == ([], [])
+    rewrite(f"{RELEASE}.manifest.json", lambda c: c.update(whole_file=True))
+    found, _ = faults(run, "--channel", "c.json")
+    assert len(found) == 1
