@@ -64,6 +64,8 @@ def without_infinities(value: Any, where: str = "content") -> Any:
     """
     # First what sets and proofs have a hundred thousand of.
     if isinstance(value, str):
+        if value.isascii():
+            return value
         return valid_text(value, f"a text of the record {where!r}")
     if type(value) is int:
         return value
