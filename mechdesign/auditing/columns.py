@@ -27,6 +27,7 @@ from typing import TypeAlias
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed
+from mechdesign.tables.columns import other_spelling
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Symbol, Variable
 
@@ -79,21 +80,21 @@ def rows_on(useful: Variable, joint: Joint) -> list[int]:
     """
     symbols = _symbols_on(useful, joint.useful)
     present = set(symbols)
-    unknown: list[str] = []
-    for name, symbol in zip(useful.names, useful.symbols, strict=True):
-        if symbol not in present:
-            unknown.append(name)
+    unknown = [symbol for symbol in useful.symbols if symbol not in present]
     if unknown:
+        names = [useful.names[useful.index[symbol]] for symbol in unknown]
         raise InputError(
-            f"the table has no useful symbol {listed(unknown)}, which the channel has"
+            f"the table has no useful symbol {listed(names)}, which the channel has"
+            + other_spelling(unknown[0], symbols)
         )
-    without_row: list[str] = []
-    for symbol in dict.fromkeys(symbols):
-        if symbol not in useful.index:
-            without_row.append(", ".join(symbol))
+    without_row = [
+        symbol for symbol in dict.fromkeys(symbols) if symbol not in useful.index
+    ]
     if without_row:
+        names = [", ".join(symbol) for symbol in without_row]
         raise InputError(
-            f"the channel has no row for the useful symbol {listed(without_row)} of the table"
+            f"the channel has no row for the useful symbol {listed(names)} of the table"
+            + other_spelling(without_row[0], useful.symbols)
         )
     return [useful.index[symbol] for symbol in symbols]
 

@@ -93,8 +93,8 @@ def text_of(value: Any, name: str) -> str | None:
     if value is None:
         return None
     if isinstance(value, str):
-        # A plain one for every subclass, such as NumPy's.
-        return str(value)
+        # A plain one for every subclass, such as NumPy's; of an enumeration its value.
+        return str.__str__(value)
     if isinstance(value, (float, np.floating)):
         return None if math.isnan(value) else str(value)
     if isinstance(value, _CONTAINERS):
@@ -206,7 +206,12 @@ def _encode_array(array: NDArray[Any], name: str) -> Encoded:
     # All but numbers, truth values and moments.
     if array.dtype.kind not in "iufbM":
         raise _not_a_symbol(name, str(array.dtype))
-    return _encode_arrow(pa.array(array), name)
+    try:
+        column: Any = pa.array(array)
+    except pa.ArrowNotImplementedError:
+        # Moments in hours or months, and floats of 80 bits.
+        raise _not_a_symbol(name, str(array.dtype)) from None
+    return _encode_arrow(column, name)
 
 
 def _encode_series(column: Any, name: str) -> Encoded:
