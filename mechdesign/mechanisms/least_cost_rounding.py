@@ -130,17 +130,11 @@ def truth_of(channel: Channel, joint: Joint) -> Fraction:
 def deviation_of(channel: Channel, joint: Joint) -> Fraction:
     """The largest change of an expected share, exactly."""
     counts = joint.useful_counts
-    # Records of x for each unit of its row.
-    weights = [
-        Fraction(count, total)
-        for count, total in zip(counts, channel.row_totals, strict=True)
-    ]
-    released = dict.fromkeys(joint.useful.names, Fraction(0))
-    columns = zip(channel.outputs, channel.integers.columns, strict=True)
-    for label, (symbols, entries) in columns:
-        released[label] = sum(
-            (weights[x] * entry for x, entry in zip(symbols, entries, strict=True)),
-            Fraction(0),
-        )
+    released = dict.fromkeys(joint.useful.names, 0)
+    for label, (symbols, entries) in zip(channel.outputs, channel.columns, strict=True):
+        records = (counts[x] for x in symbols)
+        released[label] = sum(map(mul, records, entries))
+    # In units of 1 / denominator of a record.
     changes = zip(released.values(), counts, strict=True)
-    return max(abs(mass - count) for mass, count in changes) / joint.total
+    largest = max(abs(mass - count * channel.denominator) for mass, count in changes)
+    return Fraction(largest, channel.denominator * joint.total)
