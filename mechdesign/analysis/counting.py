@@ -337,8 +337,7 @@ class Counting:
             self.offend(
                 "identity",
                 int(labelled[at]),
-                f"the identifier {quoted(_text_at(cells, at))} had another symbol or "
-                "label before; the same record gets one draw",
+                "its identifier had another symbol or label before; the same record gets one draw",
                 len(changed),
             )
         return is_first
