@@ -12,6 +12,7 @@ import pytest
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import Encoded, encode
+from mechdesign.frames.libraries import adapter_of
 from mechdesign.tables.bins import Bins
 from mechdesign.tables.columns import positions_of, unknown_at, values_of
 from mechdesign.tables.rebuilding import own_values, rebuild
@@ -515,3 +516,15 @@ def test_of_crossed_bins_the_column_at_fault_is_named():
     )
     error = unknown_at(0, [encode(["5"], "age"), encode(["much"], "size")], variable)
     assert "the column 'size' has a cell that is no number" in str(error)
+
+
+@pytest.mark.parametrize("kind", [pl.Int128, pl.UInt128])
+def test_integers_of_128_bits_are_refused_in_one_sentence(kind):
+    """Also where the column is only kept: arrow has no such integers."""
+    frame = pl.DataFrame({"x": ["00501", "7310"], "n": [1, 2]})
+    frame = frame.with_columns(pl.col("n").cast(kind))
+    refused = "the column 'n' holds integers of 128 bits, which is no symbol; turn it"
+    with pytest.raises(InputError, match=refused):
+        encode(frame["n"], "n")
+    with pytest.raises(InputError, match=refused):
+        adapter_of(frame)
