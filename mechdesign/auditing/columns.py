@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from operator import mul
 from typing import TypeAlias
 
 from mechdesign.channel.channel import Channel
@@ -38,6 +39,36 @@ Direction: TypeAlias = tuple[Entries, tuple[int, ...]]
 """A column without common divisor, and the first tuple of outputs that has it, one output of each
 release.
 """
+
+
+class FilledCounts:
+    """The counts of a table by sensitive symbol, and where they are not zero.
+
+    Most counts of a large table are zero: that of a column with itself has one in each row.
+    """
+
+    def __init__(self, counts: Sequence[Sequence[int]]) -> None:
+        self._counts = counts
+        self._width = len(counts[0]) if counts else 0
+        self._filled: list[tuple[list[int], list[int]]] = []
+        for row in counts:
+            places = [x for x, count in enumerate(row) if count]
+            self._filled.append((places, [row[x] for x in places]))
+        self._size = sum(len(places) for places, _ in self._filled)
+
+    def masses(self, inputs: Sequence[int], values: Sequence[int]) -> list[int]:
+        """For each sensitive symbol s the sum over x of count(s, x) W(y|x)."""
+        masses: list[int] = []
+        if len(inputs) * len(self._counts) <= self._size:
+            for row in self._counts:
+                masses.append(sum(map(mul, [row[x] for x in inputs], values)))
+            return masses
+        entry_of = [0] * self._width
+        for x, value in zip(inputs, values, strict=True):
+            entry_of[x] = value
+        for places, counts in self._filled:
+            masses.append(sum(map(mul, counts, [entry_of[x] for x in places])))
+        return masses
 
 
 def released_part(channel: Channel, joint: Joint) -> Joint:

@@ -30,12 +30,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import mul
 from typing import Any
 
 from flint import arb, fmpq
 
-from mechdesign.auditing.columns import Entries, columns_on
+from mechdesign.auditing.columns import Entries, FilledCounts, columns_on
 from mechdesign.channel.channel import Channel
 from mechdesign.tables.joint import Joint
 
@@ -97,12 +96,9 @@ def masses_by_output(
     """The masses of each output in turn; columns are over the useful symbols of the table."""
     sums = joint.sensitive_counts
     total = joint.total
+    counts = FilledCounts(joint.counts)
     for inputs, values in columns:
-        # m_s = sum over x of count(s, x) W(y|x)
-        masses: list[int] = []
-        for row in joint.counts:
-            counts = [row[x] for x in inputs]
-            masses.append(sum(map(mul, counts, values)))
+        masses = counts.masses(inputs, values)
         yield OutputMasses(masses, sum(masses), sums, total)
 
 
