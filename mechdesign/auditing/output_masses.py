@@ -30,13 +30,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import mul
 from typing import Any
 
 import numpy as np
 from flint import arb, fmpq
 
-from mechdesign.auditing.columns import Entries, columns_on
+from mechdesign.auditing.columns import Entries, FilledCounts, columns_on
 from mechdesign.channel.channel import Channel
 from mechdesign.core.integers import Integers
 from mechdesign.tables.joint import Joint
@@ -110,14 +109,13 @@ def masses_by_output(
     sums = joint.sensitive_counts
     total = joint.total
     small = _small_counts(joint)
+    filled = FilledCounts(joint.counts)
     for inputs, values in columns:
+        # m_s = sum over x of count(s, x) W(y|x)
         if small is not None and len(inputs) > FEW and max(values) < LARGEST_VALUE:
             masses = _small_masses(small, inputs, values)
         else:
-            # m_s = sum over x of count(s, x) W(y|x)
-            masses = [
-                sum(map(mul, [row[x] for x in inputs], values)) for row in joint.counts
-            ]
+            masses = filled.masses(inputs, values)
         yield OutputMasses(masses, sum(masses), sums, total)
 
 
