@@ -71,13 +71,15 @@ class _WithAverages(Record):
     """Prices of average leakages, for proofs of posteriors.
 
     `leakages` are prices of the average budgets of the channel, in their order: sum_j leakages_j
-    L_j(v) is added to the cost of a posterior v. `alone` says that no promise on single lifts was
-    asked for beside them, so that all posteriors are allowed.
+    L_j(v) is added to the cost of a posterior v. `touched` are the posteriors at which the tangents
+    of the search touch the leakage, for tasks and queries. `alone` says that no promise on single
+    lifts was asked for beside them, so that all posteriors are allowed.
     """
 
     leakages: (
         tuple[Annotated[float, Field(ge=0.0, allow_inf_nan=False)], ...] | None
     ) = None
+    touched: tuple[Numbers, ...] | None = None
     alone: Literal[True] | None = None
 
 
@@ -103,6 +105,7 @@ class TaskProof(_WithAverages):
     @model_validator(mode="after")
     def _is_for_all_symbols(self) -> TaskProof:
         _check_rows("task", self.task, self.prices)
+        _check_rows("touched", self.touched or (), self.prices)
         return self
 
 
@@ -121,6 +124,7 @@ class QueryProof(_WithAverages):
     def _is_for_all_symbols(self) -> QueryProof:
         _check_rows("inverse", self.inverse, self.prices)
         _check_rows("queries", self.queries or (), self.prices)
+        _check_rows("touched", self.touched or (), self.prices)
         return self
 
 

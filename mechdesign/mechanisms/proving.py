@@ -387,6 +387,10 @@ class ProvenAgain:
         outer = None if proof.alone else self.by_symbol
         return Total(leakage, self.joint.lift, most), outer, charge
 
+    def _touched(self, proof: TaskProof | QueryProof) -> Array:
+        """Where tangents touch the leakage, (k, n)."""
+        return np.array(proof.touched or ()).reshape(-1, len(self.joint.useful))
+
     def task_bound(self, proof: TaskProof, stated: float) -> float:
         """The share of I(T;X) that no private channel exceeds, rounded up."""
         counts = np.array(proof.task, dtype=np.float64)
@@ -405,7 +409,7 @@ class ProvenAgain:
                 given_x,
                 proof.prices,
                 charge,
-                least=least,
+                self._touched(proof),
                 time_limit=self.time_limit,
             )
             return task_bound(figures, bound)
@@ -440,6 +444,7 @@ class ProvenAgain:
                 proof.prices,
                 inverse,
                 charge,
+                self._touched(proof),
                 time_limit=self.time_limit,
             )
         else:

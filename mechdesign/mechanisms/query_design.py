@@ -33,7 +33,11 @@ from mechdesign.channel.proof import QueryProof
 from mechdesign.channel.record import AverageBudget
 from mechdesign.mechanisms.proofs import with_proof
 from mechdesign.mechanisms.purposes import first_verified, with_purpose
-from mechdesign.mechanisms.purposes_within import purpose_within, with_budget
+from mechdesign.mechanisms.purposes_within import (
+    purpose_within,
+    touched_by,
+    with_budget,
+)
 from mechdesign.mechanisms.queries import NAMED_QUERIES, Queries, queries_of
 from mechdesign.mechanisms.result import Design, QueryAccuracy, finish
 from mechdesign.mechanisms.rules import Rules
@@ -122,6 +126,7 @@ def for_queries(
                 inverse=tuple(map(tuple, within.inverse.tolist())),
                 queries=None if proof is None else proof.queries,
                 leakages=(max(within.charge, 0.0),),
+                touched=touched_by(within),
                 alone=alone or None,
             )
     else:

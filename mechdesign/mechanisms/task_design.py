@@ -32,7 +32,11 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.proofs import with_proof
 from mechdesign.mechanisms.purposes import TASK, first_verified, with_purpose
-from mechdesign.mechanisms.purposes_within import purpose_within, with_budget
+from mechdesign.mechanisms.purposes_within import (
+    purpose_within,
+    touched_by,
+    with_budget,
+)
 from mechdesign.mechanisms.result import Design, TaskUtility, finish
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
@@ -90,6 +94,7 @@ def for_task(
     status = "some posteriors are not listed"
     prices: Array | None = None
     leakages: tuple[float, ...] | None = None
+    touched: tuple[tuple[float, ...], ...] | None = None
     if averages:
         rounded, within = purpose_within(
             single,
@@ -102,6 +107,7 @@ def for_task(
         least = within.bound
         prices = within.prices
         leakages = (max(within.charge, 0.0),)
+        touched = touched_by(within)
     else:
         rounded, solution = first_verified(
             single, program, end, least_margin=TASK_MARGIN
@@ -130,6 +136,7 @@ def for_task(
         prices=tuple(prices.tolist()),
         task=_counts(table, joint),
         leakages=leakages,
+        touched=touched,
         alone=alone or None,
     )
     return replace(design, channel=with_proof(design.channel, proof))
