@@ -45,6 +45,17 @@ class CellCost(Record):
     places: dict[str, Number] | None = None
 
 
+class AverageCharge(Record):
+    """Price of one average leakage, and the slopes of its tangents in every output.
+
+    `slopes` has a row for each sensitive symbol (for each guess of the measure gain), and an entry
+    for each output.
+    """
+
+    price: Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+    slopes: tuple[Numbers, ...]
+
+
 class CostProof(Record):
     """Multipliers that prove the least cost of a channel on own symbols.
 
@@ -54,8 +65,10 @@ class CostProof(Record):
     the same of quotients of lifts, and is empty without a limit on them. `costs` is the matrix of
     the objective costs, `cells` has the costs of the cells of rows.
 
-    Of a promise for a set of populations `sides` takes the place of `lifts` and `ratios`. Column y
-    of it, with a row for each symbol, is a linear function of the posteriors that are allowed.
+    `averages` are the charges of average budgets, in their order; where these stand alone `lifts`
+    is empty. Of a promise for a set of populations `sides` takes the place of `lifts` and `ratios`.
+    Column y of it, with a row for each symbol, is a linear function of the posteriors that are
+    allowed.
     """
 
     kind: Literal["costs"] = "costs"
@@ -65,6 +78,7 @@ class CostProof(Record):
     costs: tuple[tuple[Ratio, ...], ...] | None = None
     cells: tuple[CellCost, ...] | None = None
     sides: tuple[Numbers, ...] | None = None
+    averages: tuple[AverageCharge, ...] | None = None
 
 
 class _WithAverages(Record):

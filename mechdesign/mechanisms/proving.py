@@ -161,7 +161,7 @@ def _proven(
             return 0.0
     for average in channel.record.averages:
         constant = least_for_share(0.0, average.measure, joint, average.exact_gains)
-        if name.endswith(LOWER_BOUND_OF_AVERAGE) and stated <= constant:
+        if name == f"{average.measure} {LOWER_BOUND_OF_AVERAGE}" and stated <= constant:
             # No channel leaks less than a constant.
             return constant
     proof = proof_in(channel.record.certificate)
@@ -198,7 +198,7 @@ def _proven(
     if isinstance(proof, EntropyProof):
         if name == UPPER_BOUND:
             return again.kept_bound(proof, stated)
-        if name.endswith(LOWER_BOUND_OF_AVERAGE):
+        if name.endswith(f" {LOWER_BOUND_OF_AVERAGE}"):
             return again.leakage_bound(proof, stated)
     raise InputError(NOT_OF_THIS_KIND)
 
