@@ -98,13 +98,26 @@ def with_charges(
         if average.measure == "maximal-leakage":
             # All secrets of a class have one lift, and the largest is counted once.
             of_symbols = of_symbols * is_first[:, None]
-        if average.measure in LARGEST:
-            # No sum of slopes may be above the price.
-            of_symbols = of_symbols * DRAWN_IN
-        found.append(AverageCharge(price=price, slopes=_plain(of_symbols)))
-    changes: dict[str, Any] = {"averages": tuple(found)}
-    if rules.notion == NO_PROMISE:
-        changes["lifts"] = ()
+        found.append(charge_of(average, price, of_symbols))
+    return charged(proof, found, alone=rules.notion == NO_PROMISE)
+
+
+def charge_of(average: AverageBudget, price: float, slopes: Array) -> AverageCharge:
+    """What an average adds to a proof, from slopes (k, n) of all symbols or guesses."""
+    if average.measure in LARGEST:
+        # No sum of slopes may be above the price.
+        slopes = slopes * DRAWN_IN
+    return AverageCharge(price=price, slopes=_plain(slopes))
+
+
+def charged(
+    proof: CostProof, charges: Sequence[AverageCharge], *, alone: bool
+) -> CostProof:
+    """The proof with what averages add to it; `alone` without a promise on single lifts."""
+    changes: dict[str, Any] = {"averages": tuple(charges)}
+    if alone:
+        # The lifts that the file promises are those that its channel happens to have.
+        changes |= {"lifts": (), "ratios": ()}
     return proof.model_copy(update=changes)
 
 

@@ -243,6 +243,24 @@ PRICED = {
         "average": {"tv": 0.1},
     },
     "gain": {"average": {"gain": GAINS}},
+    "task within most of mi alone": {
+        "objective": "task",
+        "task": "t",
+        "average": {"mi": "80%"},
+    },
+    "cost within mi": {
+        "notion": md.LIP(0.8),
+        "objective": "truth",
+        "average": {"mi": 0.02},
+    },
+    "cost within guesses alone": {
+        "objective": "distance",
+        "average": {"guess": 0.45},
+    },
+    "frequencies within guesses": {
+        "objective": "frequencies",
+        "average": {"guess": 0.45},
+    },
     "two averages": {"notion": md.LIP(0.8), "average": {"mi": 0.01, "tv": 0.05}},
     "confidence": {"notion": md.LIP(0.5), "confidence": 0.9},
     "cost of populations": {
