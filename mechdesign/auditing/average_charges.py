@@ -152,7 +152,9 @@ def _constant(
     if measure in ("maximal-leakage", "guess", "gain"):
         if min(u) < 0 or sum(u) > price:
             raise InputError(PROVES_NOTHING)
-        return _above(sum(u) if measure == "maximal-leakage" else Fraction(0))
+        return _above(
+            sum(u, Fraction(0)) if measure == "maximal-leakage" else Fraction(0)
+        )
     mean = _product(u, p)
     if measure == "tv":
         most = max(u) - price
