@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
@@ -36,8 +36,11 @@ from solvers import (
     SolverError,
     UncertainSet,
 )
-from solvers.purposes.queries import LeastVariance
-from solvers.purposes.task import TaskEnvelope
+
+if TYPE_CHECKING:
+    # They load slowly, and most designs need neither.
+    from solvers.purposes.queries import LeastVariance
+    from solvers.purposes.task import TaskEnvelope
 
 SETTLED = 1e-6
 """Largest share of a way by which posteriors of the last round were pulled."""
@@ -54,8 +57,8 @@ INSIDE = 2.0**-40
 SAME_ROW = 1e-9
 """Rows nearer than this to each other are one."""
 
-Solution = TypeVar("Solution", LeastVariance, TaskEnvelope)
-Solved = TypeVar("Solved", LeastVariance, TaskEnvelope, covariant=True)
+Solution = TypeVar("Solution", "LeastVariance", "TaskEnvelope")
+Solved = TypeVar("Solved", "LeastVariance", "TaskEnvelope", covariant=True)
 
 
 class CutSet(Protocol):

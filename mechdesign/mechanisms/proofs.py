@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from mechdesign.auditing.demands import Demand
 from mechdesign.auditing.proofs import cost_bound
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.proof import PROOF, AnyProof, AverageCharge, CostProof
+from mechdesign.channel.proof import AverageCharge, CostProof, with_proof
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import LiftLimits, MeanLimits
@@ -258,13 +257,6 @@ def kept(
     if proven < bound - SLACK * max(1.0, abs(bound)):
         return channel
     return with_proof(channel, proof)
-
-
-def with_proof(channel: Channel, proof: AnyProof) -> Channel:
-    """The channel with a proof in the certificate of its record."""
-    certificate = dict(channel.record.certificate or {})
-    certificate[PROOF] = proof.model_dump(mode="json", exclude_none=True)
-    return channel.with_record(replace(channel.record, certificate=certificate))
 
 
 def texts_of(units: NDArray[Any], unit: int) -> tuple[tuple[str, ...], ...]:

@@ -7,7 +7,6 @@ promise cannot tell apart may differ in what it says of a query or of the task.
 
 This module has what both share:
 
-- their names;
 - `first_verified`, the way from a solver to a channel. For each margin of the rules, the smallest
   first, the caller's solver finds weights and posteriors inside the set by this margin, and
   `Rules.rounded` makes integers of them. The first that pass the exact audit are returned;
@@ -17,24 +16,21 @@ This module has what both share:
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms.cut_sets import CutSolver, solved_by_cuts
-from mechdesign.mechanisms.queries import NAMED_QUERIES
 from mechdesign.mechanisms.result import Design, QueryAccuracy, TaskUtility
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure
 from mechdesign.mechanisms.rules import Rules
 from solvers import SolverError
-from solvers.purposes.queries import LeastVariance
-from solvers.purposes.task import TaskEnvelope
 
-TASK = "task"
+if TYPE_CHECKING:
+    # They load slowly, and most designs need neither.
+    from solvers.purposes.queries import LeastVariance
+    from solvers.purposes.task import TaskEnvelope
 
-PURPOSES = (*NAMED_QUERIES, TASK)
-"""Purposes with names; queries of one's own come from a file or as `Queries`."""
-
-Solution = TypeVar("Solution", LeastVariance, TaskEnvelope)
+Solution = TypeVar("Solution", "LeastVariance", "TaskEnvelope")
 
 
 def first_verified(

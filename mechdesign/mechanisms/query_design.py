@@ -29,9 +29,8 @@ from dataclasses import replace
 import numpy as np
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.proof import QueryProof
+from mechdesign.channel.proof import QueryProof, with_proof
 from mechdesign.channel.record import AverageBudget
-from mechdesign.mechanisms.proofs import with_proof
 from mechdesign.mechanisms.purposes import first_verified, with_purpose
 from mechdesign.mechanisms.purposes_within import (
     purpose_within,

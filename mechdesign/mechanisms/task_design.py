@@ -26,17 +26,17 @@ from typing import Any
 import numpy as np
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.proof import TaskProof
+from mechdesign.channel.proof import TaskProof, with_proof
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
-from mechdesign.mechanisms.proofs import with_proof
-from mechdesign.mechanisms.purposes import TASK, first_verified, with_purpose
+from mechdesign.mechanisms.purposes import first_verified, with_purpose
 from mechdesign.mechanisms.purposes_within import (
     purpose_within,
     touched_by,
     with_budget,
 )
+from mechdesign.mechanisms.queries import TASK
 from mechdesign.mechanisms.result import Design, TaskUtility, finish
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
