@@ -45,10 +45,8 @@ from mechdesign.channel.record import (
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.core.wording import listed
 from mechdesign.mechanisms.average_budgets import averages_of
-from mechdesign.mechanisms.averages import with_own_lifts
 from mechdesign.mechanisms.least_cost_limits import stays_of_symbols
 from mechdesign.mechanisms.least_cost_matrix import exact_costs
-from mechdesign.mechanisms.plan_averages import PlanAverage, plan_within
 from mechdesign.mechanisms.plan_costs import (
     cell_costs,
     check_distance,
@@ -167,6 +165,8 @@ def plan_design(request: PlanRequest) -> Design:
         is_within = verdict.satisfied and all(one.kept for one in leaked)
         if is_within and keeps_stays(channel, stays):
             if request.is_average_alone:
+                from mechdesign.mechanisms.averages import with_own_lifts
+
                 # Nothing was promised of single rows, so what they do is stated.
                 verdict = with_own_lifts(Rounded(channel, verdict), joint).audit
             achieved = tuple(
@@ -229,6 +229,9 @@ def _solved(
 
     if not averages:
         return solve(problem), ()
+    # Imported here with the solvers of averages, which most plans do without.
+    from mechdesign.mechanisms.plan_averages import PlanAverage, plan_within
+
     limited = [PlanAverage(average, request.joint, margin) for average in averages]
     return plan_within(problem, limited, solve, request.gap, lambda: left() <= 0.0)
 
