@@ -61,8 +61,8 @@ MOST_TREES = 200
 MOST_OF_QUERIES = 100_000
 """Vertices up to which the variance of queries is proven, as it is designed."""
 
-MOST_ROWS = 50
-"""Rounds of rows for one side of a proof; 3 to 8 are usual."""
+MOST_ROWS = 1000
+"""Rounds of rows for one side of a proof; with 60 symbols up to 160 were seen."""
 
 TREE_SECONDS = 3.0
 """Time of one of them, before tangents are added where it stands."""
@@ -125,9 +125,10 @@ def proven_over_tables(
 def least_sides(uncertain: UncertainSet, sides: Array) -> Array:
     """For every column of `sides`, (n, k), a lower bound of its product with every member, (k,)."""
     point = uncertain.point
-    rows = np.zeros((0, uncertain.n))
     found: list[float] = []
     for side in sides.T:
+        # Anew for each: rows of other sides make more rounds of slower programs.
+        rows = np.zeros((0, uncertain.n))
         bound = -math.inf
         for _ in range(MOST_ROWS):
             ends = np.zeros(len(rows))

@@ -425,3 +425,13 @@ def test_a_table_of_very_many_rows_keeps_no_proof(monkeypatch):
     many = md.design(few, md.LIP(0.5), objective="truth").channel
     assert PROOF not in (many.record.certificate or {})
     assert many.rows == kept.rows
+
+
+def test_costs_of_many_symbols_are_proven_for_a_set_of_populations():
+    """The least side of an output takes more than fifty rounds of rows."""
+    counts = np.random.default_rng(21).integers(1, 60, (3, 17)) * 200
+    joint = Joint.from_counts(
+        counts.tolist(), useful_labels=[str(k) for k in range(17)]
+    )
+    design = md.design(joint, md.MinLift(0.93), objective="distance", confidence=0.9)
+    assert proven(design.channel).unproven == ()
