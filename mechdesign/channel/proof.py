@@ -87,9 +87,10 @@ class _WithAverages(Record):
     """Prices of average leakages, for proofs of posteriors.
 
     `leakages` are prices of the average budgets of the channel, in their order: sum_j leakages_j
-    L_j(v) is added to the cost of a posterior v. `touched` are the posteriors at which the tangents
-    of the search touch the leakage, for tasks and queries. `alone` says that no promise on single
-    lifts was asked for beside them, so that all posteriors are allowed.
+    L_j(v) is added to the cost of a posterior v. For tasks and queries `touched` are the posteriors
+    at which the tangents of the search touch the leakage, or its rows a set that is no polytope.
+    `alone` says that no promise on single lifts was asked for beside them, so that all posteriors
+    are allowed.
     """
 
     leakages: (

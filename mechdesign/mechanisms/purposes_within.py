@@ -84,13 +84,6 @@ def purpose_within(
     return rounded, solution
 
 
-def touched_by(solution: PurposeWithin) -> tuple[tuple[float, ...], ...]:
-    """Where tangents touch the leakage, as the proof of the bound has it."""
-    if solution.touched is None:
-        return ()
-    return tuple(tuple(row) for row in solution.touched.tolist())
-
-
 def with_budget(design: Design, budgets: Sequence[AverageBudget]) -> Design:
     """The design with the budgets and what its channel leaks in the record."""
     joint = design.channel.joint
