@@ -45,6 +45,7 @@ def for_population(
 
     `whole` is the table of the request, `joint` that of the released columns.
     """
+    # Loaded here, because few designs need it.
     from mechdesign.mechanisms.population_advice import confident
 
     rules = _population_rules(request, level, whole, joint, notion)
@@ -56,6 +57,7 @@ def _population_rules(
     request: DesignRequest, level: float, whole: Joint, joint: Joint, notion: Notion
 ) -> PopulationRules:
     """The rules of a promise about every population in the confidence set of the counts."""
+    # Loaded here, because few designs need it.
     from mechdesign.mechanisms.population import PopulationRules
 
     combinations.check(combinations.POPULATION, request.named)
@@ -82,10 +84,12 @@ def by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
             budgets = averages_of(request.average, rules.joint)
         return _for_objective(rules, request, started, budgets, alone=alone)
     if request.average is not None and request.keep is None:
+        # Loaded here, because few designs need it.
         from mechdesign.mechanisms.averages import for_average
 
         return for_average(rules, request.average, search, started, alone=alone)
     if request.average is not None:
+        # Loaded here, because few designs need it.
         from mechdesign.mechanisms.least_leakage import for_share
 
         keep = request.keep
@@ -109,15 +113,18 @@ def _for_objective(
     """The channel of least cost, or the best one for queries or a task."""
     search = request.search
     if not request.has_free_outputs:
+        # Loaded here, because few designs need it.
         from mechdesign.mechanisms.least_cost import least_cost
 
         return least_cost(rules, request.least_cost, search, budgets, alone=alone)
     if not budgets:
         check_optimum(rules.notion, rules.joint)
     if request.task is not None:
+        # Loaded here, because few designs need it.
         from mechdesign.mechanisms.task_design import for_task
 
         return for_task(rules, request.task, search, started, budgets, alone=alone)
+    # Loaded here, because few designs need it.
     from mechdesign.mechanisms.query_design import for_queries
 
     return for_queries(rules, request.objective, search, started, budgets, alone=alone)

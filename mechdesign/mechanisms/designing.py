@@ -103,6 +103,7 @@ def _requested(request: DesignRequest) -> Design:
     # Modules of other kinds of releases are imported where they are asked for: all of them take
     # longer to load than a small table takes to design.
     if request.publishes_boxes:
+        # Loaded here, because few designs need it.
         from mechdesign.mechanisms.box_design import design_boxes
 
         records = Records.from_joint(joint, _groups(request))
@@ -114,6 +115,7 @@ def _requested(request: DesignRequest) -> Design:
     if request.publishes_rows and not request.has_free_outputs:
         return _rows_of_table(request, whole, joint, notion)
     if request.given:
+        # Loaded here, because few designs need it.
         from mechdesign.mechanisms.strata_design import by_strata
 
         return by_strata(request, joint, notion, design_requested, started)
@@ -125,6 +127,7 @@ def _requested(request: DesignRequest) -> Design:
     rules = table_rules(joint, notion, whole=whole, after=request.after)
     if not request.after:
         return by_rules(rules, request, started)
+    # Loaded here, because few designs need it.
     from mechdesign.mechanisms.earlier_releases import check_room, spending
 
     check_room(rules, request.after)
@@ -138,6 +141,7 @@ def _of_people(boxes: BoxDesign, records: Records, people: People) -> BoxDesign:
 
     Numbers of records that nobody of the slice has are strata in which nothing is released.
     """
+    # Loaded here, because few designs need it.
     from mechdesign.channel.box_channel import BoxPart
     from mechdesign.tables.row_boxes import Boxes
 
@@ -170,6 +174,7 @@ def _rows_of_table(
     request: DesignRequest, whole: Joint, joint: Joint, notion: Notion
 ) -> Design:
     """The release of rows as rows of the table."""
+    # Loaded here, because few designs need it.
     from mechdesign.mechanisms.plan_design import plan_design
     from mechdesign.mechanisms.plan_request import PlanRequest
 
@@ -199,6 +204,7 @@ def _rows_of_table(
     )
     if not request.after:
         return plan_design(plan)
+    # Loaded here, because few designs need it.
     from mechdesign.mechanisms.earlier_releases import check_room, spending
 
     rules = table_rules(joint, notion, whole=whole, after=request.after)
@@ -214,6 +220,7 @@ def _groups(request: DesignRequest) -> list[tuple[str, ...]]:
 
 def _boxes(request: DesignRequest, notion: Notion) -> BoxRequest:
     """The request for boxes of rows."""
+    # Loaded here, because few designs need it.
     from mechdesign.mechanisms.box_request import BoxRequest
 
     people = request.joint.useful.people

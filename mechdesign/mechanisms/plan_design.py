@@ -165,6 +165,7 @@ def plan_design(request: PlanRequest) -> Design:
         is_within = verdict.satisfied and all(one.kept for one in leaked)
         if is_within and keeps_stays(channel, stays):
             if request.is_average_alone:
+                # Loaded here, because few designs need it.
                 from mechdesign.mechanisms.averages import with_own_lifts
 
                 # Nothing was promised of single rows, so what they do is stated.
