@@ -331,10 +331,7 @@ def _least_over_cells(
     """
     n = total.matrix.shape[1]
     tangents = [np.zeros(n), *(total.tangent(v) for v in touched)]
-    try:
-        listed = cell_vertices(tangents, outer, n, end)
-    except TooManyVertices as error:
-        raise OutOfTime(str(error)) from error
+    listed = cell_vertices(tangents, outer, n, end)
     known = np.max(listed @ np.array(tangents).T, axis=1)
     return float((cost(listed) + charge * known).min())
 
