@@ -55,6 +55,9 @@ LARGEST_VALUE = 1 << (2 * HALF)
 MOST_COUNTED = 1 << 32
 """Values and sums of counts below these are added in halves of 64 bits."""
 
+MOST_CELLS = 1 << 22
+"""Cells of a table up to which it is held as an array: larger ones are mostly empty."""
+
 
 @dataclass(frozen=True)
 class OutputMasses:
@@ -121,7 +124,8 @@ def masses_by_output(
 
 def _small_counts(joint: Joint) -> Integers | None:
     """The counts as an array, (|S|, |X|), where sums of a half of each value fit into 64 bits."""
-    if joint.total >= MOST_COUNTED or len(joint.useful) <= FEW:
+    cells = len(joint.sensitive) * len(joint.useful)
+    if joint.total >= MOST_COUNTED or len(joint.useful) <= FEW or cells > MOST_CELLS:
         return None
     return np.array(joint.counts, dtype=np.int64)
 
