@@ -30,13 +30,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import mul
 from typing import Any
 
 import numpy as np
 from flint import arb, fmpq
 
-from mechdesign.auditing.columns import Entries, columns_on
+from mechdesign.auditing.columns import Entries, FilledCounts, columns_on
 from mechdesign.channel.channel import Channel
 from mechdesign.core.integers import Integers
 from mechdesign.tables.joint import Joint
@@ -55,6 +54,9 @@ HALF = 31
 LARGEST_VALUE = 1 << (2 * HALF)
 MOST_COUNTED = 1 << 32
 """Values and sums of counts below these are added in halves of 64 bits."""
+
+MOST_CELLS = 1 << 22
+"""Cells of a table up to which it is held as an array: larger ones are mostly empty."""
 
 
 @dataclass(frozen=True)
@@ -110,20 +112,20 @@ def masses_by_output(
     sums = joint.sensitive_counts
     total = joint.total
     small = _small_counts(joint)
+    filled = FilledCounts(joint.counts)
     for inputs, values in columns:
+        # m_s = sum over x of count(s, x) W(y|x)
         if small is not None and len(inputs) > FEW and max(values) < LARGEST_VALUE:
             masses = _small_masses(small, inputs, values)
         else:
-            # m_s = sum over x of count(s, x) W(y|x)
-            masses = [
-                sum(map(mul, [row[x] for x in inputs], values)) for row in joint.counts
-            ]
+            masses = filled.masses(inputs, values)
         yield OutputMasses(masses, sum(masses), sums, total)
 
 
 def _small_counts(joint: Joint) -> Integers | None:
     """The counts as an array, (|S|, |X|), where sums of a half of each value fit into 64 bits."""
-    if joint.total >= MOST_COUNTED or len(joint.useful) <= FEW:
+    cells = len(joint.sensitive) * len(joint.useful)
+    if joint.total >= MOST_COUNTED or len(joint.useful) <= FEW or cells > MOST_CELLS:
         return None
     return np.array(joint.counts, dtype=np.int64)
 

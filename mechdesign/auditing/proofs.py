@@ -19,6 +19,8 @@ where stay_x is the least share that stays and q_y the frequency of y (f = 0 whe
 `cost_bound` computes this one pass over all pairs. E is computed in doubles, less all that rounding
 may have added (`ERROR`), the sums over x and y are exact.
 
+Average budgets add slopes with a price to E (`average_charges`).
+
 After earlier releases L_s(x) is P(s, x | u) / (P(s) P(x)), and the ends are multiplied by C(x) =
 P(x | u) / P(x), which is 1 without them (`mechanisms.stacked_rows`).
 
@@ -42,6 +44,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.auditing.average_charges import Charges, charges_of
 from mechdesign.auditing.demands import Demand, demands_of
 from mechdesign.auditing.strata import members_of, strata_of, stratum_demands
 from mechdesign.channel.channel import Channel
@@ -129,6 +132,7 @@ def cost_bound(
     elif any(proof.prices):
         raise InputError("the proof has prices of frequencies, which are free here")
     costs = _costs_of(channel, joint, proof)
+    charges = charges_of(channel, joint, proof)
     forbidden = _forbidden(channel, joint)
     total = 0
     for one, members in zip(by_stratum, members_of(strata), strict=True):
@@ -136,7 +140,7 @@ def cost_bound(
         if proof.sides is not None and least_sides is not None:
             # What is left of them is not negative.
             sides = np.array(proof.sides) - np.array(least_sides)
-        stratum = _Stratum(one, joint, proof, np.array(members), costs, sides)
+        stratum = _Stratum(one, joint, proof, np.array(members), costs, sides, charges)
         least, own = stratum.least(released, forbidden)
         for x, cheapest, unchanged in zip(
             members, least.tolist(), own.tolist(), strict=True
@@ -153,6 +157,8 @@ def cost_bound(
         for price, share in zip(proof.prices, frequencies, strict=True):
             bound += _units(price) * share
     bound /= 1 << GRID
+    if charges is not None:
+        bound -= charges.spent
     return -quotient_above(-bound.numerator, bound.denominator)
 
 
@@ -180,16 +186,14 @@ def check_provable(channel: Channel, *, has_earlier: bool, has_sides: bool) -> N
             "a bound for the population (confidence) follows from a set of tables, for which no "
             "proof is kept"
         )
-    if channel.record.averages:
-        raise InputError("no proof is kept of bounds with average budgets")
 
 
 def _check_shape(proof: CostProof, symbols: int, protected: int) -> None:
     """Raise InputError unless the multipliers are those of such a table."""
-    tables = {"lifts": proof.lifts}
-    if proof.ratios:
-        tables["ratios"] = proof.ratios
-    for name, rows in tables.items():
+    for name, rows in (("lifts", proof.lifts), ("ratios", proof.ratios)):
+        # None at all are zeros.
+        if not rows:
+            continue
         if len(rows) != protected or any(len(row) != symbols for row in rows):
             raise InputError(
                 f"the proof is of another table: its {name} are not {protected} x {symbols} numbers"
@@ -263,6 +267,7 @@ class _Stratum:
     members: Places
     costs: _Costs
     sides: Array | None
+    charges: Charges | None
 
     def least(
         self, released: NDArray[np.bool_], forbidden: dict[int, list[int]]
@@ -273,11 +278,13 @@ class _Stratum:
         lifts, low, high = self._lifts()
         left = self._left()
         outputs = self.members[released[self.members]]
-        alpha = np.array(self.proof.lifts).reshape(len(lifts), -1)[:, outputs]
+        alpha = np.zeros((len(lifts), len(outputs)))
+        if self.proof.lifts:
+            alpha = np.array(self.proof.lifts)[:, outputs]
         ends = np.where(alpha > 0.0, low[:, None], high[:, None])
         weights = alpha
         if self.proof.ratios:
-            rho = np.array(self.proof.ratios).reshape(len(lifts), -1)[:, outputs]
+            rho = np.array(self.proof.ratios)[:, outputs]
             self._check_ratios(rho)
             weights = alpha + rho
         prices = np.array(self.proof.prices)[outputs]
@@ -287,7 +294,18 @@ class _Stratum:
         most_left = 1.0 if left is None else left.max(axis=1, keepdims=True)
         size += (np.abs(at_ends) * most_left).sum(axis=0)
         size += lifts.max(axis=1) @ np.abs(weights)
-        error = ERROR * (len(lifts) + self.costs.terms + FURTHER_TERMS)
+        terms = len(lifts) + self.costs.terms + FURTHER_TERMS
+        if self.charges is not None:
+            functions = self.charges.functions[:, self.members]
+            slopes = self.charges.slopes[:, outputs]
+            constant = constant + self.charges.constants[outputs]
+            # Another row of the same product: they raise the cost, where lifts lower it.
+            lifts = np.vstack([lifts, functions])
+            weights = np.vstack([weights, -slopes])
+            size += np.abs(functions).max(axis=1) @ np.abs(slopes)
+            size += np.abs(self.charges.constants[outputs])
+            terms += len(functions)
+        error = ERROR * terms
 
         def charged(part: slice) -> Array:
             block = self.costs.block(self.members, outputs[part])

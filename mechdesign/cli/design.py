@@ -286,7 +286,7 @@ def _searched(
     arguments: DesignArguments,
     request: DesignRequest,
     population: options.PopulationRequest,
-) -> tuple[md.Design, MergeProposals]:
+) -> tuple[md.Design, MergeProposals | None]:
     """The design of a request, and what merging would keep, within one time limit.
 
     Of T seconds the search has T, or (1 - TIME_SHARE) T with a confidence level.
@@ -309,17 +309,17 @@ def _searched(
 
 def _proposals(
     result: md.Design, started: float, limit: float | None
-) -> MergeProposals:
-    """What merging would keep, within the rest of the time.
+) -> MergeProposals | None:
+    """What merging would keep, within the rest of the time; None without a confidence level.
 
     `started` is the start of the search in seconds of `time.process_time`, `limit` the whole time
     in seconds, or None without a limit. The proposals end with the limit, and have at most a share
     TIME_SHARE of it, so that a quick search is not followed by a long one for advice.
     """
-    from mechdesign.mechanisms.merge_proposals import NO_PROPOSALS, merge_proposals
-
     if result.confidence is None:
-        return NO_PROPOSALS
+        return None
+    from mechdesign.mechanisms.merge_proposals import merge_proposals
+
     # Advice is not worth an endless search: without a limit it has the default one.
     seconds = options.SearchOptions().seconds or 0.0
     if limit is not None:
@@ -364,7 +364,7 @@ def _answer(
     arguments: DesignArguments,
     result: md.Design,
     joint: md.Joint,
-    proposals: MergeProposals,
+    proposals: MergeProposals | None,
 ) -> None:
     """Print notes, and the design as text or as one JSON object."""
     from mechdesign.mechanisms.unsuited_columns import many_numbers
@@ -378,7 +378,7 @@ def _answer(
     path = arguments.output.output
     reports = arguments.reports
     record = design_record(result, path) | reports.files
-    if result.confidence is not None:
+    if proposals is not None:
         record["proposals"] = [asdict(proposal) for proposal in proposals.shown]
         record["promises"] = proposals.promises
     done = "a channel is designed"
@@ -396,14 +396,14 @@ def _text(
     result: md.Design,
     joint: md.Joint,
     arguments: DesignArguments,
-    proposals: MergeProposals,
+    proposals: MergeProposals | None,
 ) -> str:
     """The first screen; or all sections with --full, and with --all-measures, which is
     one of them.
     """
     output = arguments.output
     last = arguments.written
-    if proposals.shown and result.confidence is not None:
+    if proposals is not None and proposals.shown and result.confidence is not None:
         from mechdesign.report.proposals import proposal_lines
 
         lines = proposal_lines(proposals, result.nmi, result.confidence.level)

@@ -88,6 +88,19 @@ def test_an_unsanitised_column_is_found(files, channel):
     assert not md.check(channel, original).plausible
 
 
+def test_labels_in_another_spelling_are_told_apart_from_others(
+    files, channel, tmp_path
+):
+    original, released = files
+
+    def edit(rows):
+        rows[7][1] = rows[7][1].upper() + " "
+
+    wrong = changed(released, tmp_path / "wrong.csv", edit)
+    finding = md.check(channel, wrong, original=original).findings[0].text
+    assert "; one of them differs in nothing but blanks, leading zeros" in finding
+
+
 def changed(path, target, edit):
     rows = read_csv(path)
     edit(rows)

@@ -200,7 +200,7 @@ def test_posterior_draws_and_parquet(run, folder, channel, released):
         (("--by", "job"), "--by 'job' is the released column itself"),
         (("--by", "street"), "there is no column 'street'"),
         (("--by", "town", "--identity", "id"), "leave the identity (--identity) out"),
-        (("--identity", "town"), "the identifier 'T"),
+        (("--identity", "town"), "its identifier had another symbol"),
         (("--csv", "--json"), "--csv and --json both claim standard output"),
         (("--column", "town=t"), "the channel has no column 'town' to rename"),
     ],
