@@ -47,7 +47,7 @@ def refuse_identifier(
         f"the useful column {name} has {symbols:,} symbols in {records:,} records, so "
         "it all but identifies them and the channel would list them; group its values "
         "(--bin for numbers, dates and times), choose another column "
-        "(--leave-out takes this one out of --release all), or insist (--allow-identifier)"
+        "(--leave-out, where all are released), or insist (--allow-identifier)"
     )
 
 
