@@ -49,6 +49,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, has_sha256
 from mechdesign.core.json_values import canonical, without_infinities
 from mechdesign.formats.text_options import TextOptions
+from mechdesign.jobs.folder_stage import manifest_beside
 from mechdesign.jobs.manifest_records import (
     InternalManifest,
     PublicManifest,
@@ -279,7 +280,7 @@ def _manifest_notices(
 
     A manifest is a statement: what it promises is compared with the channel, which proves it.
     """
-    path = _path_beside(released)
+    path = manifest_beside(released)
     if not os.path.lexists(path):
         return ()
     try:
@@ -302,16 +303,11 @@ def _manifest_notices(
 def _manifest_of(released: PathLike) -> PublicManifest | InternalManifest | None:
     """The manifest beside a release; one that is unreadable, or of another file, says nothing."""
     with suppress(InputError):
-        manifest = manifest_of_either_kind(_path_beside(released))
+        manifest = manifest_of_either_kind(manifest_beside(released))
         # The digest ties the manifest to this very file: a stale one must not change the check.
         if has_sha256(released, manifest.output):
             return manifest
     return None
-
-
-def _path_beside(released: PathLike) -> str:
-    """Where `apply` writes the manifest of a file."""
-    return f"{os.fspath(released)}.manifest.json"
 
 
 def _check_labels(

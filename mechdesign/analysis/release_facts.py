@@ -13,6 +13,7 @@ from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, has_sha256
+from mechdesign.jobs.folder_stage import manifest_beside
 from mechdesign.jobs.manifest_records import (
     InternalColumn,
     InternalManifest,
@@ -69,9 +70,8 @@ def facts_of_release(
         return _facts_of(released, channel, manifest)
     if os.fspath(released) == STANDARD:
         return None
-    beside = f"{os.fspath(released)}.manifest.json"
     try:
-        return _facts_of(released, channel, beside)
+        return _facts_of(released, channel, manifest_beside(released))
     except InputError:
         # There is none, or it is about something else: then nothing is known.
         return None
@@ -125,7 +125,7 @@ def other_records(
 def has_fixed_counts(path: PathLike) -> bool:
     """True if the manifest beside a release says that its counts were fixed."""
     try:
-        manifest = read_manifest(f"{os.fspath(path)}.manifest.json", "public")
+        manifest = read_manifest(manifest_beside(path), "public")
     except InputError:
         return False
     # The digest ties the manifest to this very file.
