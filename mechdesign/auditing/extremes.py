@@ -35,7 +35,7 @@ from mechdesign.core.balls import double_above
 
 Array = NDArray[np.float64]
 
-MANY_OUTPUTS = 1000
+MANY_OUTPUTS = 100
 """Outputs from which those that cannot have the largest quotient are left out by doubles first."""
 
 ROUNDING = 2.0**-49

@@ -59,18 +59,6 @@ def manifest_of(name: str) -> str:
     return f"{MANIFESTS}/{name}.json"
 
 
-def manifest_beside(released: PathLike) -> str:
-    """Where the manifest of a released file is: beside it, or in the released folder around it."""
-    path = os.fspath(released)
-    beside = f"{path}.manifest.json"
-    if not os.path.exists(beside):
-        for folder in Path(path).parents:
-            within = folder / manifest_of(Path(path).relative_to(folder).as_posix())
-            if within.exists():
-                return str(within)
-    return beside
-
-
 class FolderStage:
     """The temporary folder beside a target: `locked` for the whole release, within which `publish`
     is called at most once.

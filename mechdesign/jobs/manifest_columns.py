@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
@@ -40,23 +40,82 @@ from mechdesign.release.released_values import OF_SYMBOLS
 
 @dataclass(frozen=True)
 class Released:
-    """What a manifest says of one channel.
-
-    `description` is the entry of the internal manifest, and `sentences` the function of
-    `manifest_sentences` that says what the promise of channels of this kind is.
-    """
+    """What a manifest says of one channel; `description` is the entry of the internal manifest."""
 
     description: InternalColumn | InternalRows
     channel: Channel | BoxChannel
-    sentences: Callable[..., list[str]]
 
     def covers(self, *, internal: bool, whole_file: bool) -> list[str]:
         """What the promise of the channel is, for insiders or for the public; `whole_file` is
         whether it is proven for a reader of the whole file, too.
         """
-        return self.sentences(
+        statements = statements_on(self.channel)
+        return statements.covers(
             self.description, self.channel, internal=internal, whole_file=whole_file
         )
+
+
+class Statements(NamedTuple):
+    """What manifests say of channels of a kind.
+
+    `decided` gives the entries of a description that the channel alone decides, by their names, and
+    `covers` the sentences on its promise.
+    """
+
+    decided: Callable[[Any], dict[str, Any]]
+    covers: Callable[..., list[str]]
+
+
+def statements_on(channel: Channel | BoxChannel) -> Statements:
+    """What manifests say of channels of this kind."""
+    return _STATEMENTS[type(channel)]
+
+
+def _decided_by_channel(channel: Channel) -> dict[str, Any]:
+    """The entries that a channel of one column or crossed ones decides."""
+    joint = channel.joint
+    # A channel file may be without its table.
+    table_records = None
+    zero_cells = None
+    if joint is not None:
+        table_records = joint.records
+        zero_cells = sum(row.count(0) for row in joint.counts)
+    return {
+        "notion": without_infinities(channel.record.notion),
+        "law_kept": channel.keeps_law,
+        "promise": channel.record.promise_kind,
+        "achieved": without_infinities(channel.record.achieved),
+        "table_records": table_records,
+        "zero_cells": zero_cells,
+    }
+
+
+def _decided_by_boxes(channel: BoxChannel) -> dict[str, Any]:
+    """The entries that a channel of boxes decides, whose law is not kept by name."""
+    # `design` makes the channels of all strata for one notion, so any of them has it. Each stratum
+    # is proven on its own records, and together these are the records of the proof.
+    notion: dict[str, Any] | None = None
+    records = 0
+    for part in channel.parts:
+        if part.channel is None:
+            continue
+        notion = part.channel.record.notion
+        if part.channel.joint is not None:
+            records += part.channel.joint.records or 0
+    return {
+        "notion": without_infinities(notion),
+        "promise": RELATIVE if channel.given else TOTAL,
+        # Each stratum has its own achieved budgets. Those of the whole, for the population and for
+        # the table, are audited anew for a sentence (`manifest_sentences.box_covers`).
+        "achieved": None,
+        "table_records": records or None,
+    }
+
+
+_STATEMENTS: dict[type[Any], Statements] = {
+    Channel: Statements(_decided_by_channel, covers),
+    BoxChannel: Statements(_decided_by_boxes, box_covers),
+}
 
 
 def released_column(
@@ -87,13 +146,6 @@ def released_column(
     channel_file : str, optional
         The hash of the channel file.
     """
-    joint = channel.joint
-    # A channel file may be without its table.
-    table_records = None
-    zero_cells = None
-    if joint is not None:
-        table_records = joint.records
-        zero_cells = sum(row.count(0) for row in joint.counts)
     # Behind the counts of the symbols stand those of the cells without one.
     *symbol_counts, missing, unknown = release.symbol_counts.tolist()
     values: Sequence[tuple[str, ...]] = channel.output_cells
@@ -103,21 +155,16 @@ def released_column(
         **use.model_dump(),
         names=names,
         sensitive=sensitive,
-        notion=without_infinities(channel.record.notion),
-        law_kept=channel.keeps_law,
         given=given,
-        promise=channel.record.promise_kind,
         channel_file=channel_file,
-        achieved=without_infinities(channel.record.achieved),
-        table_records=table_records,
-        zero_cells=zero_cells,
+        **_decided_by_channel(channel),
         symbols=_symbol_counts(channel.useful.symbols, symbol_counts),
         empty_cells=missing,
         unknown_symbols=unknown,
         changes=release.changes,
         outputs=_value_counts(values, release.output_counts.tolist()),
     )
-    return Released(description, channel, covers)
+    return Released(description, channel)
 
 
 def released_boxes(
@@ -136,32 +183,17 @@ def released_boxes(
     table. The outputs are counted with the last column: without
     filling they are those of all columns together.
     """
-    # `design` makes the channels of all strata for one notion, so any of them has it. Each stratum
-    # is proven on its own records, and together these are the records of the proof.
-    notion: dict[str, Any] | None = None
-    records = 0
-    for part in channel.parts:
-        if part.channel is None:
-            continue
-        notion = part.channel.record.notion
-        if part.channel.joint is not None:
-            records += part.channel.joint.records or 0
     description = InternalRows(
         **use.model_dump(),
         names=names,
         sensitive=sensitive,
-        notion=without_infinities(notion),
-        promise=RELATIVE if channel.given else TOTAL,
         given=given,
         channel_file=channel_file,
-        # Each stratum has its own achieved budgets. Those of the whole, for the population and for
-        # the table, are audited anew for a sentence (`manifest_sentences.box_covers`).
-        achieved=None,
-        table_records=records or None,
+        **_decided_by_boxes(channel),
         levels=_level_counts(channel, release),
         changes=release.changes,
     )
-    return Released(description, channel, box_covers)
+    return Released(description, channel)
 
 
 def _symbol_counts(

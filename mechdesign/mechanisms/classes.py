@@ -177,9 +177,9 @@ def classes(joint: Joint, stacked: Sequence[Sequence[int]] = ()) -> Classes:
     """
     rows = list(range(len(joint.counts)))
     if not stacked:
-        rows = _proportional(joint.counts)
+        rows = proportional(joint.counts)
     counts = added_rows(joint.counts, rows)
-    columns = _proportional(zip(*(stacked or counts), strict=True))
+    columns = proportional(zip(*(stacked or counts), strict=True))
     counts = added_columns(counts, columns)
     n = len(joint.useful)
     is_the_same = len(counts) == len(joint.counts) and len(counts[0]) == n
@@ -198,7 +198,7 @@ def classes(joint: Joint, stacked: Sequence[Sequence[int]] = ()) -> Classes:
     return Classes(joint, reduced, np.array(columns))
 
 
-def _proportional(vectors: Iterable[Sequence[int]]) -> list[int]:
+def proportional(vectors: Iterable[Sequence[int]]) -> list[int]:
     """Class of every vector of integers, classes numbered in order of appearance.
 
     Vectors are proportional where they are equal after division by their greatest common divisor:

@@ -130,11 +130,17 @@ def truth_of(channel: Channel, joint: Joint) -> Fraction:
 def deviation_of(channel: Channel, joint: Joint) -> Fraction:
     """The largest change of an expected share, exactly."""
     counts = joint.useful_counts
+    # Over one denominator all sums are of integers, which are far faster than fractions.
+    common = math.lcm(*channel.row_totals)
+    # Records of x for each unit of its row, times the denominator.
+    weights = [
+        count * (common // total)
+        for count, total in zip(counts, channel.row_totals, strict=True)
+    ]
     released = dict.fromkeys(joint.useful.names, 0)
-    for label, (symbols, entries) in zip(channel.outputs, channel.columns, strict=True):
-        records = (counts[x] for x in symbols)
-        released[label] = sum(map(mul, records, entries))
-    # In units of 1 / denominator of a record.
+    columns = zip(channel.outputs, channel.integers.columns, strict=True)
+    for label, (symbols, entries) in columns:
+        released[label] = sum(map(mul, [weights[x] for x in symbols], entries))
     changes = zip(released.values(), counts, strict=True)
-    largest = max(abs(mass - count * channel.denominator) for mass, count in changes)
-    return Fraction(largest, channel.denominator * joint.total)
+    largest = max(abs(mass - count * common) for mass, count in changes)
+    return Fraction(largest, common * joint.total)

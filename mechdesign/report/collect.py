@@ -12,7 +12,7 @@ audits, and `save_reports`. Here these are the steps for a `Channel`:
    lifts and codebook (`content.full_report`). A public report is `content.public_report` alone.
 4. `attributed` adds the date, the provenance and the commands, such as the fact
    ("Report written", "2026-01-31 08:00 UTC, by mechdesign 1.0").
-5. `writing.save_report` writes the file.
+5. `writing.save_reports` writes the files.
 
 `write_report` refuses a channel that breaks its promise. `boxes_page` has the same functions for
 channels of boxes.
@@ -178,7 +178,7 @@ class Wanted:
 def save_reports(channel: Channel, design: Design | None, wanted: Wanted) -> None:
     """Write the reports on a channel; there is no internal one without its `design`."""
     # As in `write_report`.
-    from mechdesign.report.writing import save_report
+    from mechdesign.report import writing
 
     # Both are made before either is written, so a failure leaves no half of them.
     reports: list[tuple[PathLike, Report]] = []
@@ -200,8 +200,7 @@ def save_reports(channel: Channel, design: Design | None, wanted: Wanted) -> Non
         report = public_report(channel, promise_of(channel), satisfied=satisfied)
         report = attributed(report, channel, wanted.public_commands)
         reports.append((wanted.public, report))
-    for path, report in reports:
-        save_report(report, path, overwrite=wanted.overwrite)
+    writing.save_reports(reports, overwrite=wanted.overwrite)
 
 
 def behind(

@@ -64,7 +64,7 @@ def column_frequencies_text(frequencies: ColumnFrequencies) -> str:
     words = (*range(len(names)), len(header) - 1)
     records_text = wording.count(frequencies.records, "released row")
     lines = [
-        f"Frequencies of {' by '.join(names)} from {records_text}; "
+        f"{wording.frequencies_of(names)} from {records_text}; "
         f"{percent_of(frequencies.level)} intervals for the population of the records.",
         "",
         *layout.aligned(table, left=words),

@@ -109,7 +109,9 @@ def test_by_a_kept_column(run, channel, labels):
         expected.estimates.ravel().tolist()
     )
     text = run("estimate", "out.csv", "--channel", channel, "--by", "town").out
-    assert text.startswith("Frequencies of job by town from 1,200 released records")
+    assert text.startswith(
+        "Joint frequencies of job and town from 1,200 released records"
+    )
     record = run(
         "estimate", "out.csv", "--channel", channel, "--by", "town", "--json"
     ).record
