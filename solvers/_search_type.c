@@ -145,7 +145,7 @@ PyObject *search_start(SearchObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"y",           "cutoff",    "tolerance", "slack", "column_cutoff",
                             "max_columns", "box_limit", "part",      "parts", "auxiliary_costs",
-                            NULL};
+                            "halves",      NULL};
     Search *search = &self->search;
     PyObject *source;
     PyObject *auxiliary = Py_None;
@@ -153,10 +153,11 @@ PyObject *search_start(SearchObject *self, PyObject *args, PyObject *kwargs)
     int most_points;
     int part = 0;
     int parts = 1;
+    int halves = 0;
     long long box_limit;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OddddiL|iiO", names, &source, &cutoff,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OddddiL|iiOp", names, &source, &cutoff,
                                      &tolerance, &slack, &column_cutoff, &most_points, &box_limit,
-                                     &part, &parts, &auxiliary))
+                                     &part, &parts, &auxiliary, &halves))
         return NULL;
     double *prices = copy_prices(&search->problem, source, auxiliary);
     if (!prices)
@@ -167,6 +168,7 @@ PyObject *search_start(SearchObject *self, PyObject *args, PyObject *kwargs)
     }
     free(search->prices);
     search->prices = prices;
+    search->halves = halves;
     double largest = 0.0;
     for (int j = 0; j < search->problem.N; j++)
         largest = larger(largest, fabs(prices[j]));

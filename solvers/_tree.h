@@ -74,6 +74,9 @@ typedef struct {
     double to_middle;
     /* points with at most this share of positive coordinates are sparse */
     double sparse_share;
+    /* every interval is cut in two, sparse points or not: the faster way to a cutoff far below the
+     * best point */
+    int halves;
     /* the function and the limits of this search */
     double *prices;       /* N: y, and minus what each auxiliary variable costs */
     double magnitude;     /* upper bound of the |costs| of every chord program */

@@ -358,7 +358,7 @@ static int split_node(Search *search, const BoxBound *result, double value)
     if (k >= 0 && value - bound > search->leaf) {
         float cut = cut_place(search, k);
         int inside = cut > search->lower[k] && cut < search->upper[k];
-        if (inside && search->lower[k] == 0.0 && is_sparse(search))
+        if (inside && !search->halves && search->lower[k] == 0.0 && is_sparse(search))
             return split_by_first(search, k, cut, bound, result->reduced);
         if (inside)
             return split_in_two(search, k, cut, bound);

@@ -20,7 +20,8 @@ prices at which no column gains much raise the 0.45.
 2. *Proof* (`_prove`): every round solves the master and prices exactly (`_price`: branch and bound,
    or all pairs or triples where the rows depend on one or two numbers), which raises the bound.
    Then `_polish` makes columns by local searches again. It ends when the gap is closed or a limit
-   is met.
+   is met. Where a tree grows large, the bound rises by levels instead (`_climb`), and local
+   searches begin around mixtures of outputs, too (`_scatter`).
 
 Invariants: `value` is the cost of a decomposition of the target, `bound` is proven by `dual`; both
 only improve. An ablation on real tables (tests/benchmarks/test_generation_ablation.py) defends the
@@ -39,6 +40,7 @@ import numpy as np
 
 from solvers.envelope.column_pool import ColumnPool
 from solvers.envelope.growing_box import GrowingBox
+from solvers.envelope.levels import Levels
 from solvers.points import Array, Points
 from solvers.pricing.concave import (
     MOST_STARTS,
@@ -95,6 +97,18 @@ MIX = 0.5
 ENOUGH = 20
 """Columns that make a round of local searches worth another one."""
 
+SCATTERS = 40
+"""Calls of local searches from mixtures of outputs, after which a round is over."""
+
+SCATTER_SHARE = 0.25
+"""Share of the time that is left that they may take."""
+
+# -------------------------------------------------------------------- levels
+
+EASY_NODES = 100_000
+"""Nodes of one tree from which the bound is proven by levels: all trees of the tables that close
+within seconds have fewer."""
+
 # -------------------------------------------------------------------- ends of a run
 
 LEAST_GAP = 1e-11
@@ -136,6 +150,8 @@ class Generation:
     completion : callable, optional
         Columns by which any others can be completed to a decomposition; called where these are
         missing.
+    by_levels : bool
+        Whether the pricer is a tree that is asked for levels where it grows large.
     progress : callable, optional
     """
 
@@ -149,6 +165,7 @@ class Generation:
     over_uncertain_set: bool = False
     guess: Array | None = None
     completion: Callable[[], Points] | None = None
+    by_levels: bool = False
     progress: Callable[[Progress], None] | None = None
 
     def __post_init__(self) -> None:
@@ -379,7 +396,13 @@ class Generation:
         """Add columns and raise the bound, by trees and then walks; the reason if none is new."""
         pivots = self.counts.pivots
         cutoff = -CUTOFF_SHARE * self._aim
-        result = self._raise_bound(prices)
+        options: dict[str, Any] = {}
+        if self.by_levels:
+            options["node_limit"] = EASY_NODES
+        result = self._raise_bound(prices, **options)
+        if result.status is SearchStatus.NODE_LIMIT:
+            self._columns.add(result.points, prices, math.inf)
+            return self._climb()
         is_early = result.status is SearchStatus.DONE and result.bound < cutoff
         if is_early and not len(result.points) and self._left() > 0.0:
             # The cost of a point of the relaxation ended the search, and local searches from there
@@ -419,8 +442,12 @@ class Generation:
             columns += self._columns.add(result.points, prices, math.inf)
         return result, columns
 
-    def _raise_bound(self, prices: Array, **options: Any) -> SearchResult:
+    def _raise_bound(
+        self, prices: Array, cutoff: float | None = None, **options: Any
+    ) -> SearchResult:
         """The search for the cheapest column, which proves a bound at these prices."""
+        if cutoff is None:
+            cutoff = -CUTOFF_SHARE * self._aim
 
         def keep(minimum: float) -> None:
             # The bounds of searches go up and down; each is valid, so the best one counts.
@@ -436,7 +463,7 @@ class Generation:
 
         result = self._call_pricer(
             prices,
-            cutoff=-CUTOFF_SHARE * self._aim,
+            cutoff=cutoff,
             column_cutoff=-COLUMN_SHARE * self._aim,
             tolerance=0.0,
             progress=report,
@@ -444,6 +471,66 @@ class Generation:
         )
         keep(result.bound)
         return result
+
+    # ------------------------------------------------------ phase 2 of large trees: levels
+
+    def _climb(self) -> EnvelopeStatus | None:
+        """Prove one level after the other (`solvers.envelope.levels`), until the gap is closed."""
+        levels = Levels(self.value - self.bound)
+        columns = 1
+        while self._left() > 0.0 and self.value - self.bound > self._aim:
+            if columns:
+                # The last tree has found columns that local searches had missed.
+                failure = self._scatter()
+                if failure is not None:
+                    return failure
+            solution = self._solve()
+            if isinstance(solution, EnvelopeStatus):
+                return solution
+            self._columns.accept(solution)
+            prices = solution.dual
+            level = levels.next(self.bound, self.value, self._left())
+            # More than the gap allows need not be proven.
+            level = min(level, self.value - CUTOFF_SHARE * self._aim)
+            started = time.process_time()
+            result = self._raise_bound(
+                prices,
+                level - float(prices @ self.target),
+                slack=0.0,
+                halves=True,
+                node_limit=levels.most_nodes,
+            )
+            levels.learn(result, level, time.process_time() - started)
+            columns = self._columns.add(result.points, prices, math.inf)
+            self._report()
+            if levels.is_stuck:
+                return EnvelopeStatus.MEMORY_LIMIT
+        return None
+
+    def _scatter(self) -> EnvelopeStatus | None:
+        """Local searches around mixtures of outputs in use, until a round finds few new columns."""
+        end = time.process_time() + SCATTER_SHARE * self._left()
+        while time.process_time() < end:
+            solution = self._solve()
+            if isinstance(solution, EnvelopeStatus):
+                return solution
+            self._columns.accept(solution)
+            outputs = self._columns.in_use(solution)
+            self._columns.thin(solution)
+            columns = self._walk(solution.dual, outputs)
+            for call in range(SCATTERS):
+                if columns >= len(self.target) or time.process_time() >= end:
+                    break
+                # Around one output, and around the middle of two, in turns.
+                chosen = self._random.integers(len(outputs), size=1 + call % 2)
+                center = outputs.take(chosen).toarray().mean(axis=0)
+                columns += self._search_locally(
+                    solution.dual, center=center, mix=MIX / len(chosen)
+                )
+            self._report()
+            if columns < ENOUGH:
+                return None
+        return None
 
     def _polish(self, pivots: int) -> None:
         """Walks at the new prices, for as many pivots as the tree took.

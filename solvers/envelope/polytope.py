@@ -162,6 +162,7 @@ def lower_envelope(
         stabilise=preparation.method == "columns",
         guess=guess,
         completion=_completion(polytope, p),
+        by_levels=preparation.is_tree,
         progress=progress,
     )
     return concluded(

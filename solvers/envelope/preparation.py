@@ -112,6 +112,8 @@ class Preparation:
         self._leading_row = leading_row(polytope)
         # Whether every row bounds one coordinate alone, and pricing is by sorting.
         self._is_separate = False
+        # Whether the pricer is branch and bound.
+        self.is_tree = False
         self._line: LineSearch | None = None
         self._decompositions: list[tuple[ArrayLike, Points]] = []
         # The trivial decomposition comes first. Unit vectors inside the polytope cost nothing.
@@ -168,7 +170,7 @@ class Preparation:
             if isinstance(separate, StaircaseSearch):
                 self._decompositions += separate.selections()
         elif self._leading_row is None:
-            self.pricer = _tree_pricer(self._polytope, outer, resources)
+            self.pricer, self.is_tree = _tree_pricer(self._polytope, outer, resources)
         else:
             self._line = LineSearch(self._polytope, outer, self._leading_row)
             self.pricer = self._line.run
@@ -209,8 +211,12 @@ class Preparation:
         )
 
 
-def _tree_pricer(polytope: Polytope, outer: Polytope, resources: Resources) -> Pricer:
-    """Branch and bound; or all triples, where there are many symbols on a plane."""
+def _tree_pricer(
+    polytope: Polytope, outer: Polytope, resources: Resources
+) -> tuple[Pricer, bool]:
+    """Branch and bound; or all triples, where there are many symbols on a plane. Whether it is the
+    first.
+    """
     tree = ConcaveSearch(
         polytope,
         relaxation=outer,
@@ -221,8 +227,8 @@ def _tree_pricer(polytope: Polytope, outer: Polytope, resources: Resources) -> P
     if polytope.n >= PLANE_FROM:
         plane = plane_search(polytope, outer, tree)
         if plane is not None:
-            return plane.run
-    return tree.run
+            return plane.run, False
+    return tree.run, True
 
 
 def _listed_vertices(

@@ -278,6 +278,7 @@ class ConcaveSearch:
         enough: int | None = None,
         time_limit: float | None = None,
         node_limit: int | None = None,
+        halves: bool = False,
         progress: Callable[[float], None] | None = None,
     ) -> SearchResult:
         """Search for points cheaper than `column_cutoff`, and bound the minimum from below.
@@ -289,6 +290,9 @@ class ConcaveSearch:
         at most `MOST_STARTS` of them, others each `turn`); those from the points of `walk` go to
         ever cheaper neighbours. If these alone find `enough` points, the tree is not touched and
         the bound is ``-inf``.
+
+        With `halves` every interval is cut in two, which is faster where the cut-off is far below
+        the best point.
         """
         deadline = np.inf
         if time_limit is not None:
@@ -302,7 +306,7 @@ class ConcaveSearch:
             limits = (cutoff, tolerance, slack, column_cutoff)
             capacity = (MAX_COLUMNS, self._box_limit)
             place = (part, parts, self._auxiliary_costs)
-            starts.append((grouped, *limits, *capacity, *place))
+            starts.append((grouped, *limits, *capacity, *place, halves))
         self._together("start", starts)
         if center is not None:
             self._descend(center, mix, turn, deadline)

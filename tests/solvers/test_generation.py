@@ -23,9 +23,10 @@ from solvers import (
     lower_envelope,
     results,
 )
-from solvers.envelope import column_pool, generation
+from solvers.envelope import column_pool, generation, levels
 from solvers.envelope.column_pool import ColumnPool
 from solvers.envelope.generation import IDLE_ROUNDS, Generation, envelope_bound
+from solvers.pricing.concave import SearchStatus
 from solvers.programs.master import HighsMaster, MasterSolution, MasterStatus, PriceBox
 from tests.solvers.reference import Exact, exact, lift_matrix, not_above, random_table
 
@@ -433,3 +434,59 @@ def test_thinning_changes_no_result(seed, monkeypatch):
     assert thinned.status is EnvelopeStatus.OPTIMAL
     assert thinned.value == pytest.approx(whole.value, abs=2e-6)
     assert len(thinned.pool) < len(whole.pool)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_levels_prove_what_single_trees_prove(seed, monkeypatch):
+    """With a first tree of one node every bound comes from levels: still valid and closed."""
+    monkeypatch.setattr(generation, "EASY_NODES", 1)
+    monkeypatch.setattr(levels, "FIRST_NODES", 3)
+    polytope, target, truth = problem(seed)
+    bounds: list[float] = []
+    run = Generation(
+        target=target,
+        pricer=ConcaveSearch(polytope).run,
+        initial=Points.from_dense(target),
+        gap=1e-4,
+        time_limit=60.0,
+        by_levels=True,
+        progress=lambda step: bounds.append(step.bound),
+    )
+    assert run.run() is EnvelopeStatus.OPTIMAL
+    assert run.value - run.bound <= 1e-4
+    best = truth.envelope(target)
+    assert run.value >= best - 1e-7
+    assert run.bound <= best + 1e-9
+    assert bounds == sorted(bounds)
+    # At the prices that are returned the bound holds for every vertex.
+    assert not_above(run.bound, truth.dual_bound(run.dual, target))
+
+
+def test_levels_end_where_trees_never_do(monkeypatch):
+    """A pricer that is always out of nodes is given up after some levels."""
+    polytope, target, truth = problem(0)
+    tree = ConcaveSearch(polytope)
+    calls: list[dict] = []
+
+    def exhausted(prices, *, enough=None, **options):
+        result = tree.run(prices, enough=enough, **options)
+        if enough is None:
+            calls.append(options)
+            return replace(result, status=SearchStatus.NODE_LIMIT, bound=-10.0)
+        return result
+
+    run = Generation(
+        target=target,
+        pricer=exhausted,
+        initial=Points.from_dense(target),
+        gap=1e-6,
+        time_limit=60.0,
+        by_levels=True,
+    )
+    assert run.run() is EnvelopeStatus.MEMORY_LIMIT
+    climbing = [options for options in calls if options.get("halves")]
+    assert len(climbing) == levels.MOST_UNFINISHED + 1
+    nodes = [options["node_limit"] for options in climbing]
+    assert nodes == sorted(nodes)
+    assert nodes[-1] > nodes[0]
+    assert run.bound <= truth.envelope(target)
