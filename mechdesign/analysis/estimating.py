@@ -36,7 +36,6 @@ from mechdesign.analysis.release_facts import (
     has_fixed_counts,
     other_records,
 )
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.loading import require_channel
 from mechdesign.core.errors import InputError
@@ -50,7 +49,7 @@ NOT_OF_LABELS = (
 )
 
 
-def refuse_means_of_people(channel: Channel | BoxChannel) -> None:
+def refuse_means_of_people(channel: Channel) -> None:
     """Refuse means and regressions of people with several records."""
     if channel.people is not None:
         named = {"means": "a mean or a regression (mean, regress)"}
@@ -58,7 +57,7 @@ def refuse_means_of_people(channel: Channel | BoxChannel) -> None:
 
 
 def estimate(
-    channel: Channel | BoxChannel,
+    channel: Channel,
     released: Any,
     of: str | Sequence[str] | None = None,
     *,
@@ -76,7 +75,7 @@ def estimate(
 
     Parameters
     ----------
-    channel : Channel or BoxChannel
+    channel : Channel
     released : path, data frame or column
         As it was released. A column, for a channel of one.
     of : str or sequence of str, optional
@@ -123,15 +122,14 @@ def estimate(
     terms = names_of_columns(on) if on else ()
     check_question(of=of, mean=mean, by=groups, regress=regress, on=terms)
     is_statistic = mean is not None or regress is not None
-    boxes = channel.labelled_boxes
-    if boxes is not None:
+    if channel.labels_boxes:
         if is_statistic:
             raise InputError(NOT_OF_LABELS)
         if of is not None:
-            if is_path and other_records(released, boxes).are_there:
+            if is_path and other_records(released, channel).are_there:
                 raise InputError(NOT_CORRECTED.format("boxes"))
             return [
-                estimate_box_column(boxes, released, name, level=level, **options)
+                estimate_box_column(channel, released, name, level=level, **options)
                 for name in names_of_columns(of)
             ]
     if is_statistic:

@@ -41,7 +41,6 @@ from mechdesign.analysis.release_facts import (
 from mechdesign.analysis.released_table import Advance, Released, released_file
 from mechdesign.analysis.row_checking import check_filled, check_rows, is_wide
 from mechdesign.auditing.stated import refuse_broken
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.channel.loading import require_channel
 from mechdesign.channel.row_law import RowLaw
@@ -100,7 +99,7 @@ _FIXED = (
 
 
 def check(
-    channel: Channel | BoxChannel,
+    channel: Channel,
     released: PathLike,
     *,
     original: PathLike | None = None,
@@ -122,7 +121,7 @@ def check(
 
     Parameters
     ----------
-    channel : Channel or BoxChannel
+    channel : Channel
         With or without its table. Of boxes the labels are compared, without given columns; of
         filled ones the rows.
     released : path
@@ -171,7 +170,7 @@ def check(
     _require_types(channel, released)
     # A draw of a channel that breaks its promise must not be called plausible.
     refuse_broken(channel)
-    filled: tuple[BoxChannel, RowLaw] | None = None
+    filled: tuple[Channel, RowLaw] | None = None
     if channel.fills is True:
         if original is not None:
             raise InputError(
@@ -251,9 +250,7 @@ def _require_types(channel: object, released: object) -> None:
         )
 
 
-def _policy_of_release(
-    released: PathLike, channel: Channel | BoxChannel, labels: Channel
-) -> Policy:
+def _policy_of_release(released: PathLike, channel: Channel, labels: Channel) -> Policy:
     """What was released for cells without a symbol, by the manifest or else by the channel."""
     facts = facts_of_release(released, channel)
     if facts is not None:
@@ -272,9 +269,7 @@ def _has_manifest(released: PathLike) -> bool:
     return _manifest_of(released) is not None
 
 
-def _manifest_notices(
-    released: PathLike, channel: Channel | BoxChannel
-) -> tuple[str, ...]:
+def _manifest_notices(released: PathLike, channel: Channel) -> tuple[str, ...]:
     """Why nobody should rely on the manifest beside a release, where there is a reason.
 
     A manifest is a statement: what it promises is compared with the channel, which proves it.

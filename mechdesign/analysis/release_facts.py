@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, has_sha256
@@ -49,7 +48,7 @@ class ReleaseFacts:
 
 def facts_of_release(
     released: PathLike,
-    channel: Channel | BoxChannel,
+    channel: Channel,
     manifest: PathLike | None = None,
 ) -> ReleaseFacts | None:
     """What the manifest says of a file that this channel released.
@@ -108,7 +107,7 @@ class OtherRecords:
 
 def other_records(
     released: PathLike,
-    channel: Channel | BoxChannel,
+    channel: Channel,
     policy: Policy | None = None,
     manifest: PathLike | None = None,
 ) -> OtherRecords:
@@ -134,9 +133,7 @@ def has_fixed_counts(path: PathLike) -> bool:
     return all(column.draws == "fixed" for column in manifest.released)
 
 
-def _facts_of(
-    released: PathLike, channel: Channel | BoxChannel, path: PathLike
-) -> ReleaseFacts:
+def _facts_of(released: PathLike, channel: Channel, path: PathLike) -> ReleaseFacts:
     """The facts in one manifest."""
     found = manifest_of_either_kind(path)
     if not has_sha256(released, found.output):
@@ -182,7 +179,7 @@ def manifest_of_either_kind(path: PathLike) -> PublicManifest | InternalManifest
 
 def column_of(
     manifest: PublicManifest | InternalManifest,
-    channel: Channel | BoxChannel,
+    channel: Channel,
 ) -> PublicColumn | InternalRows | None:
     """What the manifest says of the release through this channel, None if there is none."""
     digest = channel.digest

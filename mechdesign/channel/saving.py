@@ -1,23 +1,16 @@
-"""How channels of all kinds are saved and read; their files are a matter of `channel.loading`."""
+"""How channels are saved and read; their files are a matter of `channel.file`."""
 
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar
+from typing import Any
 
 from mechdesign.core.above import above
 from mechdesign.core.files import EXISTS_OVERWRITE, check_target, replacing
 
 
 class Saved:
-    """A channel of any kind: it has a file.
-
-    `FILES` and `REPORTS` are the purposes (`core.above`) of the modules that write files of the
-    kind, and reports on it.
-    """
-
-    FILES: ClassVar[str]
-    REPORTS: ClassVar[str]
+    """A channel, which has a file."""
 
     def public(self) -> Any:
         """The channel without counts of the table."""
@@ -60,15 +53,9 @@ class Saved:
             replacing(path, force=overwrite, exists=EXISTS_OVERWRITE) as temporary,
             open(temporary, "w", encoding="utf-8", newline="\n") as out,
         ):
-            out.writelines(above(self.FILES).pieces(channel))
+            out.writelines(above("channel_file").pieces(channel))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Any:
-        """Read a channel file of any kind; InputError if it is none, or was edited or damaged.
-
-        Returns
-        -------
-        Channel or BoxChannel
-            The type of `mechdesign.load` names them.
-        """
-        return above("files").load(path)
+        """Read a channel file; InputError if it is none, or was edited or damaged."""
+        return above("channel_file").read(path)

@@ -37,7 +37,6 @@ from mechdesign.core.errors import InputError
 if TYPE_CHECKING:
     from mechdesign.analysis.column_frequencies import ColumnFrequencies
     from mechdesign.analysis.release_facts import OtherRecords
-    from mechdesign.channel.box_channel import BoxChannel
 
 EXAMPLE = (
     "Example:  mechdesign estimate released.csv --channel channel.json --method ml "
@@ -127,12 +126,11 @@ def estimate(
             raise InputError(NOT_CORRECTED.format("columns"))
         _estimate_statistics(reporter, file, loaded, besides.policy, asked, common)
         return
-    boxes = loaded.labelled_boxes
-    if boxes is not None and asked.of is not None:
-        boxed = file.other_records(boxes)
+    if loaded.labels_boxes and asked.of is not None:
+        boxed = file.other_records(loaded)
         if boxed.are_there:
             raise InputError(NOT_CORRECTED.format("boxes"))
-        _estimate_boxes(reporter, file, boxes, asked, common, is_known=boxed.are_known)
+        _estimate_boxes(reporter, file, loaded, asked, common, is_known=boxed.are_known)
         return
     if asked.any_data:
         raise InputError(
@@ -198,7 +196,7 @@ class _ReleasedFile(NamedTuple):
     reading: ReleaseReading
     text: table_options.TextFormat
 
-    def other_records(self, channel: md.Channel | BoxChannel) -> OtherRecords:
+    def other_records(self, channel: md.Channel) -> OtherRecords:
         """Records of the file in whose place another value was drawn."""
         from mechdesign.analysis.release_facts import other_records
 
@@ -252,7 +250,7 @@ def _estimate_column(
 def _estimate_boxes(
     reporter: Reporter,
     file: _ReleasedFile,
-    channel: BoxChannel,
+    channel: md.Channel,
     asked: EstimateOptions,
     common: options.CommonOptions,
     *,
@@ -301,7 +299,7 @@ def _estimate_boxes(
 def _estimate_shares(
     reporter: Reporter,
     file: _ReleasedFile,
-    channel: md.Channel | BoxChannel,
+    channel: md.Channel,
     without: OtherRecords,
     asked: EstimateOptions,
     common: options.CommonOptions,
@@ -368,7 +366,7 @@ def _check_question(asked: EstimateOptions, *, as_csv: bool) -> None:
 def _estimate_statistics(
     reporter: Reporter,
     file: _ReleasedFile,
-    channel: md.Channel | BoxChannel,
+    channel: md.Channel,
     policy: md.Policy,
     asked: EstimateOptions,
     common: options.CommonOptions,

@@ -49,9 +49,9 @@ from sklearn.utils.validation import (
 )
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.loading import load_without_boxes
+from mechdesign.channel.loading import load_without_boxes, require_without_boxes
 from mechdesign.channel.saving import Saved
-from mechdesign.core.errors import InputError, require_type
+from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import encode
 from mechdesign.frames.eager import require_different_names
@@ -206,7 +206,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             self.channel_ = self._designed(table, y)
         else:
             hint = "; boxes have no transformer: use sanitise"
-            self.channel_ = require_type("channel", channel, Channel, hint)
+            self.channel_ = require_without_boxes("channel", channel, hint)
 
         options = self._options()
         # One key for all calls of `transform`, or the data of `fit` would be drawn anew in each.

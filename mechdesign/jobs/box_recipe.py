@@ -21,31 +21,26 @@ import io
 from dataclasses import dataclass
 from typing import Any
 
-from mechdesign.channel.box_channel import BoxChannel
+from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.jobs.entries import ROW, Use
 from mechdesign.jobs.keyed_recipe import KeyedRecipe, check_rows
 from mechdesign.jobs.manifest_columns import Released, released_boxes
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.people_nights import BOXES_OF_NIGHTS
-from mechdesign.release.box_drawing import BoxRelease
+from mechdesign.release.box_drawing import BOXES_NOT_FIXED, BoxRelease
 from mechdesign.release.drawing import FIXED
 from mechdesign.tables.row_boxes import NOTHING
-
-NOT_FIXED = (
-    "boxes are drawn for each record by itself, so their counts cannot be fixed: draw them "
-    "independently (--draws independent)"
-)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoxRecipe(KeyedRecipe):
     """A channel of boxes with its key and what a user asks of the release."""
 
-    channels: tuple[BoxChannel]
+    channels: tuple[Channel]
 
     @classmethod
-    def of(cls, channel: BoxChannel, options: ReleaseOptions) -> BoxRecipe:
+    def of(cls, channel: Channel, options: ReleaseOptions) -> BoxRecipe:
         """The recipe of a channel of boxes.
 
         Raises
@@ -57,7 +52,7 @@ class BoxRecipe(KeyedRecipe):
         """
         check_rows(options)
         if options.draws == FIXED:
-            raise InputError(NOT_FIXED)
+            raise InputError(BOXES_NOT_FIXED)
         if channel.people is not None and options.nights > 1:
             raise InputError(BOXES_OF_NIGHTS)
         return cls.keyed((channel,), options)
@@ -69,7 +64,7 @@ class BoxRecipe(KeyedRecipe):
 
     def released_by(
         self,
-        channel: BoxChannel,
+        channel: Channel,
         release: BoxRelease,
         use: Use,
         *names: Any,
@@ -87,23 +82,22 @@ class BoxRecipe(KeyedRecipe):
         return box_codebook_text(self.channels[0])
 
 
-def box_codebook_text(channel: BoxChannel) -> str:
+def box_codebook_text(channel: Channel) -> str:
     """One line for each stratum, output and box that the output can stand for."""
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(["given", "output", "box", "rows", "p_output_given_box"])
     for part in channel.parts:
-        texts: list[str] = []
-        for variable, code in zip(channel.given, part.stratum, strict=True):
-            texts += variable.symbols[code]
-        given = ", ".join(texts)
+        given = ", ".join(channel.boxed.coder.given_texts(part.stratum))
         inner = part.channel
         if inner is None:
             # A stratum without a channel of its own has one output for every row.
             writer.writerow([given, NOTHING, "any", "every row", repr(1.0)])
             continue
         # Each text is the name of a box and the rows in it.
-        rows_of_box = dict(text.split(": ", 1) for text in channel.box_texts(part))
+        rows_of_box = dict(
+            text.split(": ", 1) for text in channel.boxed.coder.box_texts(part.boxes)
+        )
         rows = list(zip(inner.useful.names, inner.rows, inner.row_totals, strict=True))
         for y, output in enumerate(inner.outputs):
             for box, row, total in rows:

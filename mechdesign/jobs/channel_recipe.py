@@ -39,12 +39,12 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.saving import Saved
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.wording import quoted
+from mechdesign.jobs.box_recipe import BoxRecipe
 from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.entries import Use
 from mechdesign.jobs.file_recipe import FileRecipe
@@ -82,7 +82,7 @@ class OffersRecipe(Protocol):
 
 
 def recipe_of(
-    releasable: Channel | Sequence[Channel] | BoxChannel | OffersRecipe,
+    releasable: Channel | Sequence[Channel] | OffersRecipe,
     options: ReleaseOptions,
 ) -> FileRecipe:
     """The recipe of what a user wants to release a table through.
@@ -95,6 +95,8 @@ def recipe_of(
     channels = _listed(releasable)
     if len(channels) == 1 and isinstance(channels[0], OffersRecipe):
         return channels[0].recipe(options)
+    if len(channels) == 1 and getattr(channels[0], "judged_alone", False):
+        return BoxRecipe.of(channels[0], options)
     return ChannelRecipe.of(channels, options)
 
 

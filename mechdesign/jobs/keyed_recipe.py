@@ -35,7 +35,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 from mechdesign.auditing.stated import refuse_broken
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, StartAgain
 from mechdesign.core.files import PathLike
@@ -103,14 +102,12 @@ class KeyedRecipe(GroupedRecipe):
 
     draws: ClassVar[bool] = True
 
-    channels: tuple[Channel | BoxChannel, ...]
+    channels: tuple[Channel, ...]
     keyless: bool = False
     table_of_people: FoldedTable | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def keyed(
-        cls, channels: tuple[Channel | BoxChannel, ...], options: ReleaseOptions
-    ) -> Self:
+    def keyed(cls, channels: tuple[Channel, ...], options: ReleaseOptions) -> Self:
         """The recipe of channels that are checked for these options, with a key for each.
 
         Raises
@@ -678,7 +675,7 @@ def _inspection(
     return inspect
 
 
-def _people_of(channels: Sequence[Channel | BoxChannel]) -> People | None:
+def _people_of(channels: Sequence[Channel]) -> People | None:
     """The people of a channel that stands alone; refuses one among several."""
     people = [channel.people for channel in channels]
     if len(people) > 1 and any(people):

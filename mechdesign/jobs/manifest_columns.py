@@ -20,7 +20,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import RELATIVE, TOTAL
 from mechdesign.core.json_values import without_infinities
@@ -47,7 +46,7 @@ class Released:
     """
 
     description: InternalColumn | InternalRows
-    channel: Channel | BoxChannel
+    channel: Channel
     sentences: Callable[..., list[str]]
 
     def covers(self, *, internal: bool, whole_file: bool) -> list[str]:
@@ -121,7 +120,7 @@ def released_column(
 
 
 def released_boxes(
-    channel: BoxChannel,
+    channel: Channel,
     release: BoxRelease,
     use: Use,
     names: tuple[str, ...],
@@ -180,7 +179,7 @@ def _value_counts(
     return tuple(ValueCount(value=value, records=count) for value, count in pairs)
 
 
-def _level_counts(channel: BoxChannel, release: BoxRelease) -> tuple[LevelCounts, ...]:
+def _level_counts(channel: Channel, release: BoxRelease) -> tuple[LevelCounts, ...]:
     """Records of every symbol and every output, for each group of columns: those of the given
     columns, then those of the levels.
     """
@@ -201,14 +200,14 @@ def _level_counts(channel: BoxChannel, release: BoxRelease) -> tuple[LevelCounts
 
 
 def _outputs_of(
-    channel: BoxChannel, release: BoxRelease, k: int
+    channel: Channel, release: BoxRelease, k: int
 ) -> tuple[ValueCount, ...]:
     """The released values of the group k of columns, each with its records."""
     given = len(channel.given)
     # Given columns are released as they are.
     if k < given:
         counts = release.output_counts[k].tolist()
-        return _value_counts(channel.given[k].symbols, counts)
+        return _value_counts(channel.groups[k].symbols, counts)
     group = k
     if not channel.fills:
         # All columns have one label together, which stands with the last of them.
@@ -216,5 +215,4 @@ def _outputs_of(
             return ()
         group = given
     counts = release.output_counts[group].tolist()
-    values = [channel.texts_of(group - given, place) for place in range(len(counts))]
-    return _value_counts(values, counts)
+    return _value_counts(release.outputs[group], counts)

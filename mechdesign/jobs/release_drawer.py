@@ -34,7 +34,6 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
@@ -80,7 +79,7 @@ class ReleaseDrawer(Drawer):
     def __init__(
         self,
         recipe: Recipe,
-        channels: Sequence[Channel | BoxChannel],
+        channels: Sequence[Channel],
         header: Sequence[Any],
     ) -> None:
         plan = recipe.plan(header)
@@ -304,7 +303,7 @@ def naming_faults(records: Records) -> Generator[None]:
 def _protected_views(
     recipe: Recipe,
     plan: Plan,
-    channels: Sequence[Channel | BoxChannel],
+    channels: Sequence[Channel],
     header: Sequence[Any],
 ) -> dict[View, Binned | None]:
     """What no kept column may copy: X as it is and in its bins, and S where it is dropped."""

@@ -27,7 +27,8 @@ from dataclasses import replace
 from typing import Any, ParamSpec, Protocol, cast, overload
 
 from mechdesign.auditing.population import lift_limits
-from mechdesign.channel.box_channel import BoxPart
+from mechdesign.channel.boxes import with_parts
+from mechdesign.channel.channel import BoxPart
 from mechdesign.channel.record import TOTAL
 from mechdesign.core.above import above
 from mechdesign.core.errors import InputError
@@ -131,12 +132,14 @@ def _of_people(boxes: BoxDesign, records: Records, people: People) -> BoxDesign:
     Numbers of records that nobody of the slice has are strata in which nothing is released.
     """
     channel = boxes.channel
-    given = records.codes[:, : len(channel.given)].tolist()
-    absent = {tuple(codes) for codes in given} - {*channel.strata}
+    coder = channel.boxed.coder
+    given = records.codes[:, : len(coder.given)].tolist()
+    absent = {tuple(codes) for codes in given}
+    absent -= {stratum.codes for stratum in coder.strata}
     silent = [BoxPart(stratum, Boxes(())) for stratum in sorted(absent)]
     return replace(
         boxes,
-        channel=replace(channel, people=people, parts=(*channel.parts, *silent)),
+        channel=with_parts(channel, (*channel.parts, *silent), people),
         audit=replace(boxes.audit, of_people=True),
     )
 

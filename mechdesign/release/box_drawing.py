@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,20 +38,26 @@ from mechdesign.release.box_samplers import (
     NO_ROW,
     Filling,
     OutputSampler,
-    ReleasableBoxes,
-    box_channel_digest,
+    ReleasablePart,
 )
 from mechdesign.release.draws import Identifiers, Key, Records
 from mechdesign.release.identified_draws import KEEP, REDRAW, IdentifiedDraws
 from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
 from mechdesign.release.sampling import Sampler
+from mechdesign.tables.box_coder import BoxCoder
 from mechdesign.tables.columns import (
     MISSING,
     UnknownSymbol,
     positions_of,
     unknown_at,
 )
+from mechdesign.tables.row_boxes import NOTHING
 from mechdesign.tables.variable import Variable, column_names
+
+BOXES_NOT_FIXED = (
+    "boxes are drawn for each record by itself, so their counts cannot be fixed: draw them "
+    "independently (--draws independent)"
+)
 
 PRIME = 2**31 - 1
 """Rows of symbols are told apart by their number modulo this, where identifiers are checked.
@@ -59,6 +65,40 @@ PRIME = 2**31 - 1
 It fits the 32 bits that `FirstSymbols` keeps of each, and two different rows agree by chance once
 in 2^31 times.
 """
+
+
+class ReleasableBoxes(Protocol):
+    """What is needed of a channel of boxes, which is above this package."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what the channel does."""
+        ...
+
+    @property
+    def parts(self) -> Sequence[ReleasablePart]:
+        """One for each stratum, in their order."""
+        ...
+
+    @property
+    def fills(self) -> bool:
+        """Whether symbols are released in the place of boxes."""
+        ...
+
+    @property
+    def released_columns(self) -> tuple[str, ...]:
+        """Columns that are needed of a record."""
+        ...
+
+    @property
+    def output_columns(self) -> tuple[str, ...]:
+        """Columns that are written."""
+        ...
+
+    @property
+    def output_cells(self) -> tuple[tuple[str, ...], ...]:
+        """For each output the given cells and the label of a box."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -81,6 +121,8 @@ class BoxRelease(IdentifiedDraws):
     Parameters
     ----------
     channel : ReleasableBoxes
+    coder : BoxCoder
+        That of the channel.
     key : Key
     policy : Policy, optional
         Without a rule for unknown symbols and missing cells: symbols that the table of the channel
@@ -100,6 +142,8 @@ class BoxRelease(IdentifiedDraws):
         them.
     symbol_counts : list of arrays
         For each group how many records had each symbol, a missing cell, and an unknown symbol.
+    outputs : list of lists of tuples of str
+        For each group the texts of every output.
     output_counts : list of arrays
         For each group how many records got each output.
     """
@@ -107,24 +151,41 @@ class BoxRelease(IdentifiedDraws):
     def __init__(
         self,
         channel: ReleasableBoxes,
+        coder: BoxCoder,
         key: Key,
         *,
         policy: Policy | None = None,
         changed: str = REFUSE,
     ) -> None:
         self.channel = channel
+        self.coder = coder
         self.policy = policy or Policy()
         _check_policy(self.policy)
-        self.digest = box_channel_digest(channel)
+        self.digest = channel.digest
         super().__init__(key.derived("row channel", self.digest), changed)
-        self._samplers = OutputSampler(channel)
+        # What may be released: for each group behind the given ones the texts of every output.
+        released: list[list[tuple[str, ...]]] = []
         self._fill: Filling | None = None
+        labels: list[str] = []
         if channel.fills:
-            self._fill = Filling(channel)
+            self._fill = Filling(channel.parts, coder.columns)
+            is_silent = any(part.channel is None for part in channel.parts)
+            for variable in coder.columns:
+                # Behind the symbols of every column, where a part releases nothing.
+                end = [(NOTHING,) * len(variable.columns)] * is_silent
+                released.append([*variable.symbols, *end])
+        else:
+            # Parts may have outputs of one label, which stand once. The order is that of the parts.
+            labels = [*dict.fromkeys(cells[-1] for cells in channel.output_cells)]
+            released.append([(label,) for label in labels])
+        self._samplers = OutputSampler(channel.parts, labels)
         form = self.policy.cell_form
-        groups = channel.given + channel.columns
-        self._alphabets = [normalised(variable, form) for variable in groups]
-        self.columns = _output_columns(channel)
+        self._alphabets = [normalised(variable, form) for variable in coder.groups]
+        self.outputs = [
+            *(list(variable.symbols) for variable in coder.given),
+            *released,
+        ]
+        self.columns = _output_columns(channel.output_columns, self.outputs)
         if changed == KEEP:
             self._check_reversible()
         self.codes: list[Integers] = []
@@ -132,8 +193,8 @@ class BoxRelease(IdentifiedDraws):
         self.output_counts: list[Integers] = []
         for variable in self._alphabets:
             self.symbol_counts.append(np.zeros(len(variable) + 2, dtype=np.int64))
-        for released in (*channel.given, *channel.labels):
-            self.output_counts.append(np.zeros(len(released), dtype=np.int64))
+        for texts in self.outputs:
+            self.output_counts.append(np.zeros(len(texts), dtype=np.int64))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -148,12 +209,12 @@ class BoxRelease(IdentifiedDraws):
     @property
     def hidden_counts(self) -> list[Integers]:
         """`symbol_counts` of each group that the channel hides: all but the given columns."""
-        return self.symbol_counts[len(self.channel.given) :]
+        return self.symbol_counts[len(self.coder.given) :]
 
     @property
     def hidden_codes(self) -> list[Integers]:
         """`codes` of each group that the channel hides."""
-        return self.codes[len(self.channel.given) :]
+        return self.codes[len(self.coder.given) :]
 
     def draw(
         self, columns: Sequence[Encoded], records: Records
@@ -216,7 +277,7 @@ class BoxRelease(IdentifiedDraws):
             # Most batches have neither, and then no array is copied.
             if places.size and places.min() < 0:
                 if checks:
-                    is_given = k < len(self.channel.given)
+                    is_given = k < len(self.coder.given)
                     self._check_unknown(places, cells_of_group, variable, is_given)
                 # MISSING (-2) and UNKNOWN (-1) are the last two places of the counts.
                 symbols = np.where(places < 0, places + len(variable) + 2, places)
@@ -275,14 +336,9 @@ class BoxRelease(IdentifiedDraws):
         self, codes: Sequence[Integers], records: Records, key: Key
     ) -> list[NDArray[np.int32]]:
         """Output codes of every group; those of the given columns are their symbols."""
-        given = len(self.channel.given)
-        strata = _strata(self.channel, codes[:given], len(records))
-        rows = np.column_stack(codes[given:])
-        # Each stratum has boxes of its own.
-        boxes = np.zeros(len(records), dtype=np.int64)
-        for stratum in np.unique(strata).tolist():
-            at = np.flatnonzero(strata == stratum)
-            boxes[at] = self.channel.parts[int(stratum)].boxes.of(rows[at])
+        given = len(self.coder.given)
+        strata = _strata(self.coder, codes[:given], len(records))
+        boxes = self.coder.boxes_of(strata, np.column_stack(codes[given:]))
         sampler_rows = self._samplers.rows_at(strata, boxes)
         lost = np.flatnonzero(sampler_rows == NO_ROW)
         if lost.size:
@@ -389,17 +445,15 @@ def _drawn_step(
     return sampler.draw(rows.astype(np.int64), source)
 
 
-def _strata(
-    channel: ReleasableBoxes, given: Sequence[Integers], records: int
-) -> Integers:
+def _strata(coder: BoxCoder, given: Sequence[Integers], records: int) -> Integers:
     """The place of the stratum of every record, from the codes of the given columns."""
     stacked = np.zeros((records, len(given)), dtype=np.int64)
     for k, codes in enumerate(given):
         stacked[:, k] = codes
-    strata = channel.strata_of(stacked)
+    strata = coder.strata_of(stacked)
     if strata.size and strata.min() < 0:
         lost = np.flatnonzero(strata < 0)
-        names = ",".join(column_names(channel.given))
+        names = ",".join(column_names(coder.given))
         raise UnknownSymbol(
             int(lost[0]),
             "the channel does not know this combination of the given columns "
@@ -409,16 +463,11 @@ def _strata(
     return strata
 
 
-def _output_columns(channel: ReleasableBoxes) -> tuple[OutputColumn, ...]:
-    """The released columns of every group, given columns first."""
-    # For each group the texts of every output code: one text a column.
-    groups: list[list[tuple[str, ...]]] = []
-    for variable in channel.given:
-        groups.append(list(variable.symbols))
-    for level, labels in enumerate(channel.labels):
-        outputs = range(len(labels))
-        groups.append([channel.texts_of(level, output) for output in outputs])
-    names = iter(channel.output_columns)
+def _output_columns(
+    names: Sequence[str], groups: Sequence[Sequence[tuple[str, ...]]]
+) -> tuple[OutputColumn, ...]:
+    """The released columns of every group, from the texts of every output of each."""
+    name = iter(names)
     columns: list[OutputColumn] = []
     for group, symbols in enumerate(groups):
         for cells in zip(*symbols, strict=True):
@@ -426,5 +475,5 @@ def _output_columns(channel: ReleasableBoxes) -> tuple[OutputColumn, ...]:
             texts = tuple(dict.fromkeys(cells))
             place_of = dict(zip(texts, range(len(texts)), strict=True))
             places = np.array([place_of[cell] for cell in cells], dtype=np.int32)
-            columns.append(OutputColumn(next(names), group, texts, places))
+            columns.append(OutputColumn(next(name), group, texts, places))
     return tuple(columns)

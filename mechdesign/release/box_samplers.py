@@ -33,6 +33,7 @@ from mechdesign.core.json_values import canonical
 from mechdesign.release.policies import FINE, MARGINAL, apportioned, policy_row
 from mechdesign.release.protocol import Releasable
 from mechdesign.release.sampling import Sampler
+from mechdesign.tables.box_coder import BoxCoder
 from mechdesign.tables.row_boxes import NOTHING, Boxes, box_name
 from mechdesign.tables.variable import Variable
 
@@ -72,58 +73,6 @@ class ReleasablePart(Protocol):
         ...
 
 
-class ReleasableBoxes(Protocol):
-    """What is needed of a channel of boxes, which is above this package."""
-
-    @property
-    def given(self) -> tuple[Variable, ...]:
-        """Columns that are released as they are."""
-        ...
-
-    @property
-    def columns(self) -> tuple[Variable, ...]:
-        """The columns that the boxes are made of."""
-        ...
-
-    @property
-    def labels(self) -> tuple[tuple[str, ...], ...]:
-        """What may be released: labels of boxes, or the symbols of each column that is filled."""
-        ...
-
-    @property
-    def strata(self) -> tuple[tuple[int, ...], ...]:
-        """Combinations of given symbols that are known."""
-        ...
-
-    @property
-    def released_columns(self) -> tuple[str, ...]:
-        """Columns that are needed of a record."""
-        ...
-
-    @property
-    def output_columns(self) -> tuple[str, ...]:
-        """Columns that are written."""
-        ...
-
-    def strata_of(self, codes: Integers) -> Integers:
-        """Stratum of every row of given codes, -1 where it is unknown."""
-        ...
-
-    def texts_of(self, level: int, output: int) -> tuple[str, ...]:
-        """What is written for an output."""
-        ...
-
-    @property
-    def parts(self) -> Sequence[ReleasablePart]:
-        """One for each stratum, in their order."""
-        ...
-
-    @property
-    def fills(self) -> bool:
-        """Whether symbols are released in the place of boxes."""
-        ...
-
-
 class OutputSampler:
     """All parts as one sampler: a row for each box of each part, one part after the other.
 
@@ -136,20 +85,17 @@ class OutputSampler:
     sampler : Sampler
         Over the outputs of all parts, one part after the other.
     labels : (outputs,) array
-        The label of each output in the released column; not used with filling.
+        The place of each output's label among the `texts`; not used with filling, without texts.
     """
 
-    def __init__(self, channel: ReleasableBoxes) -> None:
+    def __init__(self, parts: Sequence[ReleasablePart], texts: Sequence[str]) -> None:
         laws: list[Law] = []
         labels: list[int] = []
         # Parts may share labels, which are one text of the released column.
-        place_of_label: dict[str, int] = {}
-        if not channel.fills:
-            for place, label in enumerate(channel.labels[0]):
-                place_of_label[label] = place
+        place_of_label = dict(zip(texts, range(len(texts)), strict=True))
         self._first_boxes: list[int] = []
         self._rows: list[int] = []
-        for part in channel.parts:
+        for part in parts:
             first_output = len(labels)
             self._first_boxes.append(len(self._rows))
             laws_of_boxes, names = _laws_of_part(part)
@@ -210,17 +156,19 @@ class Filling:
         The code of every row in each released column.
     """
 
-    def __init__(self, channel: ReleasableBoxes) -> None:
+    def __init__(
+        self, parts: Sequence[ReleasablePart], columns: Sequence[Variable]
+    ) -> None:
         boxes: list[Law] = []
         laws: list[Law] = []
         rows: list[tuple[int, ...]] = []
-        for part in channel.parts:
+        for part in parts:
             first_box = len(laws)
             if part.channel is None:
                 # One output, one box, and behind the symbols the label of what is not released.
                 boxes.append({first_box: FINE})
                 laws.append({len(rows): 1})
-                rows.append(tuple(len(variable) for variable in channel.columns))
+                rows.append(tuple(map(len, columns)))
                 continue
             boxes += boxes_of_outputs(part, part.channel, first_box)
             for rows_of_box in part.fill:
@@ -233,7 +181,7 @@ class Filling:
         self.boxes = _sampler(boxes, len(laws))
         self.rows = _sampler(laws, len(rows))
         table = np.array(rows, dtype=np.int32)
-        self.codes = [table[:, k] for k in range(len(channel.columns))]
+        self.codes = [table[:, k] for k in range(len(columns))]
 
 
 def boxes_of_outputs(
@@ -320,12 +268,12 @@ def _sampler(laws: Sequence[Law], width: int) -> Sampler:
     return Sampler(table, [sum(law.values()) for law in laws])
 
 
-def box_channel_digest(channel: ReleasableBoxes) -> str:
+def box_channel_digest(coder: BoxCoder, strata: Sequence[ReleasablePart]) -> str:
     """SHA-256 of what a channel of boxes does: its columns, symbols, boxes and rows, and what fills
     boxes.
     """
     parts: list[dict[str, object]] = []
-    for part in channel.parts:
+    for part in strata:
         digest_of_channel: str | None = None
         marginal: list[int] = []
         if part.channel is not None:
@@ -344,8 +292,8 @@ def box_channel_digest(channel: ReleasableBoxes) -> str:
             }
         )
     content = {
-        "given": [[v.columns, v.symbols] for v in channel.given],
-        "columns": [[v.columns, v.symbols] for v in channel.columns],
+        "given": [[v.columns, v.symbols] for v in coder.given],
+        "columns": [[v.columns, v.symbols] for v in coder.columns],
         "parts": parts,
     }
     return hashlib.sha256(canonical(content).encode()).hexdigest()

@@ -10,6 +10,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.auditing.stated import has_table, keeps_promise, refuse_broken
+from mechdesign.channel.boxes import with_parts
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.release.box_samplers import box_channel_digest
 from mechdesign.release.drawing import channel_digest
@@ -64,7 +65,7 @@ def broken(channel):
 def with_part(boxes, place, channel):
     parts = list(boxes.parts)
     parts[place] = replace(parts[place], channel=channel)
-    return replace(boxes, parts=tuple(parts))
+    return with_parts(boxes, parts)
 
 
 def test_a_channel_of_a_column_is_its_only_channel(column):
@@ -86,16 +87,16 @@ def test_given_columns_of_rows_are_not_randomised(frame):
 def test_a_channel_of_boxes_has_one_for_each_stratum(boxes):
     assert boxes.channels == tuple(part.channel for part in boxes.parts)
     assert len(boxes.channels) == 2
-    assert boxes.hidden == boxes.columns
-    assert boxes.digest == box_channel_digest(boxes)
+    assert boxes.hidden == boxes.coder.columns
+    assert boxes.digest == box_channel_digest(boxes.coder, boxes.parts)
     assert (boxes.given_columns, boxes.randomised_columns) == (("k",), ("a", "b"))
 
 
 def test_all_parts_of_boxes_promise_what_was_asked(column, boxes):
     assert column.promise == boxes.promise == NOTION
     silent = tuple(replace(part, channel=None) for part in boxes.parts)
-    assert replace(boxes, parts=silent).promise is None
-    assert keeps_promise(replace(boxes, parts=silent)) is True
+    assert with_parts(boxes, silent).promise is None
+    assert keeps_promise(with_parts(boxes, silent)) is True
 
 
 @pytest.mark.parametrize("place", [0, 1])
