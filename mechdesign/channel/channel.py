@@ -45,9 +45,8 @@ from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.wording import listed, percent_of, quoted
 from mechdesign.formats.cells import encode, encoded_columns
 from mechdesign.notions import Notion, from_record
-from mechdesign.release.box_drawing import BOXES_NOT_FIXED, BoxRelease
-from mechdesign.release.box_samplers import box_channel_digest
 from mechdesign.release.drawing import (
+    BOXES_NOT_FIXED,
     DRAWS,
     FIXED,
     INDEPENDENT,
@@ -409,8 +408,6 @@ class Channel(Saved, Displayed):
 
     @cached_property
     def _digest(self) -> str:
-        if self.coder is not None:
-            return box_channel_digest(self.coder, self.parts)
         return channel_digest(self)
 
     @property
@@ -827,12 +824,11 @@ class Channel(Saved, Displayed):
                 "the channel does not know this combination of given symbols: no record of its "
                 "slice has it"
             )
-        boxes = coder.boxes_of(strata, np.array([codes[given:]], dtype=np.int64))
-        name = box_name(int(boxes[0]))
-        symbol = (*coder.given_texts(codes[:given]), name)
+        boxes = coder.numbers_of(strata, np.array([codes[given:]], dtype=np.int64))
+        symbol = coder.symbols[int(boxes[0])]
         if symbol not in self.useful.index:
             raise InputError(
-                f"{name} has no record: its rows are released as the marginal"
+                f"{symbol[-1]} has no record: its rows are released as the marginal"
             )
         return symbol
 
@@ -916,8 +912,8 @@ class Channel(Saved, Displayed):
         """
         if policy is None:
             policy = Policy.recorded(self.record.rules)
-        if self.coder is not None and draws == FIXED:
-            raise InputError(BOXES_NOT_FIXED)
+        if draws == FIXED:
+            self.on_tables(BOXES_NOT_FIXED)
         if self.people is not None:
             if first_row:
                 raise InputError(
@@ -938,7 +934,7 @@ class Channel(Saved, Displayed):
         if is_frame(column) or hasattr(column, "to_frame"):
             above("people").refuse_people_of_draw(self, column, unit)
         release = self.prepared(key_of(key, insecure_seed), policy=policy)
-        if draws != INDEPENDENT and isinstance(release, Release):
+        if draws != INDEPENDENT:
             fix_where_whole(release, cells, records, is_asked=draws is not None)
         drawn = release.draw(cells, records)
         if is_frame(column):
@@ -962,17 +958,12 @@ class Channel(Saved, Displayed):
         policy: Policy | None = None,
         form: str = LABEL,
         changed: str = REFUSE,
-    ) -> Release | BoxRelease:
-        """The channel prepared for drawing; the parameters are those of `Release`.
-
-        Boxes have one `form`, that of what is released by itself.
-        """
-        if self.coder is None:
-            return Release(self, key, policy=policy, form=form, changed=changed)
+    ) -> Release:
+        """The channel prepared for drawing; the parameters are those of `Release`."""
         self.check_filled()
-        if form != LABEL:
+        if self.coder is not None and form != LABEL:
             raise InputError("boxes say themselves what is released of each column")
-        return BoxRelease(self, self.coder, key, policy=policy, changed=changed)
+        return Release(self, key, policy=policy, form=form, changed=changed)
 
     def writes_symbols(self, place: int, form: str) -> bool:
         """Whether the released column at this place has symbols of its source, and not labels."""
@@ -1060,9 +1051,7 @@ class BoxPart:
         return self.channel.record.objective.name == "truth"
 
 
-def _tuples(
-    drawn: Sequence[Any], release: Release | BoxRelease
-) -> list[tuple[str, ...]]:
+def _tuples(drawn: Sequence[Any], release: Release) -> list[tuple[str, ...]]:
     """Released rows of records that came as tuples."""
     columns: list[list[str]] = []
     for codes, labels in zip(drawn, release.texts, strict=True):

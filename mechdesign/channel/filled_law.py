@@ -10,7 +10,8 @@ import numpy as np
 from mechdesign.channel.row_law import Array, RowLaw
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.release.box_samplers import ReleasablePart, law_of_boxes
+from mechdesign.release.box_samplers import law_of_boxes
+from mechdesign.release.protocol import ReleasablePart
 from mechdesign.tables.box_coder import BoxCoder
 from mechdesign.tables.row_boxes import box_name
 
@@ -35,18 +36,12 @@ def filled_law(coder: BoxCoder, parts: Sequence[ReleasablePart]) -> RowLaw:
         if part.channel is None:
             silent.append(coder.silent_row(part.stratum))
             continue
-        given = coder.given_texts(part.stratum)
         first = len(rows)
         box_of: list[int] = []
         records: list[int] = []
         for box, filling in enumerate(part.fill):
             for *codes, count in filling:
-                cells = [
-                    text
-                    for variable, code in zip(coder.columns, codes, strict=True)
-                    for text in variable.symbols[code]
-                ]
-                rows.append((*given, *cells))
+                rows.append(coder.row_texts(part.stratum, codes))
                 box_of.append(box)
                 records.append(count)
         sizes = np.bincount(box_of, records, len(part.boxes))

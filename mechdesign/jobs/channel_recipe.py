@@ -4,7 +4,7 @@ A recipe is all that a release needs besides the table: channels, keys and optio
 `recipe_of` is the entry point of every release. It takes what a user wants to release a table
 through, and gives the recipe of that kind.
 
-Channels of one column or of crossed columns become a `ChannelRecipe` (`ChannelRecipe.of`):
+Channels become a `ChannelRecipe` (`ChannelRecipe.of`):
 
 1. The channels are checked, and those with a table are audited: nothing is released through one
    whose table disproves its promise.
@@ -27,6 +27,8 @@ in the table, and a channel that moves one in four to the other label::
     A,nurse,0.25,0.1
     B,clerk,0.25,0.5
     B,nurse,0.75,0.5
+
+Of boxes it has their rows in words (`box_codebook`).
 """
 
 from __future__ import annotations
@@ -44,16 +46,18 @@ from mechdesign.channel.saving import Saved
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.wording import quoted
-from mechdesign.jobs.box_recipe import BoxRecipe
+from mechdesign.jobs.box_codebook import box_codebook_text
 from mechdesign.jobs.column_plan import Plan
-from mechdesign.jobs.entries import Use
+from mechdesign.jobs.entries import ROW, Use
 from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.keyed_recipe import KeyedRecipe, check_rows
-from mechdesign.jobs.manifest_columns import Released, released_column
+from mechdesign.jobs.manifest_columns import Released, released_boxes, released_column
 from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.jobs.people_nights import BOXES_OF_NIGHTS
 from mechdesign.jobs.recipe import Codes, Recipe, TablePart
 from mechdesign.jobs.release_drawer import ReleaseDrawer
 from mechdesign.release.drawing import (
+    BOXES_NOT_FIXED,
     FIXED,
     INDEPENDENT,
     Release,
@@ -95,8 +99,6 @@ def recipe_of(
     channels = _listed(releasable)
     if len(channels) == 1 and isinstance(channels[0], OffersRecipe):
         return channels[0].recipe(options)
-    if len(channels) == 1 and getattr(channels[0], "judged_alone", False):
-        return BoxRecipe.of(channels[0], options)
     return ChannelRecipe.of(channels, options)
 
 
@@ -122,12 +124,17 @@ class ChannelRecipe(KeyedRecipe):
             raise InputError("give at least one channel")
         # Before the key, which may be in a file.
         for single in channels:
-            _check_channel(single, options)
+            _check_channel(single, options, is_alone=len(channels) == 1)
         if options.policy is None:
             # As their tables were read: what was one symbol there is one here.
             policy = Policy.recorded(recorded_rules(channels))
             options = replace(options, policy=policy)
         return cls.keyed(channels, options)
+
+    @property
+    def form(self) -> str:
+        """The form of the options; of boxes whole rows, drawn together."""
+        return ROW if self.channels[0].judged_alone else self.options.form
 
     def drawer(self, header: Sequence[Any]) -> ReleaseDrawer:
         """Ready for the parts of a table with this header."""
@@ -228,7 +235,8 @@ class ChannelRecipe(KeyedRecipe):
         self, channel: Channel, release: Release, use: Use, *names: Any, **roles: Any
     ) -> Released:
         """What manifests say of a channel."""
-        return released_column(channel, release, use, *names, **roles)
+        of_kind = released_boxes if channel.judged_alone else released_column
+        return of_kind(channel, release, use, *names, **roles)
 
     def without_tables(self) -> ChannelRecipe:
         """The recipe as far as draws need it: other machines get no joint table."""
@@ -239,7 +247,10 @@ class ChannelRecipe(KeyedRecipe):
 
     def codebook(self) -> str:
         """The codebook of the first channel's labels."""
-        return codebook_text(self.channels[0])
+        channel = self.channels[0]
+        if channel.judged_alone:
+            return box_codebook_text(channel)
+        return codebook_text(channel)
 
     @property
     def codebook_note(self) -> str | None:
@@ -269,14 +280,20 @@ def _listed(channel: Any) -> tuple[Any, ...]:
     return (channel,)
 
 
-def _check_channel(channel: Any, options: ReleaseOptions) -> None:
+def _check_channel(channel: Any, options: ReleaseOptions, *, is_alone: bool) -> None:
     """Refuse what is no channel, and a form that does not go with one."""
     if not isinstance(channel, Saved):
         raise InputError(
             f"{quoted(channel)} is no channel; give a Channel (Channel.load reads a file), or "
             "several of them"
         )
-    channel = cast("Channel", channel).on_tables(BOXES_ALONE)
+    channel = cast("Channel", channel)
+    if not is_alone:
+        channel.on_tables(BOXES_ALONE)
+    if options.draws == FIXED:
+        channel.on_tables(BOXES_NOT_FIXED)
+    if channel.people is not None and options.nights > 1:
+        channel.on_tables(BOXES_OF_NIGHTS)
     if channel.published is not None:
         check_rows(options)
     if channel.record.objective is not None and options.form == POSTERIOR_DRAW:

@@ -32,7 +32,6 @@ from mechdesign.jobs.manifest_records import (
     ValueCount,
 )
 from mechdesign.jobs.manifest_sentences import box_covers, covers
-from mechdesign.release.box_drawing import BoxRelease
 from mechdesign.release.drawing import Release
 from mechdesign.release.released_values import OF_SYMBOLS
 
@@ -94,7 +93,7 @@ def released_column(
         table_records = joint.records
         zero_cells = sum(row.count(0) for row in joint.counts)
     # Behind the counts of the symbols stand those of the cells without one.
-    *symbol_counts, missing, unknown = release.symbol_counts.tolist()
+    *symbol_counts, missing, unknown = release.symbol_counts[0].tolist()
     values: Sequence[tuple[str, ...]] = channel.output_cells
     if release.form in OF_SYMBOLS:
         values = channel.useful.symbols
@@ -121,7 +120,7 @@ def released_column(
 
 def released_boxes(
     channel: Channel,
-    release: BoxRelease,
+    release: Release,
     use: Use,
     names: tuple[str, ...],
     *,
@@ -179,7 +178,7 @@ def _value_counts(
     return tuple(ValueCount(value=value, records=count) for value, count in pairs)
 
 
-def _level_counts(channel: Channel, release: BoxRelease) -> tuple[LevelCounts, ...]:
+def _level_counts(channel: Channel, release: Release) -> tuple[LevelCounts, ...]:
     """Records of every symbol and every output, for each group of columns: those of the given
     columns, then those of the levels.
     """
@@ -199,20 +198,13 @@ def _level_counts(channel: Channel, release: BoxRelease) -> tuple[LevelCounts, .
     return tuple(levels)
 
 
-def _outputs_of(
-    channel: Channel, release: BoxRelease, k: int
-) -> tuple[ValueCount, ...]:
+def _outputs_of(channel: Channel, release: Release, k: int) -> tuple[ValueCount, ...]:
     """The released values of the group k of columns, each with its records."""
-    given = len(channel.given)
-    # Given columns are released as they are.
-    if k < given:
-        counts = release.output_counts[k].tolist()
-        return _value_counts(channel.groups[k].symbols, counts)
-    group = k
-    if not channel.fills:
+    columns: Sequence[str] = channel.groups[k].columns
+    if columns[0] not in release.names:
         # All columns have one label together, which stands with the last of them.
         if k + 1 < len(channel.groups):
             return ()
-        group = given
-    counts = release.output_counts[group].tolist()
-    return _value_counts(release.outputs[group], counts)
+        columns = release.names[-1:]
+    counts = release.value_counts(columns)
+    return _value_counts(list(counts), list(counts.values()))

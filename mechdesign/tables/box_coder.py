@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -95,7 +96,7 @@ class BoxCoder:
     @property
     def size(self) -> int:
         """Number of boxes of all strata."""
-        return sum(len(stratum.boxes) for stratum in self.strata)
+        return len(self.symbols)
 
     def strata_of(self, codes: Integers) -> Integers:
         """(records,) place of the stratum of each row of codes of the given columns, or
@@ -109,18 +110,40 @@ class BoxCoder:
         strata = [places.get(tuple(row), NO_STRATUM) for row in combinations.tolist()]
         return np.array(strata, dtype=np.int64)[inverse.ravel()]
 
-    def boxes_of(self, strata: Integers, codes: Integers) -> Integers:
-        """(records,) box of each row of codes of the other columns, in the stratum at its place."""
-        boxes = np.zeros(len(strata), dtype=np.int64)
-        for stratum in np.unique(strata).tolist():
-            at = np.flatnonzero(strata == stratum)
-            boxes[at] = self.strata[int(stratum)].boxes.of(codes[at])
-        return boxes
+    def numbers_of(self, strata: Integers, codes: Integers) -> Integers:
+        """(records,) number of the box of each row of codes of the other columns, in the stratum at
+        its place; the boxes of all strata are numbered one after the other.
+        """
+        numbers = np.zeros(len(strata), dtype=np.int64)
+        first = 0
+        for place, stratum in enumerate(self.strata):
+            at = np.flatnonzero(strata == place)
+            if at.size:
+                numbers[at] = first + stratum.boxes.of(codes[at])
+            first += len(stratum.boxes)
+        return numbers
+
+    @cached_property
+    def symbols(self) -> tuple[Symbol, ...]:
+        """The given cells and the name of every box, by its number."""
+        symbols: list[Symbol] = []
+        for stratum in self.strata:
+            given = self.given_texts(stratum.codes)
+            for box in range(len(stratum.boxes)):
+                symbols.append((*given, box_name(box)))
+        return tuple(symbols)
 
     def given_texts(self, codes: Sequence[int]) -> Symbol:
         """The given cells of a stratum."""
         texts: list[str] = []
         for variable, code in zip(self.given, codes, strict=True):
+            texts += variable.symbols[code]
+        return tuple(texts)
+
+    def row_texts(self, stratum: Sequence[int], codes: Sequence[int]) -> Symbol:
+        """The cells of a row of codes in a stratum, given ones first."""
+        texts = list(self.given_texts(stratum))
+        for variable, code in zip(self.columns, codes, strict=True):
             texts += variable.symbols[code]
         return tuple(texts)
 

@@ -12,7 +12,6 @@ import mechdesign as md
 from mechdesign.auditing.stated import has_table, keeps_promise, refuse_broken
 from mechdesign.channel.boxes import with_parts
 from mechdesign.channel.record import ChannelRecord
-from mechdesign.release.box_samplers import box_channel_digest
 from mechdesign.release.drawing import channel_digest
 
 NOTION = md.LIP(0.3)
@@ -88,7 +87,7 @@ def test_a_channel_of_boxes_has_one_for_each_stratum(boxes):
     assert boxes.channels == tuple(part.channel for part in boxes.parts)
     assert len(boxes.channels) == 2
     assert boxes.hidden == boxes.coder.columns
-    assert boxes.digest == box_channel_digest(boxes.coder, boxes.parts)
+    assert boxes.digest == channel_digest(boxes)
     assert (boxes.given_columns, boxes.randomised_columns) == (("k",), ("a", "b"))
 
 

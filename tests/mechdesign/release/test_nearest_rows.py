@@ -153,9 +153,9 @@ def test_unknown_rows_are_counted_as_such(channel):
     from mechdesign.release.draws import RowNumbers
 
     release.draw(cells, RowNumbers(0, 2))
-    assert release.symbol_counts[-1] == 1
-    assert release.symbol_counts.sum() == 2
-    assert channel.useful.symbols[release.codes[0]] == ("clerk", "40", "s")
+    assert release.symbol_counts[0][-1] == 1
+    assert release.symbol_counts[0].sum() == 2
+    assert channel.useful.symbols[release.codes[0][0]] == ("clerk", "40", "s")
 
 
 def test_counts_are_not_fixed_where_a_row_is_another_than_the_table_has(channel):
