@@ -15,7 +15,6 @@ from mechdesign.core.files import PathLike, has_sha256
 from mechdesign.jobs.manifest_records import (
     InternalColumn,
     InternalManifest,
-    InternalRows,
     PublicColumn,
     PublicManifest,
     read_manifest,
@@ -155,10 +154,11 @@ def _facts_of(released: PathLike, channel: Channel, path: PathLike) -> ReleaseFa
         missing_codes=column.missing_codes,
     )
     facts = ReleaseFacts(os.fspath(path), policy, shuffled=found.shuffled)
-    if isinstance(column, InternalColumn) and found.records:
+    if isinstance(column, InternalColumn) and found.records and len(column.counts) == 1:
+        (counts,) = column.counts
         shares = (
-            column.empty_cells / found.records,
-            column.unknown_symbols / found.records,
+            counts.empty_cells / found.records,
+            counts.unknown_symbols / found.records,
         )
         return replace(facts, shares=shares)
     return facts
@@ -180,7 +180,7 @@ def manifest_of_either_kind(path: PathLike) -> PublicManifest | InternalManifest
 def column_of(
     manifest: PublicManifest | InternalManifest,
     channel: Channel,
-) -> PublicColumn | InternalRows | None:
+) -> PublicColumn | None:
     """What the manifest says of the release through this channel, None if there is none."""
     digest = channel.digest
     for column in manifest.released:

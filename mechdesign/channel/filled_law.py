@@ -9,7 +9,7 @@ import numpy as np
 
 from mechdesign.channel.row_law import Array, RowLaw
 from mechdesign.core.errors import InputError
-from mechdesign.core.integers import Integers
+from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.release.box_samplers import law_of_boxes
 from mechdesign.release.protocol import ReleasablePart
 from mechdesign.tables.box_coder import BoxCoder
@@ -87,11 +87,11 @@ def keeps_law_of_rows(part: ReleasablePart) -> bool:
     if set(records) != set(channel.useful.names):
         return False
     released = dict.fromkeys(records, Fraction(0))
+    rows = IntegerRows.of(channel.rows).entries()
     for name, row, total in zip(
-        channel.useful.names, channel.rows, channel.row_totals, strict=True
+        channel.useful.names, rows, channel.row_totals, strict=True
     ):
         share = Fraction(records[name], total)
-        for output, value in zip(channel.outputs, row, strict=True):
-            if value:
-                released[output] += share * value
+        for output, value in row:
+            released[channel.outputs[output]] += share * value
     return all(released[name] == count for name, count in records.items())

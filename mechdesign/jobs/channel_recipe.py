@@ -28,7 +28,10 @@ in the table, and a channel that moves one in four to the other label::
     B,clerk,0.25,0.5
     B,nurse,0.75,0.5
 
-Of boxes it has their rows in words (`box_codebook`).
+Of boxes it has the given columns, the box and its rows in words::
+
+    output,sex,box,rows,p_output_given_symbol,p_symbol_given_output
+    "F, box 1",F,box 1,"job {clerk, nurse}; hours {38, any other}",0.75,
 """
 
 from __future__ import annotations
@@ -46,12 +49,11 @@ from mechdesign.channel.saving import Saved
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.wording import quoted
-from mechdesign.jobs.box_codebook import box_codebook_text
 from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.entries import ROW, Use
 from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.keyed_recipe import KeyedRecipe, check_rows
-from mechdesign.jobs.manifest_columns import Released, released_boxes, released_column
+from mechdesign.jobs.manifest_columns import Released, released_channel
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.people_nights import BOXES_OF_NIGHTS
 from mechdesign.jobs.recipe import Codes, Recipe, TablePart
@@ -235,8 +237,7 @@ class ChannelRecipe(KeyedRecipe):
         self, channel: Channel, release: Release, use: Use, *names: Any, **roles: Any
     ) -> Released:
         """What manifests say of a channel."""
-        of_kind = released_boxes if channel.judged_alone else released_column
-        return of_kind(channel, release, use, *names, **roles)
+        return released_channel(channel, release, use, *names, **roles)
 
     def without_tables(self) -> ChannelRecipe:
         """The recipe as far as draws need it: other machines get no joint table."""
@@ -247,10 +248,7 @@ class ChannelRecipe(KeyedRecipe):
 
     def codebook(self) -> str:
         """The codebook of the first channel's labels."""
-        channel = self.channels[0]
-        if channel.judged_alone:
-            return box_codebook_text(channel)
-        return codebook_text(channel)
+        return codebook_text(self.channels[0])
 
     @property
     def codebook_note(self) -> str | None:
@@ -336,14 +334,20 @@ def _without_table(channel: Channel, options: ReleaseOptions) -> Channel:
 def codebook_text(channel: Channel) -> str:
     """One line for each output and each symbol that it can stand for.
 
-    The columns are `output`, the columns of X with the symbol, `p_output_given_symbol` (of the
-    channel) and `p_symbol_given_output` (under the table that the channel was designed for; empty
-    where it carries none).
+    The columns are `output`, the columns of X with the symbol, of boxes `rows`,
+    `p_output_given_symbol` (of the channel) and `p_symbol_given_output` (under the table that the
+    channel was designed for; empty where it carries none, and of boxes).
     """
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
     probabilities = ("p_output_given_symbol", "p_symbol_given_output")
-    writer.writerow(["output", *channel.useful.columns, *probabilities])
+    symbols_of: list[tuple[str, ...]] = list(channel.useful.symbols)
+    columns_of_symbols = channel.useful.columns
+    if channel.coder:
+        columns_of_symbols = (*columns_of_symbols, "rows")
+        rows = dict(zip(channel.coder.symbols, channel.coder.row_sets, strict=True))
+        symbols_of = [(*symbol, rows[symbol]) for symbol in symbols_of]
+    writer.writerow(["output", *columns_of_symbols, *probabilities])
     behind: list[list[int]] | None = None
     if channel.joint is not None:
         # The numerators of Bayes, in integers; the denominator of the channel cancels.
@@ -362,5 +366,5 @@ def codebook_text(channel: Channel) -> str:
                 posterior = [repr(mass / total) for mass in masses]
         for x, w, backward in zip(symbols, values, posterior, strict=True):
             forward = repr(w / totals[x])
-            writer.writerow([label, *channel.useful.symbols[x], forward, backward])
+            writer.writerow([label, *symbols_of[x], forward, backward])
     return stream.getvalue()

@@ -1,14 +1,13 @@
 """What manifests say of each channel of a release, counted when all records have been drawn.
 
-There is one function for each kind of channel: `released_column` for one of a column or crossed
-columns, `released_boxes` for one of boxes. What they give is `Released`: its description is that of
-the internal manifest, and the public one has a part of it (`manifest.Manifest`).
+`released_channel` gives a `Released`: its description is that of the internal manifest, and the
+public one has a part of it (`manifest.Manifest`).
 
-All counts come from the drawer's release. The symbols of X are counted as they were read, and two
-counts more: of empty cells and of unknown symbols. The outputs are counted as they were released.
-Of 100 records, for example::
+All counts come from the drawer's release. The symbols of each variable are counted as they were
+read, and two counts more: of empty cells and of unknown symbols. The outputs are counted as they
+were released. Of 100 records, for example::
 
-    symbols            clerk 60, nurse 37       release.symbol_counts = [60, 37, 2, 1]
+    symbols            clerk 60, nurse 37       release.symbol_counts = [[60, 37, 2, 1]]
     missing            2
     unknown_symbols    1
     outputs            A 55, B 45               release.output_counts = [55, 45]
@@ -16,48 +15,40 @@ Of 100 records, for example::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.record import RELATIVE, TOTAL
 from mechdesign.core.json_values import without_infinities
 from mechdesign.jobs.entries import Use
 from mechdesign.jobs.manifest_records import (
     InternalColumn,
-    InternalRows,
-    LevelCounts,
     SymbolCount,
     ValueCount,
+    VariableCounts,
 )
-from mechdesign.jobs.manifest_sentences import box_covers, covers
+from mechdesign.jobs.manifest_sentences import covers
 from mechdesign.release.drawing import Release
 from mechdesign.release.released_values import OF_SYMBOLS
 
 
 @dataclass(frozen=True)
 class Released:
-    """What a manifest says of one channel.
+    """What a manifest says of one channel: the entry of the internal manifest, and the channel."""
 
-    `description` is the entry of the internal manifest, and `sentences` the function of
-    `manifest_sentences` that says what the promise of channels of this kind is.
-    """
-
-    description: InternalColumn | InternalRows
+    description: InternalColumn
     channel: Channel
-    sentences: Callable[..., list[str]]
 
     def covers(self, *, internal: bool, whole_file: bool) -> list[str]:
         """What the promise of the channel is, for insiders or for the public; `whole_file` is
         whether it is proven for a reader of the whole file, too.
         """
-        return self.sentences(
+        return covers(
             self.description, self.channel, internal=internal, whole_file=whole_file
         )
 
 
-def released_column(
+def released_channel(
     channel: Channel,
     release: Release,
     use: Use,
@@ -85,18 +76,10 @@ def released_column(
     channel_file : str, optional
         The hash of the channel file.
     """
-    joint = channel.joint
-    # A channel file may be without its table.
-    table_records = None
-    zero_cells = None
-    if joint is not None:
-        table_records = joint.records
-        zero_cells = sum(row.count(0) for row in joint.counts)
-    # Behind the counts of the symbols stand those of the cells without one.
-    *symbol_counts, missing, unknown = release.symbol_counts[0].tolist()
-    values: Sequence[tuple[str, ...]] = channel.output_cells
-    if release.form in OF_SYMBOLS:
-        values = channel.useful.symbols
+    # A channel file may be without its table. Of boxes these are the tables of all strata, whose
+    # records are those of the proof.
+    joints = [single.joint for single in channel.channels if single.joint is not None]
+    zero_cells = sum(row.count(0) for joint in joints for row in joint.counts)
     description = InternalColumn(
         **use.model_dump(),
         names=names,
@@ -106,60 +89,15 @@ def released_column(
         given=given,
         promise=channel.record.promise_kind,
         channel_file=channel_file,
+        # Of boxes each stratum has its own. Those of the whole, for the population and for the
+        # table, are audited anew for a sentence (`manifest_sentences`).
         achieved=without_infinities(channel.record.achieved),
-        table_records=table_records,
-        zero_cells=zero_cells,
-        symbols=_symbol_counts(channel.useful.symbols, symbol_counts),
-        empty_cells=missing,
-        unknown_symbols=unknown,
-        changes=release.changes,
-        outputs=_value_counts(values, release.output_counts.tolist()),
-    )
-    return Released(description, channel, covers)
-
-
-def released_boxes(
-    channel: Channel,
-    release: Release,
-    use: Use,
-    names: tuple[str, ...],
-    *,
-    sensitive: tuple[str, ...] | None,
-    given: tuple[str, ...],
-    channel_file: str | None = None,
-) -> Released:
-    """What a manifest says of a channel of boxes, when all records have been drawn.
-
-    Parameters are those of `released_column`; `given` are the given columns by their names in the
-    table. The outputs are counted with the last column: without
-    filling they are those of all columns together.
-    """
-    # `design` makes the channels of all strata for one notion, so any of them has it. Each stratum
-    # is proven on its own records, and together these are the records of the proof.
-    notion: dict[str, Any] | None = None
-    records = 0
-    for part in channel.parts:
-        if part.channel is None:
-            continue
-        notion = part.channel.record.notion
-        if part.channel.joint is not None:
-            records += part.channel.joint.records or 0
-    description = InternalRows(
-        **use.model_dump(),
-        names=names,
-        sensitive=sensitive,
-        notion=without_infinities(notion),
-        promise=RELATIVE if channel.given else TOTAL,
-        given=given,
-        channel_file=channel_file,
-        # Each stratum has its own achieved budgets. Those of the whole, for the population and for
-        # the table, are audited anew for a sentence (`manifest_sentences.box_covers`).
-        achieved=None,
-        table_records=records or None,
-        levels=_level_counts(channel, release),
+        table_records=sum(joint.records or 0 for joint in joints) or None,
+        zero_cells=zero_cells if joints else None,
+        counts=_counts(channel, release),
         changes=release.changes,
     )
-    return Released(description, channel, box_covers)
+    return Released(description, channel)
 
 
 def _symbol_counts(
@@ -178,16 +116,14 @@ def _value_counts(
     return tuple(ValueCount(value=value, records=count) for value, count in pairs)
 
 
-def _level_counts(channel: Channel, release: Release) -> tuple[LevelCounts, ...]:
-    """Records of every symbol and every output, for each group of columns: those of the given
-    columns, then those of the levels.
-    """
-    levels: list[LevelCounts] = []
+def _counts(channel: Channel, release: Release) -> tuple[VariableCounts, ...]:
+    """Records of every symbol and every output, for each variable that records are coded by."""
+    counts: list[VariableCounts] = []
     for k, variable in enumerate(channel.groups):
         # Behind the counts of the symbols stand those of the cells without one.
         *symbol_counts, missing, unknown = release.symbol_counts[k].tolist()
-        levels.append(
-            LevelCounts(
+        counts.append(
+            VariableCounts(
                 columns=variable.columns,
                 symbols=_symbol_counts(variable.symbols, symbol_counts),
                 empty_cells=missing,
@@ -195,11 +131,16 @@ def _level_counts(channel: Channel, release: Release) -> tuple[LevelCounts, ...]
                 outputs=_outputs_of(channel, release, k),
             )
         )
-    return tuple(levels)
+    return tuple(counts)
 
 
 def _outputs_of(channel: Channel, release: Release, k: int) -> tuple[ValueCount, ...]:
-    """The released values of the group k of columns, each with its records."""
+    """The released values of the variable at place k, each with its records."""
+    if not channel.coder:
+        values: Sequence[tuple[str, ...]] = channel.output_cells
+        if release.form in OF_SYMBOLS:
+            values = channel.useful.symbols
+        return _value_counts(values, release.output_counts.tolist())
     columns: Sequence[str] = channel.groups[k].columns
     if columns[0] not in release.names:
         # All columns have one label together, which stands with the last of them.

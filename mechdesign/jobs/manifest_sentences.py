@@ -37,7 +37,7 @@ from mechdesign.core.wording import (
     percent_of,
     quoted,
 )
-from mechdesign.jobs.manifest_records import InternalColumn, InternalRows
+from mechdesign.jobs.manifest_records import InternalColumn
 from mechdesign.release import identified_draws, policies, released_values
 from mechdesign.tables.confidence import scope_of
 from mechdesign.tables.uncovered_values import uncovered_sentence
@@ -77,6 +77,8 @@ def covers(
     """What the promise for one channel's columns is; `whole_file` is whether it is proven for a
     reader of the whole file, too.
     """
+    if channel.judged_alone:
+        return _box_covers(column, channel, internal=internal)
     # A recipe refuses a channel whose table disproves its promise, so a table is a proof here.
     checked = has_table(channel)
     # A design for the population says so itself. Of one for the table alone, insiders read what is
@@ -99,16 +101,12 @@ def covers(
     return _sentences(text)
 
 
-def box_covers(
-    column: InternalRows,
-    channel: Channel,
-    *,
-    internal: bool,
-    whole_file: bool,
+def _box_covers(
+    column: InternalColumn, channel: Channel, *, internal: bool
 ) -> list[str]:
     """What the promise of a channel of boxes is, and which sensitive symbols are one value in it.
 
-    They are drawn independently, so that nothing is claimed of a `whole_file`. Insiders read the
+    They are drawn independently, so that nothing is claimed of a whole file. Insiders read the
     exact figures for the population and for the table.
     """
     level = percent_of(channel.boxed.claims.level)
@@ -183,9 +181,7 @@ class ReleaseFacts(Protocol):
         ...
 
 
-def voids(
-    manifest: ReleaseFacts, uses: Sequence[InternalColumn | InternalRows]
-) -> list[str]:
+def voids(manifest: ReleaseFacts, uses: Sequence[InternalColumn]) -> list[str]:
     """What voids the promise: first what is the case here, then what may be.
 
     The columns of the output are those released, sensitive ones that were left, useful ones that

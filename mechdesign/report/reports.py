@@ -11,7 +11,7 @@ from mechdesign.channel.loading import require_channel
 from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.jobs.box_codebook import box_codebook_text
+from mechdesign.jobs.channel_recipe import codebook_text
 from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import boxes, boxes_page, collect, terminal
@@ -33,8 +33,8 @@ class Views(NamedTuple):
 
 
 def _matrices(channel: Channel) -> str:
-    """The matrix of each stratum of boxes, one below the other."""
-    return box_codebook_text(channel).rstrip()
+    """The probabilities of boxes, without the zeros of other strata."""
+    return codebook_text(channel).rstrip()
 
 
 TABLE = Views(

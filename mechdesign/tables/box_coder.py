@@ -170,8 +170,21 @@ class BoxCoder:
 
     def box_texts(self, boxes: Boxes) -> list[str]:
         """Every box in words: 'box 1: job {clerk, nurse}; hours {38, any other}'."""
+        texts = self.sets_of_rows(boxes)
+        return [f"{box_name(box)}: {text}" for box, text in enumerate(texts)]
+
+    @property
+    def row_sets(self) -> list[str]:
+        """The rows of every box in words, by its number."""
         texts: list[str] = []
-        for box, members in enumerate(self.members(boxes)):
+        for stratum in self.strata:
+            texts += self.sets_of_rows(stratum.boxes)
+        return texts
+
+    def sets_of_rows(self, boxes: Boxes) -> list[str]:
+        """The rows of every box in words."""
+        texts: list[str] = []
+        for members in self.members(boxes):
             pieces: list[str] = []
             for column, (inside, is_closed) in sorted(members.items()):
                 variable = self.columns[column]
@@ -180,7 +193,7 @@ class BoxCoder:
                     # Symbols that the slice has not seen are on this side of every split.
                     names.append("any other")
                 pieces.append(f"{','.join(variable.columns)} {{{', '.join(names)}}}")
-            texts.append(f"{box_name(box)}: {'; '.join(pieces) or 'every row'}")
+            texts.append("; ".join(pieces) or "every row")
         return texts
 
     def members(self, boxes: Boxes) -> list[dict[int, tuple[set[int], bool]]]:

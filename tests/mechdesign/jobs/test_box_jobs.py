@@ -251,7 +251,7 @@ def test_manifests_and_codebook(stratified, channel, frame, tmp_path):
     told = " ".join(public["covers"])
     assert "a sample of, with 90 % confidence" in told
     assert "The promise does not cover sensitive values" in told
-    assert "levels" not in public["released"][0]
+    assert "counts" not in public["released"][0]
     internal = json.loads((tmp_path / "internal.json").read_text())
     figures = " ".join(internal["covers"])
     # How common a value without a record can be is for insiders, who know the number of records.
@@ -260,14 +260,14 @@ def test_manifests_and_codebook(stratified, channel, frame, tmp_path):
     assert "In the population: eps_l 0." in figures
     assert "records of the proof: eps_l 0." in figures
     assert "In the population" not in told
-    levels = internal["released"][0]["levels"]
+    levels = internal["released"][0]["counts"]
     released = pd.read_csv(tmp_path / "out.csv")
     outputs = {entry["value"][0]: entry["records"] for entry in levels[-1]["outputs"]}
     assert {k: v for k, v in outputs.items() if v} == Counter(released["box"])
     counts = {entry["symbol"][0]: entry["records"] for entry in levels[0]["symbols"]}
     assert counts == Counter(frame["a"])
     book = pd.read_csv(tmp_path / "codebook.csv")
-    sums = book.groupby("box")["p_output_given_box"].sum()
+    sums = book.groupby("box")["p_output_given_symbol"].sum()
     assert np.allclose(sums, 1.0)
     assert set(released["box"]) <= set(book["output"])
     sanitise_file(
