@@ -21,6 +21,7 @@ The class checks that its rows are probabilities. Whether they keep a promise is
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -35,12 +36,12 @@ from mechdesign.channel.filled_law import filled_law, keeps_law_of_rows
 from mechdesign.channel.output_cells import OutputCells
 from mechdesign.channel.record import ChannelRecord, check_symbol_budgets
 from mechdesign.channel.row_law import NOT_KEPT, RowLaw
-from mechdesign.channel.saving import Saved
 from mechdesign.channel.true_records import symbol_of, symbol_of_person
 from mechdesign.core.above import above
 from mechdesign.core.arguments import repeated, valid_text
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
+from mechdesign.core.files import EXISTS_OVERWRITE, check_target, replacing
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.wording import listed, percent_of, quoted
 from mechdesign.formats.cells import encode, encoded_columns
@@ -80,7 +81,7 @@ NOT_PUBLIC = (
 
 
 @dataclass(frozen=True, repr=False)
-class Channel(Saved, Displayed):
+class Channel(Displayed):
     """W(y|x) = ``rows[x][y] / denominator``, exactly; rows are inputs x, columns outputs y.
 
     A `Channel` has rows of probabilities. Its privacy is a matter of `auditing.audit`.
@@ -211,6 +212,8 @@ class Channel(Saved, Displayed):
         claims.check(sensitive, coder, boxes)
         if self.fill is not None:
             self.fill.check(coder, records)
+        # Each stratum is a channel of its own, which checks itself.
+        _ = self.parts
         # The public form has nothing to fill boxes with: it serves a report, and draws nothing.
         if claims.utility is not None:
             self.check_filled()
@@ -996,10 +999,46 @@ class Channel(Saved, Displayed):
             fill=None,
         )
 
-    def check_public(self) -> None:
-        """Refuse a public file of a channel with filling, which needs the rows of the table."""
-        if self.fills:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        overwrite: bool = False,
+        public: bool = False,
+    ) -> None:
+        """Write the channel file.
+
+        Parameters
+        ----------
+        path : path of the file
+        overwrite : bool
+            Whether an existing file may be replaced.
+        public : bool
+            Leave out the joint table and whatever else discloses it (achieved budgets, utility,
+            certificate and source); such a channel can be applied, but audited only with the table
+            at hand.
+
+        Raises
+        ------
+        InputError
+            If the file exists (without `overwrite`), is a folder or cannot be written, or the
+            channel may not be (`ChannelRecord.unwritable`; a public file of filled boxes, which
+            needs the rows of the table).
+        """
+        if public and self.fills:
             raise InputError(NOT_PUBLIC)
+        # Before any work: the text of a large channel takes seconds.
+        check_target(path, force=overwrite, exists=EXISTS_OVERWRITE)
+        channel = self.public() if public else self
+        with (
+            replacing(path, force=overwrite, exists=EXISTS_OVERWRITE) as temporary,
+            open(temporary, "w", encoding="utf-8", newline="\n") as out,
+        ):
+            out.writelines(above("channel_file").pieces(channel))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Any:
+        """Read a channel file; InputError if it is none, or was edited or damaged."""
+        return above("channel_file").read(path)
 
 
 class Boxed(NamedTuple):

@@ -105,8 +105,7 @@ def estimate(
     Symbols that the channel cannot tell apart are estimated together.
     """
     common.refuse_beside(as_csv)
-    from mechdesign.analysis.estimating import NOT_OF_LABELS, refuse_means_of_people
-    from mechdesign.analysis.release_facts import NOT_CORRECTED
+    from mechdesign.analysis.estimating import Estimator, estimator_of
     from mechdesign.channel.loading import load
 
     # The kind of the channel decides which options have a meaning; the others are refused, because
@@ -116,57 +115,53 @@ def estimate(
     columns = replace(columns, person=None, wave=None)
     file = _ReleasedFile(released, columns, published, others, reading, text)
     question = (asked.mean, asked.regress, asked.on)
-    if any(word is not None for word in question):
+    is_statistic = any(word is not None for word in question)
+    if is_statistic:
         _check_question(asked, as_csv=as_csv)
-        if not (loaded.keeps_law or loaded.tells_shares):
-            raise InputError(NOT_OF_LABELS)
-        refuse_means_of_people(loaded)
-        besides = file.other_records(loaded)
-        if besides.are_there:
-            raise InputError(NOT_CORRECTED.format("columns"))
-        _estimate_statistics(reporter, file, loaded, besides.policy, asked, common)
-        return
-    if loaded.labels_boxes and asked.of is not None:
-        boxed = file.other_records(loaded)
-        if boxed.are_there:
-            raise InputError(NOT_CORRECTED.format("boxes"))
-        _estimate_boxes(reporter, file, loaded, asked, common, is_known=boxed.are_known)
-        return
-    if asked.any_data:
+    elif asked.any_data and not (loaded.labels_boxes and asked.of is not None):
         raise InputError(
             "--any-data is for the columns of released boxes (--of COL): leave it out"
         )
-    if loaded.fills:
-        if asked.by is not None or as_csv:
-            raise InputError(
-                "--by and --csv are not for rows: name columns (--of COL,..), or take --json"
-            )
+    estimator = Estimator.COLUMN
+    is_by_one = not is_statistic and (asked.by is not None or as_csv)
+    if is_by_one:
+        _refuse_by(loaded)
+    if not is_by_one or loaded.labels_boxes:
         besides = file.other_records(loaded)
-        if besides.are_there:
-            raise InputError(NOT_CORRECTED.format("columns"))
-        _estimate_shares(reporter, file, loaded, besides, asked, common)
+        estimator = estimator_of(
+            loaded,
+            has_others=besides.are_there,
+            is_statistic=is_statistic,
+            names_columns=asked.of is not None,
+        )
+        if estimator is Estimator.STATISTICS:
+            _estimate_statistics(reporter, file, loaded, besides.policy, asked, common)
+        elif estimator is Estimator.BOXES:
+            _estimate_boxes(
+                reporter, file, loaded, asked, common, is_known=besides.are_known
+            )
+        elif estimator is Estimator.SHARES:
+            _estimate_shares(reporter, file, loaded, besides, asked, common)
+    if estimator is not Estimator.COLUMN:
         return
     # Of boxes their own frequencies; `show` says which rows each of them has.
     loaded = loaded.single()
-    if loaded.people is not None and (asked.by is not None or as_csv):
+    if asked.of is not None:
+        raise InputError(_of_refusal(loaded, asked))
+    _estimate_column(reporter, file, loaded, asked, common, as_csv=as_csv)
+
+
+def _refuse_by(channel: md.Channel) -> None:
+    """Refuse --by and --csv for rows in boxes and for people."""
+    if channel.fills:
+        raise InputError(
+            "--by and --csv are not for rows: name columns (--of COL,..), or take --json"
+        )
+    if channel.people is not None:
         raise InputError(
             "--by and --csv are not built for people with several records: name columns of a "
             "record (--of COL,..), or take --json"
         )
-    has_shares = loaded.keeps_law or loaded.tells_shares
-    if has_shares and asked.by is None and not as_csv:
-        besides = file.other_records(loaded)
-        is_row = len(loaded.useful.columns) > 1
-        if besides.are_there and is_row:
-            raise InputError(NOT_CORRECTED.format("columns"))
-        # The shares of a file with other records are not those of its column, so they are
-        # estimated like those of any channel, and corrected.
-        if not besides.are_there:
-            _estimate_shares(reporter, file, loaded, besides, asked, common)
-            return
-    if asked.of is not None:
-        raise InputError(_of_refusal(loaded, asked))
-    _estimate_column(reporter, file, loaded, asked, common, as_csv=as_csv)
 
 
 def _of_refusal(channel: md.Channel, asked: EstimateOptions) -> str:

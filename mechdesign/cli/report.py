@@ -4,7 +4,7 @@ file for people.
 `report` loads the channel, audits it again where the file has its table, and lets `ReportOptions`
 write the files. --report is an internal report, computed from the table, --public-report one for
 everybody, computed from the channel alone. Each kind of channel has its module of reports
-(`Saved.REPORTS`), and a mechanism file of `quantize` a page of its own. A report on a channel of
+(`report.reports`), and a mechanism file of `quantize` a page of its own. A report on a channel of
 columns has the shell lines that design, audit, apply and show it (`commands`). `design` shares
 `ReportOptions`.
 """

@@ -50,7 +50,6 @@ from sklearn.utils.validation import (
 
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.loading import load_without_boxes, require_without_boxes
-from mechdesign.channel.saving import Saved
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import encode
@@ -327,7 +326,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
 
     def _given_channel(self) -> Channel | PathLike | None:
         """The channel that was given, if any."""
-        if self.channel is None and isinstance(self.notion, Saved):
+        if self.channel is None and isinstance(self.notion, Channel):
             return self.notion
         return self.channel
 

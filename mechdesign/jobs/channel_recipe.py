@@ -45,15 +45,13 @@ from typing import Any, Protocol, cast, runtime_checkable
 import numpy as np
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.saving import Saved
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.wording import quoted
 from mechdesign.jobs.column_plan import Plan
-from mechdesign.jobs.entries import ROW, Use
+from mechdesign.jobs.entries import ROW
 from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.keyed_recipe import KeyedRecipe, check_rows
-from mechdesign.jobs.manifest_columns import Released, released_channel
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.people_nights import BOXES_OF_NIGHTS
 from mechdesign.jobs.recipe import Codes, Recipe, TablePart
@@ -62,7 +60,6 @@ from mechdesign.release.drawing import (
     BOXES_NOT_FIXED,
     FIXED,
     INDEPENDENT,
-    Release,
     fixed_records,
 )
 from mechdesign.release.policies import MARGINAL, Policy, recorded_rules
@@ -233,12 +230,6 @@ class ChannelRecipe(KeyedRecipe):
             first_row += count
         return None if missing.any() else np.concatenate(codes)
 
-    def released_by(
-        self, channel: Channel, release: Release, use: Use, *names: Any, **roles: Any
-    ) -> Released:
-        """What manifests say of a channel."""
-        return released_channel(channel, release, use, *names, **roles)
-
     def without_tables(self) -> ChannelRecipe:
         """The recipe as far as draws need it: other machines get no joint table."""
         lean: list[Channel] = []
@@ -280,12 +271,11 @@ def _listed(channel: Any) -> tuple[Any, ...]:
 
 def _check_channel(channel: Any, options: ReleaseOptions, *, is_alone: bool) -> None:
     """Refuse what is no channel, and a form that does not go with one."""
-    if not isinstance(channel, Saved):
+    if not isinstance(channel, Channel):
         raise InputError(
             f"{quoted(channel)} is no channel; give a Channel (Channel.load reads a file), or "
             "several of them"
         )
-    channel = cast("Channel", channel)
     if not is_alone:
         channel.on_tables(BOXES_ALONE)
     if options.draws == FIXED:

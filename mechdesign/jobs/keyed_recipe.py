@@ -55,7 +55,7 @@ from mechdesign.jobs.job import Job
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE, record_notices
 from mechdesign.jobs.manifest import Manifest
-from mechdesign.jobs.manifest_columns import Released
+from mechdesign.jobs.manifest_columns import Released, released_channel
 from mechdesign.jobs.option_keys import key_for_columns, key_in_options
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.people_nights import PeopleAtHand, check_nights
@@ -226,9 +226,10 @@ class KeyedRecipe(GroupedRecipe):
                 names = use.columns
                 given = (RECORDS, *in_table(people.given, self.options))
                 sensitive = in_table(people.sensitive, self.options)
-            released = self.released_by(
+            release: Any = drawer.releases[k]
+            released = released_channel(
                 channel,
-                drawer.releases[k],
+                release,
                 use,
                 names,
                 given=given,
@@ -237,12 +238,6 @@ class KeyedRecipe(GroupedRecipe):
             )
             columns.append(released)
         return columns
-
-    @abstractmethod
-    def released_by(
-        self, channel: Any, release: Any, use: Use, *names: Any, **roles: Any
-    ) -> Released:
-        """What manifests say of a channel: `manifest_columns.released_column` or its like."""
 
     @abstractmethod
     def without_tables(self) -> Recipe:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -163,4 +165,58 @@ def test_figures_that_cannot_be_are_refused(path, tmp_path, figure, value, messa
 
     rewrite(path, forge, tmp_path / "forged.json")
     with pytest.raises(InputError, match=message):
+        md.load(tmp_path / "forged.json")
+
+
+def test_a_public_file_has_no_values_inside_of_bins(tmp_path):
+    """They are cells of the table, in columns of boxes and in given ones."""
+    rng = np.random.default_rng(5)
+    table = pd.DataFrame(
+        {
+            "s": rng.choice(["yes", "no"], 2000),
+            "age": rng.integers(18, 90, 2000),
+            "pay": rng.integers(100, 900, 2000),
+        }
+    )
+    channel = md.design(
+        table,
+        sensitive="s",
+        release=["age"],
+        given=["pay"],
+        promise="relative",
+        notion=md.LIP(0.7),
+        confidence=0.9,
+        bins={"age": "18,40,60,90", "pay": "100,500,900"},
+        cells=3,
+    ).channel
+    channel.save(tmp_path / "own.json")
+    channel.save(tmp_path / "public.json", public=True)
+    for name, has_values in (("own", True), ("public", False)):
+        coder = json.loads((tmp_path / f"{name}.json").read_text())["coder"]
+        for labels in (*coder["given"], *coder["columns"]):
+            for bins in labels["bins"].values():
+                assert ("values" in bins) is has_values
+    public = md.load(tmp_path / "public.json")
+    assert public.digest == channel.digest
+    drawn = [one.apply(table, insecure_seed=2) for one in (channel, public)]
+    assert drawn[0].equals(drawn[1])
+
+
+def test_boxes_without_records_must_be_covered(path, tmp_path):
+    def forge(document):
+        """Box 3 loses its row, and nothing says that it was unseen."""
+        document["useful"]["symbols"].pop()
+        document["rows"] = [[1, 1], [1, 1]]
+        document["denominator"] = 2
+        document.pop("totals", None)
+        document["outputs"] = document["outputs"][:2]
+        claim = document["claims"]["strata"][0]
+        claim["joint"] = [row[:2] for row in claim["joint"]]
+        intervals = claim["confidence"]["intervals"]
+        intervals["cells"] = [[*row[:1], ["0", "1"]] for row in intervals["cells"]]
+        document["claims"]["utility"] = None
+        del document["fill"]
+
+    rewrite(path, forge, tmp_path / "forged.json")
+    with pytest.raises(InputError, match="does not cover its empty boxes"):
         md.load(tmp_path / "forged.json")
