@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,9 @@ import mechdesign as md
 from mechdesign.channel.boxes import channel_of_boxes, with_parts
 from mechdesign.channel.channel import BoxPart, Channel
 from mechdesign.channel.record import ChannelRecord
+from mechdesign.release.box_samplers import box_laws
 from mechdesign.tables.box_coder import BoxCoder, Stratum
+from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.row_boxes import BOX, NOTHING, Boxes, BoxSplit, box_name
 from mechdesign.tables.variable import Variable
@@ -212,3 +215,68 @@ def test_claims_need_a_coder():
     plain = Channel(useful, ("y",), ((1,), (1,)), 1)
     with pytest.raises(md.InputError, match="this is for a channel of boxes"):
         _ = plain.parts
+
+
+def lacking(counts=((30, 10), (20, 40))):
+    """Two strata of three boxes; nobody of the proof is in the third box of either."""
+    useful = variable_of_boxes(2)
+    own = Boxes((BoxSplit(0, (0,), -1, 1), BoxSplit(0, (1,), -2, -3)))
+    joint = Joint(SENSITIVE, useful, counts)
+    record = ChannelRecord(
+        notion={"name": "lip", "epsilon": 9.0},
+        confidence=confidence_set(joint, LEVEL, unseen=1).to_record(),
+    )
+    made = []
+    for stratum, rows in ((0, ((3, 1), (1, 3))), (1, ((2, 1), (1, 2)))):
+        channel = Channel(
+            useful=useful,
+            outputs=(f"x{stratum}", f"y{stratum}"),
+            rows=rows,
+            denominator=sum(rows[0]),
+            joint=joint,
+            record=record,
+        )
+        made.append(BoxPart((stratum,), own, ((0,), (1,)), channel))
+    return channel_of_boxes(
+        sensitive=SENSITIVE,
+        given=(GIVEN,),
+        columns=COLUMNS,
+        parts=made,
+        level=0.9,
+        slice_records=0,
+        provenance={},
+    )
+
+
+def test_a_box_without_records_is_drawn_by_the_marginal_of_its_stratum():
+    channel = lacking()
+    laws = box_laws(channel, channel.coder)
+    assert len(laws) == 6
+    # Each stratum has two outputs, and of the 100 records 50 are in either box.
+    for stratum, law in ((0, laws[2]), (1, laws[5])):
+        assert set(law) == {2 * stratum, 2 * stratum + 1}
+        assert law[2 * stratum] == law[2 * stratum + 1]
+    frame = pd.DataFrame({"k": ["u", "v"] * 50, "a": "t", "b": "0"})
+    released = channel.apply(frame, insecure_seed=1)
+    assert released["k"].tolist() == frame["k"].tolist()
+    assert set(released["box"][::2]) == {"x0", "y0"}
+    assert set(released["box"][1::2]) == {"x1", "y1"}
+    with pytest.raises(md.InputError, match="no record of the table was in the box"):
+        channel.public().apply(frame, insecure_seed=1)
+    # Two channels with another marginal draw otherwise.
+    other = lacking(((31, 10), (20, 40)))
+    assert other.useful == channel.useful
+    assert list(other.rows) == list(channel.rows)
+    assert other.digest != channel.digest
+
+
+def test_given_symbols_that_have_no_stratum_are_refused():
+    channel = lacking()
+    for symbol, message in (
+        ("w", "does not know this combination of the given columns 'k'"),
+        ("never seen", "the channel does not know the symbol of 'k'"),
+        (None, "the column 'k' has an empty cell, which no box covers"),
+    ):
+        frame = pd.DataFrame({"k": [symbol], "a": ["p"], "b": ["0"]})
+        with pytest.raises(md.InputError, match=message):
+            channel.apply(frame)
