@@ -4,7 +4,9 @@ Every posterior v of an output has the vertex with the least cost below it, beca
 concave: the entropy of v or of the task, or the variance of queries, less prices . v. Average
 leakages add t_j at a price, where t_j is the largest of some linear functions of v. Those of the
 leakages tv, guess, gain and maximal-leakage are few. Below mi and chi2, which are curved, there are
-tangents, and more are added where a vertex costs less than its leakage.
+tangents, and more are added where a vertex costs less than its leakage. So are the rows of a set of
+populations: its intervals are taken from the file, and where a vertex is outside, the rows of the
+worst populations in them are added.
 """
 
 import math
@@ -13,6 +15,7 @@ from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
+from certificate_file import budgets, limits_of
 
 MOST_SYSTEMS = (
     20_000_000  # of equations, each of which may have a vertex as its solution
@@ -136,9 +139,13 @@ def in_unit(average, value, p_s):
     return value - known_before(average, p_s)
 
 
-def least_of(cost, rows, charges, lift, p_s):
-    """The least cost of all allowed posteriors, with each average leakage at its price."""
+def least_of(cost, rows, charges, lift, p_s, cuts=None):
+    """The least cost of all allowed posteriors, with each average leakage at its price.
+
+    `cuts` are the further rows that a posterior breaks, as a function.
+    """
     charges = [(average, price) for average, price in charges if price]
+    cuts = cuts or (lambda v: np.zeros((0, rows.shape[1])))
     prices = np.array([price for _, price in charges])
     points = np.vstack([np.ones(len(p_s)), lift.T, 0.5 + 0.5 * lift.T])
     for _ in range(MOST_ROUNDS):
@@ -151,12 +158,87 @@ def least_of(cost, rows, charges, lift, p_s):
         w = v @ lift.T
         true = cost(v) + sum(price * leakage(a, p_s, w) for a, price in charges)
         short = np.argsort(charged)[:MOST_NEW]
+        broken = [cuts(v[k]) for k in short]
+        outside = [len(new) > 0 for new in broken]
+        rows = np.unique(np.vstack([rows, *broken]), axis=0)
         short = short[charged[short] < true.min() - CLOSE]
         more = np.unique(np.vstack([points, w[short]]), axis=0)
-        if len(more) == len(points):
+        if len(more) == len(points) and not outside[0]:
             break
         points = more
     return charged.min()
+
+
+def worst_populations(file, p_x):
+    """The rows a v <= 0 of the populations that a posterior v breaks most, as a function of it.
+
+    With w = v / P(x), P(y|s) is largest and smallest where P(x|s) fills its intervals from the
+    largest w on, and from the smallest; the shares P(s) fill theirs in the same way.
+    """
+    confidence = file["confidence"]
+    if confidence["unseen"] or file.get("budgets"):
+        sys.exit("this program does not know this set of populations")
+    ends = np.array(confidence["intervals"]["cells"])
+    cells = np.vectorize(lambda text: float(Fraction(text)))(ends)
+    shares = [
+        [float(Fraction(t)) for t in pair] for pair in confidence["intervals"]["shares"]
+    ]
+    (low_s, high_s), secrets = np.array(shares).T, range(len(shares))
+    least, most, ratio = (float(b) if b else None for b in budgets(file["notion"]))
+
+    def rows(v):
+        w, found = v / p_x, []
+        low = [fill(w, one[:, 0], one[:, 1]) for one in cells]
+        high = [fill(-w, one[:, 0], one[:, 1]) for one in cells]
+        for s in secrets:
+            if ratio:
+                found += [high[s] - ratio * low[t] for t in secrets if t != s]
+            if most:
+                others = [high[t] if t == s else low[t] for t in secrets]
+                mean = fill(np.array(others) @ w, low_s, high_s) @ others
+                found.append(high[s] - most * mean)
+            if least:
+                others = [low[t] if t == s else high[t] for t in secrets]
+                mean = fill(-(np.array(others) @ w), low_s, high_s) @ others
+                found.append(least * mean - low[s])
+        found = np.array(found) / p_x
+        return found[found @ v > TINY]
+
+    return rows
+
+
+def fill(values, low, high):
+    """The distribution between `low` and `high` with the least mean of the values."""
+    filled, left = low.copy(), 1.0 - low.sum()
+    for k in np.argsort(values):
+        more = min(high[k] - low[k], max(left, 0.0))
+        filled[k] += more
+        left -= more
+    return filled
+
+
+def rows_and_cuts(file, limits, p_x, alone=False):
+    """The promise as rows, and further ones where it is about a set of populations."""
+    if not file.get("confidence"):
+        return promise_rows(limits, alone), None
+    # What is private for the whole set is private for the table, if that is in the set.
+    is_known = file["confidence"]["shares"] == "known"
+    return promise_rows(limits, is_known), worst_populations(file, p_x)
+
+
+def least_of_sides(file, proof, counts):
+    """For every output y the least sum_x t_xy v_x over the posteriors that the set allows."""
+    everything = range(len(counts[0]))
+    limits = limits_of(file, counts, [], everything, everything)
+    joint = np.array(counts, float) / sum(map(sum, counts))
+    p_s, p_x = joint.sum(1), joint.sum(0)
+    rows, cuts = rows_and_cuts(file, limits, p_x)
+    lift = joint / np.outer(p_s, p_x)
+    found = []
+    for side in np.array(proof["sides"]).T:
+        least = least_of(lambda v, side=side: v @ side, rows, [], lift, p_s, cuts)
+        found.append(least - TINY)
+    return found
 
 
 def from_prices(file, proof, counts, limits):
@@ -164,7 +246,7 @@ def from_prices(file, proof, counts, limits):
     joint = np.array(counts, float) / sum(map(sum, counts))
     p_s, p_x, prices = joint.sum(1), joint.sum(0), np.array(proof["prices"])
     lift = joint / np.outer(p_s, p_x)
-    rows = promise_rows(limits, proof.get("alone"))
+    rows, cuts = rows_and_cuts(file, limits, p_x, proof.get("alone"))
     averages = file.get("averages", [])
     charges = list(zip(averages, proof.get("leakages") or [], strict=True))
     spent = sum(price * in_unit(a, a["budget"], p_s) for a, price in charges)
@@ -174,7 +256,7 @@ def from_prices(file, proof, counts, limits):
         def missed(v):
             return v @ prices - np.square((v / p_x) @ inverse @ queries.T).sum(1)
 
-        least = least_of(missed, rows, charges, lift, p_s)
+        least = least_of(missed, rows, charges, lift, p_s, cuts)
         paid = prices @ p_x + spent - least
         return [("variance_lower_bound", variance(queries, inverse, paid, p_x))]
     task = np.eye(len(p_x))
@@ -185,7 +267,7 @@ def from_prices(file, proof, counts, limits):
     def cost(v):
         return entropy(v @ task.T) - v @ prices
 
-    least = prices @ p_x + least_of(cost, rows, charges, lift, p_s)
+    least = prices @ p_x + least_of(cost, rows, charges, lift, p_s, cuts)
     whole = float(entropy((task @ p_x)[None])[0])
     if proof["kind"] == "task":
         told = whole - p_x @ entropy(task.T)

@@ -3,174 +3,22 @@
     python examples/check_certificate.py CHANNEL.json .. [--after EARLIER.json ..]
 
 docs/reference/certificates.md has the mathematics. The least cost is computed here, in fractions and
-with Python alone. Bounds of other kinds follow from the vertices of the posteriors that the promise
-allows: `certificate_vertices.py` beside this file lists them with NumPy, in doubles, so they are good
-to 1e-8. Earlier releases that a channel was designed after are given behind --after, in their order.
+with Python alone; only for a set of populations (--confidence) NumPy is needed, too. Bounds of other
+kinds follow from the vertices of the posteriors that the promise allows: `certificate_vertices.py`
+beside this file lists them with NumPy, in doubles, so they are good to 1e-8. Earlier releases that a
+channel was designed after are given behind --after, in their order.
 """
 
 import json
 import math
 import sys
-from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
 from pathlib import Path
+
+from certificate_file import dense_row, limits_of, power, table_of
 
 CLOSE = 1e-9  # of 1 or of the bound, by which a stated one may differ
 CLOSE_IN_DOUBLES = 1e-8
-
-
-@dataclass
-class Limits:
-    """What the promise limits in every output: the lifts (L v) / (C v) of one secret.
-
-    Without earlier releases C is 1. None is no limit.
-    """
-
-    lifts: list  # L, a row for each value of the secret, an entry for each symbol
-    mass: list  # C, an entry for each symbol
-    least: list  # of the lift of each value
-    most: list
-    ratio: Fraction | None  # the largest quotient of two lifts
-
-
-def budgets(notion):
-    """The least lift, the largest one, and the largest quotient of two."""
-    name, eps = notion["name"], notion.get("epsilon")
-    if name == "ldp":
-        return Fraction(0), None, power(eps, 1)
-    if name not in ("alip", "lip", "max-lift", "min-lift"):
-        sys.exit(f"this program does not know the promise {name}")
-    lower = notion.get("eps_l", eps if name == "lip" else "inf")
-    upper = notion.get("eps_u", eps if name == "lip" else "inf")
-    return *lift_range(lower, upper), None
-
-
-def lift_range(eps_l, eps_u):
-    """The least and the largest lift, rounded outwards."""
-    least = Fraction(0) if eps_l == "inf" else power(-eps_l, -1)
-    return least, None if eps_u == "inf" else power(eps_u, 1)
-
-
-def power(exponent, side):
-    """e^exponent, rounded up or down by more than the error of `exp`."""
-    return Fraction(math.exp(exponent)) * (1 + side * Fraction(1, 2**50))
-
-
-def limits_of(file, counts, earlier, members, prior):
-    """The `Limits` on the outputs of the symbols `members`, measured against those of `prior`.
-
-    There is one for each secret, and after earlier releases for each u(x) that they leave.
-    """
-    low, high, ratio = budgets(file["notion"])
-    masses = [sum(column) for column in zip(*counts, strict=True)]
-    total = sum(masses)
-    found = []
-    for left in outputs_before(file, earlier):
-        whole = sum(part * mass for part, mass in zip(left, masses, strict=True))
-        for column, values, rows in secrets_of(file, counts):
-            sums = [sum(row[x] for x in prior) for row in rows]
-            shares = [Fraction(part, sum(sums)) for part in sums]
-            lifts = []
-            for row, share in zip(rows, shares, strict=True):
-                lifts.append(
-                    [
-                        Fraction(row[x] * left[x] * total, whole * masses[x])
-                        / (share or 1)
-                        for x in members
-                    ]
-                )
-            mass = [Fraction(left[x] * total, whole) for x in members]
-            own = [own_range(file, column, value, (low, high)) for value in values]
-            least, most = [one[0] for one in own], [one[1] for one in own]
-            found.append(Limits(lifts, mass, least, most, ratio))
-            if earlier:
-                # No lift is above 1 / P(s).
-                for s, share in enumerate(shares):
-                    most[s] = 1 / (share or 1) if most[s] is None else most[s]
-            else:
-                sharpen(found[-1], shares)
-    return found
-
-
-def secrets_of(file, counts):
-    """The column, the values and the counts of each secret: of all columns together, or of each."""
-    columns, symbols = file["sensitive"]["columns"], file["sensitive"]["symbols"]
-    if not file["sensitive"].get("each"):
-        return [(None, symbols, counts)]
-    secrets = []
-    for k, column in enumerate(columns):
-        added = {}
-        for symbol, row in zip(symbols, counts, strict=True):
-            before = added.get(symbol[k], [0] * len(row))
-            added[symbol[k]] = [a + b for a, b in zip(before, row, strict=True)]
-        secrets.append((column, [[value] for value in added], list(added.values())))
-    return secrets
-
-
-def own_range(file, column, value, common):
-    """The least and the largest lift of a value that has budgets of its own; else the common ones."""
-    for own in file.get("budgets", []):
-        if own["symbol"] == value and own.get("column") == column:
-            return lift_range(own["eps_l"], own["eps_u"])
-    return common
-
-
-def outputs_before(file, earlier):
-    """u(x), the chance of the outputs of the earlier releases, each up to a factor once."""
-    useful = file["useful"]
-    found = [(1,) * len(useful["symbols"])]
-    for channel in earlier:
-        columns = channel["useful"]["columns"]
-        if not set(columns) <= set(useful["columns"]):
-            sys.exit("earlier releases of other columns need the table of all columns")
-        places = [useful["columns"].index(column) for column in columns]
-        rows = {
-            tuple(symbol): dense_row(channel, x)
-            for x, symbol in enumerate(channel["useful"]["symbols"])
-        }
-        chosen = [
-            rows[tuple(symbol[p] for p in places)] for symbol in useful["symbols"]
-        ]
-        further = {}
-        for left, output in product(found, zip(*chosen, strict=True)):
-            chances = [a * b for a, b in zip(left, output, strict=True)]
-            if any(chances):
-                common = math.lcm(*(Fraction(c).denominator for c in chances))
-                whole = [int(c * common) for c in chances]
-                divisor = math.gcd(*whole)
-                further[tuple(part // divisor for part in whole)] = True
-        found = list(further)
-    return found
-
-
-def dense_row(channel, x):
-    """The chances of all outputs for a symbol."""
-    total = (channel.get("totals") or {x: channel["denominator"]})[x]
-    if "rows" in channel:
-        return [Fraction(entry, total) for entry in channel["rows"][x]]
-    row = [Fraction(0)] * len(channel["outputs"])
-    pairs = channel["sparse_rows"][x]
-    for output, entry in zip(pairs[::2], pairs[1::2], strict=True):
-        row[output] = Fraction(entry, total)
-    return row
-
-
-def sharpen(limits, shares):
-    """Limit the lifts of every value by those of the others: they average to 1 over P(s)."""
-    low, high, ratio = list(limits.least), list(limits.most), limits.ratio
-    for s, share in enumerate(shares):
-        others = [t for t in range(len(shares)) if t != s]
-        a, b = max(low[s], min(limits.lifts[s])), max(limits.lifts[s])
-        if share:
-            rest = 1 - sum(shares[t] * low[t] for t in others)
-            b = min(b, rest / share, b if high[s] is None else high[s])
-            if all(high[t] is not None for t in others):
-                a = max(a, (1 - sum(shares[t] * high[t] for t in others)) / share)
-        if share and ratio is not None:
-            a = max(a, 1 / (share + ratio * (1 - share)))
-            b = min(b, ratio / (ratio * share + 1 - share))
-        limits.least[s], limits.most[s] = a, b
 
 
 def costs_of(file, proof):
@@ -235,6 +83,8 @@ def least_cost(file, proof, counts, earlier):
     elif any(prices):
         sys.exit("prices of frequencies, which are free")
     bound = sum(price * share for price, share in zip(prices, shares, strict=True))
+    added, spent = averages_of(file, proof, counts)
+    bound -= spent
     places = [file["useful"]["columns"].index(name) for name in file.get("given", [])]
     strata = {}
     for x, symbol in enumerate(symbols):
@@ -242,8 +92,11 @@ def least_cost(file, proof, counts, earlier):
     for members in strata.values():
         relative = file.get("promise") == "relative"
         prior = members if relative else range(len(p_x))
-        limits = limits_of(file, counts, earlier, members, prior)
-        taken = taken_off(limits, proof)
+        if "sides" in proof:
+            taken = taken_by_sides(file, proof, counts)
+        else:
+            limits = limits_of(file, counts, earlier, members, prior)
+            taken = taken_off(limits, proof, members, added)
         outputs = [(k, y) for k, y in enumerate(members) if y in released]
         for i, x in enumerate(members):
 
@@ -261,11 +114,114 @@ def least_cost(file, proof, counts, earlier):
     return bound
 
 
-def taken_off(limits, proof):
+def taken_by_sides(file, proof, counts):
+    """The same for a set of populations: t_xy - m_y, with the least t_y v over the set as m_y."""
+    from certificate_vertices import least_of_sides
+
+    sides = [[Fraction(value) for value in row] for row in proof["sides"]]
+    least = [Fraction(value) for value in least_of_sides(file, proof, counts)]
+    return lambda x, y: sides[x][y] - least[y]
+
+
+def averages_of(file, proof, counts):
+    """What average budgets add to d(x, y), as a function, and what they cost at most.
+
+    The function is sum_g u_gy F_g(x) - c_y of every average: at most its leakage at the price.
+    """
+    parts, spent = [], Fraction(0)
+    charges = proof.get("averages", [])
+    for average, charge in zip(file.get("averages", []), charges, strict=True):
+        price = Fraction(charge["price"])
+        slopes = [[Fraction(value) for value in row] for row in charge["slopes"]]
+        functions, known = functions_of(average, counts)
+        constants = [
+            largest_excess(average["measure"], column, price, counts)
+            for column in zip(*slopes, strict=True)
+        ]
+        parts.append((functions, slopes, constants))
+        budget = Fraction(average["budget"])
+        if average["measure"] == "maximal-leakage":
+            budget = power(average["budget"], 1) - 1
+        spent += price * (budget - known)
+
+    def added(x, y):
+        value = Fraction(0)
+        for functions, slopes, constants in parts:
+            for row, slope in zip(functions, slopes, strict=True):
+                value += row[x] * slope[y]
+            value -= constants[y]
+        return value
+
+    return added, spent
+
+
+def functions_of(average, counts):
+    """F_g(x), a row for each secret or guess, and what guesses gain without a release."""
+    masses = [sum(column) for column in zip(*counts, strict=True)]
+    sums, total = [sum(row) for row in counts], sum(masses)
+    given_x = [
+        [Fraction(count, mass) for count, mass in zip(row, masses, strict=True)]
+        for row in counts
+    ]
+    if average["measure"] == "maximal-leakage":
+        lifts = [
+            [value * Fraction(total, part) for value in row]
+            for row, part in zip(given_x, sums, strict=True)
+        ]
+        return lifts, 0
+    if average["measure"] not in ("guess", "gain"):
+        return given_x, 0
+    m = range(len(counts))
+    gains = [[Fraction(s == g) for s in m] for g in m]
+    if average["measure"] == "gain":
+        gains = [[Fraction(text) for text in row] for row in average["gains"]]
+    best = max(
+        gains, key=lambda row: sum(a * b for a, b in zip(row, sums, strict=True))
+    )
+    more = [[a - b for a, b in zip(row, best, strict=True)] for row in gains]
+    known = sum(a * b for a, b in zip(best, sums, strict=True)) / total
+    columns = list(zip(*given_x, strict=True))
+    return [
+        [sum(a * b for a, b in zip(row, column, strict=True)) for column in columns]
+        for row in more
+    ], known
+
+
+def largest_excess(measure, u, price, counts):
+    """c: the largest sum_g u_g F_g - price L over all outputs, or more."""
+    total = sum(map(sum, counts))
+    shares = [Fraction(sum(row), total) for row in counts]
+    if measure in ("maximal-leakage", "guess", "gain"):
+        if min(u) < 0 or sum(u) > price:
+            sys.exit("slopes of an average that prove nothing")
+        return sum(u) if measure == "maximal-leakage" else Fraction(0)
+    mean, most = sum(p * a for p, a in zip(shares, u, strict=True)), max(u)
+    if measure == "tv":
+        beyond = [max(Fraction(0), most - price - a) for a in u]
+        return mean + sum(p * b for p, b in zip(shares, beyond, strict=True))
+    if min(u) == most:
+        return most
+    if not price:
+        sys.exit("slopes of an average that prove nothing")
+    if measure == "chi2":
+        spread = sum(p * (a - mean) ** 2 for p, a in zip(shares, u, strict=True))
+        return mean + spread / (4 * price)
+    # price log(sum p e^(u / price)); a logarithm of z <= 1 is below log(z) + 2^-50 + 2^-50 |log z|.
+    inside = sum(
+        p * power(float((a - most) / price), 1) for p, a in zip(shares, u, strict=True)
+    )
+    logarithm = Fraction(math.log(inside))
+    return most + price * (logarithm + Fraction(1, 2**48) * (1 + abs(logarithm)))
+
+
+def taken_off(limits, proof, members, added):
     """What the multipliers take off d(x, y), which is never negative in an output, as a function."""
     lam = [[Fraction(value) for value in row] for row in proof["lifts"]]
     rho = [[Fraction(value) for value in row] for row in proof["ratios"]]
     rows = [(one, s) for one in limits for s in range(len(one.lifts))]
+    if not lam:
+        # Without a promise beside averages there are none.
+        lam = [[Fraction(0)] * len(proof["prices"]) for _ in rows]
     if len(rows) != len(lam) or (rho and len(rho) != len(rows)):
         sys.exit("multipliers of another table")
     first = 0
@@ -279,7 +235,7 @@ def taken_off(limits, proof):
                 sys.exit("multipliers of quotients that prove nothing")
 
     def taken(i, y):
-        value = Fraction(0)
+        value = -added(members[i], y)
         for number, (one, s) in enumerate(rows):
             multiplier, lift = lam[number][y], one.lifts[s][i]
             if multiplier:
@@ -292,33 +248,20 @@ def taken_off(limits, proof):
     return taken
 
 
-def table_of(file):
-    """The counts, a row for each sensitive symbol; None in a public file."""
-    if "sparse_joint" not in file:
-        return file.get("joint")
-    counts = [[0] * len(file["useful"]["symbols"]) for _ in file["sparse_joint"]]
-    for row, pairs in zip(counts, file["sparse_joint"], strict=True):
-        for x, count in zip(pairs[::2], pairs[1::2], strict=True):
-            row[x] = count
-    return counts
-
-
 def check(path, earlier):
     """Print what is proven of a file; whether it is what the file states."""
     file = json.loads(Path(path).read_text(encoding="utf-8"))
     proof, counts = (file["certificate"] or {}).get("proof"), table_of(file)
     if proof is None or counts is None:
         sys.exit(f"{path}: no proof in this file")
-    if file.get("confidence"):
-        sys.exit(
-            f"{path}: a bound for a set of populations: mechdesign audit --certificate"
-        )
     if [one["sha256"] for one in earlier] != file.get("after", []):
         sys.exit(f"{path}: give the releases it was designed after (--after)")
     close = CLOSE
     if proof["kind"] == "costs":
         bound = least_cost(file, proof, counts, earlier)
         found = [("cost_lower_bound", float(bound))]
+        if "sides" in proof:
+            close = CLOSE_IN_DOUBLES
     else:
         from certificate_vertices import from_prices
 

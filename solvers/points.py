@@ -26,6 +26,10 @@ from solvers.errors import InvalidPolytope
 
 Array = NDArray[np.float64]
 
+MOST_TERMS = 2**26
+"""Terms of images, half a gigabyte, that are made before they are added up. 813 points of as many
+entries under as many rows have 500 million."""
+
 
 def entropy_terms(x: Array) -> Array:
     """-x log x (nats) of every entry, with the limit 0 at 0."""
@@ -168,6 +172,12 @@ class Points:
 
     def images(self, rows: Array) -> Array:
         """``rows @ v`` of every point; (k, m) for (m, n) rows."""
+        if len(self.data) * len(rows) > MOST_TERMS:
+            # Worth the import of SciPy, which adds the terms up as it makes them.
+            from scipy.sparse import csr_array
+
+            parts = (self.data, self.indices, self.indptr)
+            return np.asarray(csr_array(parts, shape=self.shape) @ rows.T)
         images = np.zeros((len(self), rows.shape[0]))
         terms = rows.T[self.indices] * self.data[:, None]
         filled = self.sizes > 0

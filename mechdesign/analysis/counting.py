@@ -48,7 +48,14 @@ from mechdesign.formats.opening import Source
 from mechdesign.release.first_symbols import FirstSymbols
 from mechdesign.release.nearest_rows import NearestRows
 from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
-from mechdesign.tables.columns import MISSING, RecordFault, positions_of, unknown_at
+from mechdesign.tables.columns import (
+    MISSING,
+    RecordFault,
+    other_spelling,
+    positions_of,
+    texts_of,
+    unknown_at,
+)
 from mechdesign.tables.variable import Variable
 
 STRICT = Policy()
@@ -295,6 +302,7 @@ class Counting:
                     problem += (
                         "; its formulas seem to be escaped: say so (--escape-formulas)"
                     )
+                problem += other_spelling(_cells_at(cells, first), self.labels.symbols)
             self.offend("label", first, problem, len(wrong))
         return codes
 
@@ -329,18 +337,17 @@ class Counting:
             self.offend(
                 "identity",
                 int(labelled[at]),
-                f"the identifier {quoted(_text_at(cells, at))} had another symbol or "
-                "label before; the same record gets one draw",
+                "its identifier had another symbol or label before; the same record gets one draw",
                 len(changed),
             )
         return is_first
 
 
+def _cells_at(cells: Sequence[Encoded], position: int) -> tuple[str, ...]:
+    """The cells of one record."""
+    return texts_of(cells, tuple(int(column.codes[position]) for column in cells))
+
+
 def _text_at(cells: Sequence[Encoded], position: int) -> str:
     """The cells of one record as text."""
-    texts: list[str] = []
-    for column in cells:
-        # The code -1 of an empty cell leads to the empty text at the end.
-        texts_of_column = (*column.texts, "")
-        texts.append(texts_of_column[column.codes[position]])
-    return ", ".join(texts)
+    return ", ".join(_cells_at(cells, position))

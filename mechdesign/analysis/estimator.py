@@ -30,6 +30,10 @@ from mechdesign.core.errors import InputError
 MOST_ENTRIES = 2**23
 """Entries of W whose singular values are computed: 8 s for 2,896 symbols and as many outputs."""
 
+MOST_SYMBOLS = 5_792
+"""Symbols of which this is done: what labels do not tell apart is a matrix of symbols by symbols,
+some 270 MB then, however few the outputs are."""
+
 
 @dataclass(frozen=True)
 class Estimator:
@@ -46,8 +50,8 @@ class Estimator:
         """Choose the cells; raises as `choose_cells`, and InputError for a channel too large for
         its singular values.
         """
-        if model.matrix.size > MOST_ENTRIES:
-            symbols, labels = model.matrix.shape
+        symbols, labels = model.matrix.shape
+        if model.matrix.size > MOST_ENTRIES or symbols > MOST_SYMBOLS:
             raise InputError(
                 f"the channel has {symbols:,} symbols and {labels:,} outputs, too many to undo its "
                 "draws: of a release of rows estimate columns (--of COL,..; of=)"

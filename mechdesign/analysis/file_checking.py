@@ -25,10 +25,12 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from mechdesign.analysis import checking, counting
+from mechdesign.analysis.frame_files import taking_frames
 from mechdesign.analysis.law_estimates import reader_of
 from mechdesign.analysis.model import ReleaseModel, release_model
 from mechdesign.analysis.other_records import law_of_rule
@@ -37,6 +39,7 @@ from mechdesign.analysis.release_facts import (
     column_of,
     facts_of_release,
     manifest_of_either_kind,
+    manifest_place,
 )
 from mechdesign.analysis.released_table import Advance, Released, released_file
 from mechdesign.analysis.row_checking import check_filled, check_rows, is_wide
@@ -46,8 +49,9 @@ from mechdesign.channel.loading import require_channel
 from mechdesign.channel.row_law import RowLaw
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, has_sha256
-from mechdesign.core.json_values import canonical, without_infinities
+from mechdesign.formats.opening import open_source
 from mechdesign.formats.text_options import TextOptions
+from mechdesign.jobs.manifest_proof import ManifestVerdict, judge_manifest
 from mechdesign.jobs.manifest_records import (
     InternalManifest,
     PublicManifest,
@@ -77,10 +81,11 @@ _NO_RELEASE = (
     "the manifest beside it (FILE.manifest.json) has no release through this channel: what it "
     "says of others is not used"
 )
-_OTHER_PROMISE = (
-    "the manifest beside it (FILE.manifest.json) states another promise than the channel has: do "
-    "not hand it out, and release the file again for a true one"
+_FALSE = (
+    "the manifest beside it (FILE.manifest.json) is false: {}; do not hand it out, and release the "
+    "file again for a true one"
 )
+_OTHER_COLUMNS = "it says that the file has other columns than it has"
 _NOT_PAIRED = (
     "the records do not match those of the original, so frequencies were not tested"
 )
@@ -98,11 +103,12 @@ _FIXED = (
 )
 
 
+@taking_frames
 def check(
     channel: Channel,
-    released: PathLike,
+    released: Any,
     *,
-    original: PathLike | None = None,
+    original: Any = None,
     columns: Mapping[str, str] | None = None,
     released_columns: Sequence[str] | None = None,
     form: str = "label",
@@ -124,9 +130,9 @@ def check(
     channel : Channel
         With or without its table. Of boxes the labels are compared, without given columns; of
         filled ones the rows.
-    released : path
-        CSV or Parquet.
-    original : path, optional
+    released : path or data frame
+        CSV or Parquet. A frame has no manifest beside it.
+    original : path or data frame, optional
         Not with boxes. Then rows, pairs of symbol and label, and all other columns are compared,
         and the frequencies of the labels are tested symbol by symbol.
     columns : mapping, optional
@@ -167,7 +173,7 @@ def check(
     NotPrivate
         If the channel has its table, which disproves its promise.
     """
-    _require_types(channel, released)
+    require_channel("channel", channel)
     # A draw of a channel that breaks its promise must not be called plausible.
     refuse_broken(channel)
     filled: tuple[Channel, RowLaw] | None = None
@@ -183,7 +189,7 @@ def check(
         labels = channel.single()
     if policy is None:
         policy = _policy_of_release(released, channel, labels)
-    of_manifest = _manifest_notices(released, channel)
+    of_manifest = _judge_manifest(released, channel, text)
     if filled is None and labels is not channel:
         # Symbols of boxes are in no file, and what is in the boxes is not compared.
         if original is not None:
@@ -231,7 +237,10 @@ def check(
     # A release in random order fails every comparison of records, however faithful it is.
     if original is not None and not check.plausible and not _has_manifest(released):
         check = replace(check, notices=(_IN_ORDER, *check.notices))
-    check = replace(check, notices=(*of_manifest, *check.notices))
+    check = replace(check, notices=(*of_manifest.stated, *check.notices))
+    if of_manifest.fault is not None:
+        false = checking.Finding("manifest", _FALSE.format(of_manifest.fault))
+        check = replace(check, findings=(*check.findings, false))
     if channel.useful.people is not None:
         notices = (*check.notices, _ALONE)
         check = replace(check, unit=checking.PERSON, notices=notices)
@@ -239,15 +248,6 @@ def check(
     if channel.sensitive is None:
         check = replace(check, notices=(_NO_SENSITIVE, *check.notices))
     return check
-
-
-def _require_types(channel: object, released: object) -> None:
-    """Raise InputError unless these are a channel and the path of a released file."""
-    require_channel("channel", channel)
-    if not isinstance(released, str | os.PathLike):
-        raise InputError(
-            f"released must be the path of a CSV or Parquet file, not {type(released).__name__}"
-        )
 
 
 def _policy_of_release(released: PathLike, channel: Channel, labels: Channel) -> Policy:
@@ -269,44 +269,46 @@ def _has_manifest(released: PathLike) -> bool:
     return _manifest_of(released) is not None
 
 
-def _manifest_notices(released: PathLike, channel: Channel) -> tuple[str, ...]:
-    """Why nobody should rely on the manifest beside a release, where there is a reason.
+def _judge_manifest(
+    released: PathLike, channel: Channel, text: TextOptions | None
+) -> ManifestVerdict:
+    """What of the manifest beside a release holds, and why it is not used, if it is not.
 
     A manifest is a statement: what it promises is compared with the channel, which proves it.
     """
-    path = _path_beside(released)
+    path = manifest_place(released)
     if not os.path.lexists(path):
-        return ()
+        return ManifestVerdict()
     try:
         manifest = manifest_of_either_kind(path)
     except InputError as error:
-        return (f"the manifest beside it is not used: {error}",)
+        return ManifestVerdict(stated=(f"the manifest beside it is not used: {error}",))
     if not has_sha256(released, manifest.output):
-        return (_OTHER_MANIFEST,)
-    stated = column_of(manifest, channel)
-    if stated is None:
-        return (_NO_RELEASE,)
-    for part in channel.channels:
-        if canonical(stated.notion) != canonical(
-            without_infinities(part.record.notion)
-        ):
-            return (_OTHER_PROMISE,)
-    return ()
+        return ManifestVerdict(stated=(_OTHER_MANIFEST,))
+    if column_of(manifest, channel) is None:
+        return ManifestVerdict(stated=(_NO_RELEASE,))
+    with open_source(released, text and text.of_output) as source:
+        header = source.header
+    unnamed = [name for name in header if name not in manifest.columns]
+    # People, and the places of their records, are numbered anew; no manifest names these columns.
+    people = channel.people
+    numbered = 0
+    if people is not None:
+        numbered = 1 if people.wave is None else 2
+    is_true = len(header) - len(unnamed) == len(manifest.columns)
+    if not is_true or len(unnamed) > numbered:
+        return ManifestVerdict(_OTHER_COLUMNS)
+    return judge_manifest(manifest, channel)
 
 
 def _manifest_of(released: PathLike) -> PublicManifest | InternalManifest | None:
     """The manifest beside a release; one that is unreadable, or of another file, says nothing."""
     with suppress(InputError):
-        manifest = manifest_of_either_kind(_path_beside(released))
+        manifest = manifest_of_either_kind(manifest_place(released))
         # The digest ties the manifest to this very file: a stale one must not change the check.
         if has_sha256(released, manifest.output):
             return manifest
     return None
-
-
-def _path_beside(released: PathLike) -> str:
-    """Where `apply` writes the manifest of a file."""
-    return f"{os.fspath(released)}.manifest.json"
 
 
 def _check_labels(

@@ -20,6 +20,9 @@ from mechdesign.channel.channel import Array, Channel
 MOST_ENTRIES = 2**18
 """Entries of a matrix whose weights are computed for a sentence: below a second."""
 
+MOST_SYMBOLS = 2_048
+"""Symbols of such a matrix, whose square is computed, too (`estimator.MOST_SYMBOLS`)."""
+
 SMALLEST_VARIANCE = 1e-12
 """Variance of a share below which it is that of a symbol that always or never occurs."""
 
@@ -28,10 +31,10 @@ def error_factor(channel: Channel) -> float | None:
     """The largest standard error of a frequency from labels, over that from true values.
 
     None without a table, where the labels identify no frequency but the sum of all, and for
-    matrices of more than `MOST_ENTRIES` entries.
+    matrices of more than `MOST_ENTRIES` entries or `MOST_SYMBOLS` rows.
     """
     rows, columns = len(channel.useful), len(channel.outputs)
-    if channel.joint is None or rows * columns > MOST_ENTRIES:
+    if channel.joint is None or rows * columns > MOST_ENTRIES or rows > MOST_SYMBOLS:
         return None
     model = release_model(channel)
     estimator = Estimator.of(model)

@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.analysis.column_frequencies import Array
+from mechdesign.analysis.column_frequencies import FEW, Array
 from mechdesign.analysis.law_estimates import (
     POPULATION,
     check_interval,
@@ -74,9 +74,12 @@ class Statistics:
         For a mean the values of its group; for a coefficient its column and, for a column of
         texts, the value that is compared with `reference`.
     estimates, standard_errors, lower, upper : (k,) arrays
-        NaN where the file has no record of a group, errors and intervals also where it has one.
+        NaN where the file has no record of a group, errors and intervals for the population also
+        where it has one, or only equal numbers: nothing is known of their spread then.
     from_draws : (k,) array
         The part of each standard error that the draws add; 0 for fixed counts.
+    behind : (k,) array of int
+        Released records of each group; of a regression those with the value of the coefficient.
     records : int
         Released records.
     level : float
@@ -95,10 +98,18 @@ class Statistics:
     lower: Array
     upper: Array
     from_draws: Array
+    behind: Integers
     records: int
     level: float
     target: str
     reference: dict[str, str]
+
+    @property
+    def has_too_narrow(self) -> bool:
+        """Whether an interval is too narrow for its few records."""
+        is_given = ~np.isnan(self.standard_errors)
+        is_few = self.behind < FEW
+        return self.target == POPULATION and bool((is_given & is_few).any())
 
     def rows(self) -> list[dict[str, Any]]:
         """A record for each statistic; null where nothing is estimated."""
@@ -111,7 +122,10 @@ class Statistics:
         }
         rows: list[dict[str, Any]] = []
         for k, name in enumerate(self.names):
-            row: dict[str, Any] = {"name": ", ".join(name)}
+            row: dict[str, Any] = {
+                "name": ", ".join(name),
+                "records": int(self.behind[k]),
+            }
             for key, values in figures.items():
                 value = float(values[k])
                 row[key] = None if np.isnan(value) else value
@@ -188,10 +202,13 @@ def estimate_means(
     influence[rows, codes[rows]] = (values[rows] - means[codes[rows]]) / shares[
         codes[rows]
     ]
-    # The textbook's n / (n - 1) in every group; of a single record nothing is known of its spread.
-    inside = np.bincount(codes[: len(law.counts)], law.counts, size)
+    # The textbook's n / (n - 1) in every group; of equal numbers nothing is known of their spread.
+    inside = np.bincount(codes[: len(law.counts)], law.counts, size).astype(np.int64)
+    present = np.flatnonzero(law.counts)
+    pairs = np.unique(np.column_stack([codes[present], values[present]]), axis=0)
+    different = np.bincount(pairs[:, 0].astype(np.int64), minlength=size)
     with np.errstate(divide="ignore", invalid="ignore"):
-        scale = np.where(inside > 1, inside / (inside - 1), np.nan)
+        scale = np.where(different > 1, inside / (inside - 1), np.nan)
     return law.statistics(
         of,
         tuple(by),
@@ -199,6 +216,7 @@ def estimate_means(
         means,
         influence,
         scale,
+        inside,
         level,
         target,
         fixed=fixed,
@@ -249,6 +267,9 @@ def estimate_regression(
     # HC1: as many records less as there are coefficients.
     left = law.records - len(names)
     scale = np.full(len(names), law.records / left if left > 0 else np.nan)
+    behind = law.behind(names)
+    # A value of one record has its number exactly, which says nothing of other records.
+    scale[behind < FEWEST_RECORDS] = np.nan
     return law.statistics(
         outcome,
         tuple(on),
@@ -256,6 +277,7 @@ def estimate_regression(
         beta,
         influence,
         scale,
+        behind,
         level,
         target,
         fixed=fixed,
@@ -382,6 +404,15 @@ class _ReleasedLaw:
                     columns.append(np.array([float(text == value) for text in texts]))
         return labels, np.column_stack(columns), reference
 
+    def behind(self, names: Sequence[tuple[str, ...]]) -> Integers:
+        """Released records with the value of each coefficient of a regression."""
+        found = np.full(len(names), self.records)
+        for k, (column, *value) in enumerate(names):
+            if value:
+                texts = self.texts(column)[: len(self.counts)]
+                found[k] = self.counts[[text == value[0] for text in texts]].sum()
+        return found
+
     @cached_property
     def records(self) -> int:
         """Number of released records."""
@@ -395,6 +426,7 @@ class _ReleasedLaw:
         estimates: Array,
         influence: Array,
         scale: Array,
+        behind: Integers,
         level: float,
         target: str,
         *,
@@ -429,6 +461,7 @@ class _ReleasedLaw:
             lower=estimates - width,
             upper=estimates + width,
             from_draws=known(np.sqrt(drawn / self.records)),
+            behind=behind,
             records=self.records,
             level=confidence,
             target=target,

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, has_sha256
+from mechdesign.jobs.folder_stage import manifest_of
+from mechdesign.jobs.manifest_proof import refuse_false
 from mechdesign.jobs.manifest_records import (
     InternalColumn,
     InternalManifest,
@@ -67,9 +70,8 @@ def facts_of_release(
         return _facts_of(released, channel, manifest)
     if os.fspath(released) == STANDARD:
         return None
-    beside = f"{os.fspath(released)}.manifest.json"
     try:
-        return _facts_of(released, channel, beside)
+        return _facts_of(released, channel, manifest_place(released))
     except InputError:
         # There is none, or it is about something else: then nothing is known.
         return None
@@ -123,7 +125,7 @@ def other_records(
 def has_fixed_counts(path: PathLike) -> bool:
     """True if the manifest beside a release says that its counts were fixed."""
     try:
-        manifest = read_manifest(f"{os.fspath(path)}.manifest.json", "public")
+        manifest = read_manifest(manifest_place(path), "public")
     except InputError:
         return False
     # The digest ties the manifest to this very file.
@@ -146,6 +148,7 @@ def _facts_of(released: PathLike, channel: Channel, path: PathLike) -> ReleaseFa
             f"{os.fspath(path)} has no release through this channel; give the channel file that "
             "the file was released with"
         )
+    refuse_false(found, channel, os.fspath(path))
     policy = Policy(
         unknown=column.unknown,
         missing=column.missing,
@@ -162,6 +165,17 @@ def _facts_of(released: PathLike, channel: Channel, path: PathLike) -> ReleaseFa
         )
         return replace(facts, shares=shares)
     return facts
+
+
+def manifest_place(released: PathLike) -> PathLike:
+    """Where `apply` writes the manifest of a file: beside it, or in the released folder."""
+    beside = f"{os.fspath(released)}.manifest.json"
+    path = Path(released)
+    for folder in path.parents:
+        inside = folder / manifest_of(path.relative_to(folder).as_posix())
+        if not os.path.lexists(beside) and inside.is_file():
+            return inside
+    return beside
 
 
 def manifest_of_either_kind(path: PathLike) -> PublicManifest | InternalManifest:

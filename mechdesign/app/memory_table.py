@@ -153,7 +153,9 @@ def _text_of(name: str, content: bytes | bytearray) -> TextOptions:
     with open_source(
         io.BytesIO(content), replace(text, skip_lines=0), name=name, repeated_names=True
     ) as source:
-        if len(source.header) > 1:
+        # Spreadsheets write a first line that names the delimiter, which divides it, too: sep=;
+        names_delimiter = source.header[0].casefold() == "sep="
+        if len(source.header) > 1 and not names_delimiter:
             return replace(text, skip_lines=0)
     return text
 

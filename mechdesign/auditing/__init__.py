@@ -11,6 +11,7 @@ All rest on the same few files:
     demands         the limits that a notion sets, table by table
     extremes        the largest quotient of each limit, compared in integers
     output_masses   means of lifts over S, exact or enclosed in balls
+    proofs          the bound of a least cost from its multipliers, with `average_charges`
 
 Measures that are only reported are in `measures`, `leakages` and `implied_bounds`.
 """

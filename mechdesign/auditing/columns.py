@@ -22,11 +22,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from operator import mul
 from typing import TypeAlias
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed
+from mechdesign.tables.columns import other_spelling
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Symbol, Variable
 
@@ -37,6 +39,36 @@ Direction: TypeAlias = tuple[Entries, tuple[int, ...]]
 """A column without common divisor, and the first tuple of outputs that has it, one output of each
 release.
 """
+
+
+class FilledCounts:
+    """The counts of a table by sensitive symbol, and where they are not zero.
+
+    Most counts of a large table are zero: that of a column with itself has one in each row.
+    """
+
+    def __init__(self, counts: Sequence[Sequence[int]]) -> None:
+        self._counts = counts
+        self._width = len(counts[0]) if counts else 0
+        self._filled: list[tuple[list[int], list[int]]] = []
+        for row in counts:
+            places = [x for x, count in enumerate(row) if count]
+            self._filled.append((places, [row[x] for x in places]))
+        self._size = sum(len(places) for places, _ in self._filled)
+
+    def masses(self, inputs: Sequence[int], values: Sequence[int]) -> list[int]:
+        """For each sensitive symbol s the sum over x of count(s, x) W(y|x)."""
+        masses: list[int] = []
+        if len(inputs) * len(self._counts) <= self._size:
+            for row in self._counts:
+                masses.append(sum(map(mul, [row[x] for x in inputs], values)))
+            return masses
+        entry_of = [0] * self._width
+        for x, value in zip(inputs, values, strict=True):
+            entry_of[x] = value
+        for places, counts in self._filled:
+            masses.append(sum(map(mul, counts, [entry_of[x] for x in places])))
+        return masses
 
 
 def released_part(channel: Channel, joint: Joint) -> Joint:
@@ -79,21 +111,21 @@ def rows_on(useful: Variable, joint: Joint) -> list[int]:
     """
     symbols = _symbols_on(useful, joint.useful)
     present = set(symbols)
-    unknown: list[str] = []
-    for name, symbol in zip(useful.names, useful.symbols, strict=True):
-        if symbol not in present:
-            unknown.append(name)
+    unknown = [symbol for symbol in useful.symbols if symbol not in present]
     if unknown:
+        names = [useful.names[useful.index[symbol]] for symbol in unknown]
         raise InputError(
-            f"the table has no useful symbol {listed(unknown)}, which the channel has"
+            f"the table has no useful symbol {listed(names)}, which the channel has"
+            + other_spelling(unknown[0], symbols)
         )
-    without_row: list[str] = []
-    for symbol in dict.fromkeys(symbols):
-        if symbol not in useful.index:
-            without_row.append(", ".join(symbol))
+    without_row = [
+        symbol for symbol in dict.fromkeys(symbols) if symbol not in useful.index
+    ]
     if without_row:
+        names = [", ".join(symbol) for symbol in without_row]
         raise InputError(
-            f"the channel has no row for the useful symbol {listed(without_row)} of the table"
+            f"the channel has no row for the useful symbol {listed(names)} of the table"
+            + other_spelling(without_row[0], useful.symbols)
         )
     return [useful.index[symbol] for symbol in symbols]
 

@@ -36,6 +36,7 @@ from typing import Literal, NamedTuple
 
 from mechdesign.auditing.columns import (
     Direction,
+    FilledCounts,
     columns_on,
     directions,
     everything,
@@ -92,6 +93,11 @@ class Demand:
     upper: Sequence[float]
     ratio: float
     before: tuple[str, ...] = ()
+
+    @cached_property
+    def filled(self) -> FilledCounts:
+        """The counts, and where they are not zero."""
+        return FilledCounts(self.counts)
 
     @cached_property
     def total(self) -> int:

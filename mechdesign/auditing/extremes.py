@@ -24,7 +24,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from operator import mul
 
 import numpy as np
 from flint import arb, fmpq
@@ -36,7 +35,7 @@ from mechdesign.core.balls import double_above
 
 Array = NDArray[np.float64]
 
-MANY_OUTPUTS = 1000
+MANY_OUTPUTS = 100
 """Outputs from which those that cannot have the largest quotient are left out by doubles first."""
 
 ROUNDING = 2.0**-49
@@ -210,11 +209,7 @@ def output_masses(
     demand: Demand, inputs: Sequence[int], values: Sequence[int]
 ) -> list[int]:
     """P(s, y) of an output in proportion: the sums over x of count(s, x) W(y|x)."""
-    masses: list[int] = []
-    for row in demand.counts:
-        counts = [row[x] for x in inputs]
-        masses.append(sum(map(mul, counts, values)))
-    return masses
+    return demand.filled.masses(inputs, values)
 
 
 def smallest_budgets(extremes: Iterable[Extreme]) -> Achieved:

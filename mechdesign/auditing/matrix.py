@@ -30,7 +30,7 @@ from mechdesign.auditing.verdict import Audit, audit_columns
 from mechdesign.core.arguments import repeated
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
-from mechdesign.core.rationals import fraction_of
+from mechdesign.core.rationals import non_negative
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.opening import all_rows, open_source
 from mechdesign.formats.text_options import TextOptions
@@ -201,19 +201,3 @@ def _shares(row: Sequence[Any], name: str, labels: list[str]) -> list[Fraction]:
         )
     # Over the exact sum, so that the audited rows are distributions exactly.
     return [cell / total for cell in cells]
-
-
-def non_negative(cell: Any, where: str, *names: str) -> Fraction:
-    """The exact value of a cell; InputError if it is negative or no number.
-
-    `where`, with the names in its braces, is the beginning of the message.
-    """
-    try:
-        value = fraction_of(cell)
-    except InputError as error:
-        place = where.format(*map(quoted, names))
-        raise InputError(f"{place}: {error}") from None
-    if value < 0:
-        place = where.format(*map(quoted, names))
-        raise InputError(f"{place} is negative ({quoted(cell)})")
-    return value

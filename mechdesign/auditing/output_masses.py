@@ -30,19 +30,33 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import mul
 from typing import Any
 
+import numpy as np
 from flint import arb, fmpq
 
-from mechdesign.auditing.columns import Entries, columns_on
+from mechdesign.auditing.columns import Entries, FilledCounts, columns_on
 from mechdesign.channel.channel import Channel
+from mechdesign.core.integers import Integers
 from mechdesign.tables.joint import Joint
 
 BITS = 256
 """Precision of the balls of reported measures: two hundred bits more than a double, so cancellation
 costs no digit of the results.
 """
+
+FEW = 32
+"""Inputs of an output up to which Python's integers are added faster than arrays are made."""
+
+HALF = 31
+"""Bits of a half of a value (`_small_masses`)."""
+
+LARGEST_VALUE = 1 << (2 * HALF)
+MOST_COUNTED = 1 << 32
+"""Values and sums of counts below these are added in halves of 64 bits."""
+
+MOST_CELLS = 1 << 22
+"""Cells of a table up to which it is held as an array: larger ones are mostly empty."""
 
 
 @dataclass(frozen=True)
@@ -97,13 +111,40 @@ def masses_by_output(
     """The masses of each output in turn; columns are over the useful symbols of the table."""
     sums = joint.sensitive_counts
     total = joint.total
+    small = _small_counts(joint)
+    filled = FilledCounts(joint.counts)
     for inputs, values in columns:
         # m_s = sum over x of count(s, x) W(y|x)
-        masses: list[int] = []
-        for row in joint.counts:
-            counts = [row[x] for x in inputs]
-            masses.append(sum(map(mul, counts, values)))
+        if small is not None and len(inputs) > FEW and max(values) < LARGEST_VALUE:
+            masses = _small_masses(small, inputs, values)
+        else:
+            masses = filled.masses(inputs, values)
         yield OutputMasses(masses, sum(masses), sums, total)
+
+
+def _small_counts(joint: Joint) -> Integers | None:
+    """The counts as an array, (|S|, |X|), where sums of a half of each value fit into 64 bits."""
+    cells = len(joint.sensitive) * len(joint.useful)
+    if joint.total >= MOST_COUNTED or len(joint.useful) <= FEW or cells > MOST_CELLS:
+        return None
+    return np.array(joint.counts, dtype=np.int64)
+
+
+def _small_masses(
+    counts: Integers, inputs: Sequence[int], values: Sequence[int]
+) -> list[int]:
+    """The masses of one output, exactly: values are split into an upper and a lower half.
+
+    Each half is below 2^31 and all counts add up to less than 2^32, so that no sum reaches 2^63.
+    """
+    places = np.array(inputs)
+    whole = np.array(values, dtype=np.int64)
+    upper = counts[:, places] @ (whole >> HALF)
+    lower = counts[:, places] @ (whole & ((1 << HALF) - 1))
+    return [
+        (high << HALF) + low
+        for high, low in zip(upper.tolist(), lower.tolist(), strict=True)
+    ]
 
 
 def distances(output: OutputMasses, power: int, *, inverse: bool = False) -> Any:

@@ -31,6 +31,7 @@ from mechdesign.auditing.population_extremes import (
     Population,
     achieved_of,
     largest_bound,
+    population_of,
 )
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
@@ -109,7 +110,7 @@ def audit_population(
     """
     lift_limits(notion)
     joint = released_part(channel, joint)
-    population = Population(confidence, joint.useful_counts)
+    population = population_of(confidence, tuple(joint.useful_counts))
     sides = _sides(population, columns_on(channel, joint), joint, notion)
     return verdict.verdict_of(sides, channel.outputs, notion)
 
@@ -119,7 +120,7 @@ def achieved_on_set(
 ) -> Achieved:
     """The smallest doubles that bound the log-lifts of a channel on every population of a set."""
     joint = released_part(channel, joint)
-    population = Population(confidence, joint.useful_counts)
+    population = population_of(confidence, tuple(joint.useful_counts))
     return achieved_of(population.worst(columns_on(channel, joint)))
 
 
@@ -131,7 +132,7 @@ def failing_outputs(
     """
     lift_limits(notion)
     joint = released_part(channel, joint)
-    population = Population(confidence, joint.useful_counts)
+    population = population_of(confidence, tuple(joint.useful_counts))
     failing: list[int] = []
     for y, column in enumerate(columns_on(channel, joint)):
         sides = _sides(population, [column], joint, notion)
@@ -204,7 +205,15 @@ def _sides(
             bound = largest_bound([best, bound])
         largest[side, budget] = bound
 
+    is_one_budget = len(set(allowed)) == 1
     for y, column in enumerate(columns):
+        if is_one_budget:
+            # The largest of all symbols decides.
+            extremes_of = population.extremes(column, y)
+            compare("eps_u", allowed[0][1], extremes_of.high)
+            compare("eps_l", allowed[0][0], extremes_of.low)
+            compare("eps_ldp", notion.limits.loosest.ratio, extremes_of.ratio)
+            continue
         bounds = population.bounds(column, y)
         for bound, (_, upper) in zip(bounds.highs, allowed, strict=True):
             compare("eps_u", upper, bound)

@@ -34,6 +34,7 @@ import math
 import time
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import lru_cache
 from heapq import nlargest, nsmallest
 from itertools import accumulate
 from operator import mul
@@ -127,6 +128,14 @@ def achieved_of(extremes: SetExtremes) -> Achieved:
     )
 
 
+@lru_cache(maxsize=1)
+def population_of(confidence: ConfidenceSet, weights: tuple[int, ...]) -> Population:
+    """The last `Population` that was asked for: a design is judged, and its figures are computed,
+    one after the other.
+    """
+    return Population(confidence, weights)
+
+
 class Population:
     """A confidence set prepared for many outputs; columns are integers over one common denominator.
 
@@ -160,6 +169,8 @@ class Population:
         self._room = [SCALE - sum(row) for row in self._lower]
         self._total_spread = [sum(row) for row in self._spread]
         self._set_shares(confidence)
+        # Those of the columns that were asked for, which a design needs more than once.
+        self._known: dict[Entries, SetExtremes] = {}
 
     def _set_shares(self, confidence: ConfidenceSet) -> None:
         """The box of P(S) in integers over the common denominator of its ends."""
@@ -222,12 +233,17 @@ class Population:
 
     def extremes(self, column: Entries, y: int = 0) -> SetExtremes:
         """The extreme lifts of one output over the set."""
-        bounds = self.bounds(column, y)
-        return SetExtremes(
-            largest_bound(bounds.highs),
-            largest_bound(bounds.lows),
-            largest_bound(bounds.ratios),
-        )
+        key = (tuple(column[0]), tuple(column[1]))
+        known = self._known.get(key)
+        if known is None:
+            bounds = self.bounds(column, y)
+            known = SetExtremes(
+                largest_bound(bounds.highs),
+                largest_bound(bounds.lows),
+                largest_bound(bounds.ratios),
+            )
+            self._known[key] = known
+        return SetExtremes(*(bound._replace(y=y) for bound in known))
 
     def bounds(self, column: Entries, y: int = 0) -> OutputBounds:
         """The extreme lifts of every symbol at one output over the set."""

@@ -39,6 +39,7 @@ from mechdesign.auditing.population_extremes import (
     Population,
     achieved_of,
     check_time,
+    population_of,
 )
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.binomial import SCALE
@@ -154,7 +155,7 @@ def promise_of(
     `with_remedy` tries to merge outputs, unless there are too many; `end` is a moment of
     `time.process_time`.
     """
-    population = Population(confidence, joint.useful_counts)
+    population = population_of(confidence, tuple(joint.useful_counts))
     worst = population.worst(released.columns, end)
     size = len(released.columns) * len(joint.sensitive) * len(joint.useful)
     merged: Merged | None = None

@@ -19,6 +19,8 @@ where stay_x is the least share that stays and q_y the frequency of y (f = 0 whe
 `cost_bound` computes this one pass over all pairs. E is computed in doubles, less all that rounding
 may have added (`ERROR`), the sums over x and y are exact.
 
+Average budgets add slopes with a price to E (`average_charges`).
+
 After earlier releases L_s(x) is P(s, x | u) / (P(s) P(x)), and the ends are multiplied by C(x) =
 P(x | u) / P(x), which is 1 without them (`mechanisms.stacked_rows`).
 
@@ -42,6 +44,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.auditing.average_charges import Charges, charges_of
 from mechdesign.auditing.demands import Demand, demands_of
 from mechdesign.auditing.strata import members_of, strata_of, stratum_demands
 from mechdesign.channel.channel import Channel
@@ -129,6 +132,7 @@ def cost_bound(
     elif any(proof.prices):
         raise InputError("the proof has prices of frequencies, which are free here")
     costs = _costs_of(channel, joint, proof)
+    charges = charges_of(channel, joint, proof)
     forbidden = _forbidden(channel, joint)
     total = 0
     for one, members in zip(by_stratum, members_of(strata), strict=True):
@@ -136,7 +140,7 @@ def cost_bound(
         if proof.sides is not None and least_sides is not None:
             # What is left of them is not negative.
             sides = np.array(proof.sides) - np.array(least_sides)
-        stratum = _Stratum(one, joint, proof, np.array(members), costs, sides)
+        stratum = _Stratum(one, joint, proof, np.array(members), costs, sides, charges)
         least, own = stratum.least(released, forbidden)
         for x, cheapest, unchanged in zip(
             members, least.tolist(), own.tolist(), strict=True
@@ -153,6 +157,8 @@ def cost_bound(
         for price, share in zip(proof.prices, frequencies, strict=True):
             bound += _units(price) * share
     bound /= 1 << GRID
+    if charges is not None:
+        bound -= charges.spent
     return -quotient_above(-bound.numerator, bound.denominator)
 
 
@@ -180,16 +186,14 @@ def check_provable(channel: Channel, *, has_earlier: bool, has_sides: bool) -> N
             "a bound for the population (confidence) follows from a set of tables, for which no "
             "proof is kept"
         )
-    if channel.record.averages:
-        raise InputError("no proof is kept of bounds with average budgets")
 
 
 def _check_shape(proof: CostProof, symbols: int, protected: int) -> None:
     """Raise InputError unless the multipliers are those of such a table."""
-    tables = {"lifts": proof.lifts}
-    if proof.ratios:
-        tables["ratios"] = proof.ratios
-    for name, rows in tables.items():
+    for name, rows in (("lifts", proof.lifts), ("ratios", proof.ratios)):
+        # None at all are zeros.
+        if not rows:
+            continue
         if len(rows) != protected or any(len(row) != symbols for row in rows):
             raise InputError(
                 f"the proof is of another table: its {name} are not {protected} x {symbols} numbers"
@@ -213,6 +217,11 @@ def _frequencies(channel: Channel, joint: Joint) -> list[Fraction]:
         return [Fraction(count, joint.total) for count in joint.useful_counts]
     position = {name: y for y, name in enumerate(joint.useful.names)}
     integers = channel.integers
+    # c_x / total_x is the same for all rows of a plan.
+    ratios = [
+        Fraction(count, total)
+        for count, total in zip(joint.useful_counts, channel.row_totals, strict=True)
+    ]
     # Of every output: what comes from the inputs of one sum is added first, in integers.
     parts: list[dict[int, int]] = [{} for _ in channel.outputs]
     for x, y, value in zip(
@@ -221,8 +230,7 @@ def _frequencies(channel: Channel, joint: Joint) -> list[Fraction]:
         map(int, integers.values),
         strict=True,
     ):
-        # c_x / total_x is the same for all rows of a plan.
-        ratio = Fraction(joint.useful_counts[x], channel.row_totals[x])
+        ratio = ratios[x]
         whole = parts[y].get(ratio.denominator, 0)
         parts[y][ratio.denominator] = whole + ratio.numerator * value
     masses = [Fraction(0)] * len(position)
@@ -259,6 +267,7 @@ class _Stratum:
     members: Places
     costs: _Costs
     sides: Array | None
+    charges: Charges | None
 
     def least(
         self, released: NDArray[np.bool_], forbidden: dict[int, list[int]]
@@ -269,11 +278,13 @@ class _Stratum:
         lifts, low, high = self._lifts()
         left = self._left()
         outputs = self.members[released[self.members]]
-        alpha = np.array(self.proof.lifts).reshape(len(lifts), -1)[:, outputs]
+        alpha = np.zeros((len(lifts), len(outputs)))
+        if self.proof.lifts:
+            alpha = np.array(self.proof.lifts)[:, outputs]
         ends = np.where(alpha > 0.0, low[:, None], high[:, None])
         weights = alpha
         if self.proof.ratios:
-            rho = np.array(self.proof.ratios).reshape(len(lifts), -1)[:, outputs]
+            rho = np.array(self.proof.ratios)[:, outputs]
             self._check_ratios(rho)
             weights = alpha + rho
         prices = np.array(self.proof.prices)[outputs]
@@ -283,7 +294,18 @@ class _Stratum:
         most_left = 1.0 if left is None else left.max(axis=1, keepdims=True)
         size += (np.abs(at_ends) * most_left).sum(axis=0)
         size += lifts.max(axis=1) @ np.abs(weights)
-        error = ERROR * (len(lifts) + self.costs.terms + FURTHER_TERMS)
+        terms = len(lifts) + self.costs.terms + FURTHER_TERMS
+        if self.charges is not None:
+            functions = self.charges.functions[:, self.members]
+            slopes = self.charges.slopes[:, outputs]
+            constant = constant + self.charges.constants[outputs]
+            # Another row of the same product: they raise the cost, where lifts lower it.
+            lifts = np.vstack([lifts, functions])
+            weights = np.vstack([weights, -slopes])
+            size += np.abs(functions).max(axis=1) @ np.abs(slopes)
+            size += np.abs(self.charges.constants[outputs])
+            terms += len(functions)
+        error = ERROR * terms
 
         def charged(part: slice) -> Array:
             block = self.costs.block(self.members, outputs[part])
@@ -343,11 +365,12 @@ class _Stratum:
         low: list[float] = []
         high: list[float] = []
         for demand in self.demands:
-            exact = [self._exact(demand, s, counts) for s in range(len(demand.sums))]
-            for s, row in enumerate(exact):
-                least, most = _limits(demand, s, row)
+            for s in range(len(demand.sums)):
+                quotients = self._quotients(demand, s, counts)
                 # Python rounds quotients of integers correctly.
-                rows.append([float(value) for value in row])
+                row = [top / bottom for top, bottom in quotients]
+                least, most = _limits(demand, s, _extremes(quotients, row))
+                rows.append(row)
                 low.append(least)
                 high.append(most)
         return np.array(rows), np.array(low), np.array(high)
@@ -368,17 +391,21 @@ class _Stratum:
             rows += [row] * len(demand.sums)
         return np.array(rows)
 
-    def _exact(self, demand: Demand, s: int, counts: Sequence[int]) -> list[Fraction]:
-        """L_s of every member; 0 for a secret that the stratum does not have."""
+    def _quotients(
+        self, demand: Demand, s: int, counts: Sequence[int]
+    ) -> list[tuple[int, int]]:
+        """L_s of every member, as numerators and denominators; 0 for a secret that the stratum does
+        not have.
+        """
         if not demand.sums[s]:
-            return [Fraction(0)] * len(self.members)
+            return [(0, 1)] * len(self.members)
         row = demand.counts[s]
         top, bottom = 1, 1
         if demand.before:
             # P(s, x | u), of which P(x) is a mean over all u.
             top, bottom = self.joint.total, sum(map(sum, demand.counts))
         return [
-            Fraction(row[x] * demand.total * top, counts[x] * demand.sums[s] * bottom)
+            (row[x] * demand.total * top, counts[x] * demand.sums[s] * bottom)
             for x in map(int, self.members)
         ]
 
@@ -405,8 +432,30 @@ def _chunks(inputs: int, outputs: int) -> Iterator[slice]:
         yield slice(start, min(start + step, outputs))
 
 
-def _limits(demand: Demand, s: int, lifts: Sequence[Fraction]) -> tuple[float, float]:
-    """a_s and b_s of every output, rounded outwards.
+def _extremes(
+    quotients: Sequence[tuple[int, int]], nearest: Sequence[float]
+) -> tuple[Fraction, Fraction]:
+    """The least and the largest of some quotients, exactly.
+
+    Rounding keeps their order, so that they are among those whose rounded quotient is extreme.
+    """
+    lowest, highest = min(nearest), max(nearest)
+    low: set[tuple[int, int]] = set()
+    high: set[tuple[int, int]] = set()
+    for quotient, value in zip(quotients, nearest, strict=True):
+        if value == lowest:
+            low.add(quotient)
+        if value == highest:
+            high.add(quotient)
+    least = min(Fraction(*quotient) for quotient in low)
+    return least, max(Fraction(*quotient) for quotient in high)
+
+
+def _limits(
+    demand: Demand, s: int, lifts: tuple[Fraction, Fraction]
+) -> tuple[float, float]:
+    """a_s and b_s of every output, rounded outwards; `lifts` are the least and the largest of the
+    inputs.
 
     The lifts of an output are means of those of its inputs, and average to 1 over P(s): so the
     limits of the other symbols limit this one, too.
@@ -424,8 +473,8 @@ def _limits(demand: Demand, s: int, lifts: Sequence[Fraction]) -> tuple[float, f
         return _double_below(low[s]), quotient_above(*ceiling.as_integer_ratio())
     shares = [Fraction(count, demand.total) for count in demand.sums]
     share = shares[s]
-    least = max(low[s], min(lifts))
-    most = max(lifts)
+    least = max(low[s], lifts[0])
+    most = lifts[1]
     own = high[s]
     if own is not None:
         most = min(most, own)

@@ -878,6 +878,9 @@ class Channel(Displayed):
         """Draw an output for every entry of a column; the same kind of column back. Of a frame a
         frame with the released columns.
 
+        A pandas Series keeps its index, so that it finds its place in the frame it came from: take
+        the index off (``reset_index(drop=True)``) before the column goes out by itself.
+
         The draw of a record depends on the key, the channel and the record's row number or
         identifier only. With the key of a job (`read_key`) it is the draw of that job. Without a
         key a new one is used and forgotten, so another call gives other draws, and two releases of

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Annotated, Any, ClassVar, Literal, cast
 
@@ -176,7 +176,8 @@ def pieces(channel: Channel) -> Iterator[str]:
     """The text of the file in pieces."""
     if channel.record.unwritable:
         raise InputError(channel.record.unwritable)
-    texts = _texts(channel) | {"sha256": [json.dumps(digest(channel))]}
+    texts = _texts(channel)
+    texts["sha256"] = [json.dumps(_digest_of(texts))]
     start = "{"
     for key, values in texts.items():
         yield f"{start}\n{json.dumps(key)}: "
@@ -321,10 +322,15 @@ def _lines(rows: Iterator[Sequence[int]] | Sequence[Sequence[int]]) -> Iterator[
 
 def digest(channel: Channel) -> str:
     """The hash in the file of a channel, by which later channels name it."""
+    return _digest_of(_texts(channel))
+
+
+def _digest_of(texts: Mapping[str, list[str]]) -> str:
+    """The hash of the canonical texts of all other values of a file."""
     sha256 = hashlib.sha256()
     start = "{"
     # Canonical JSON has its keys in ascending order.
-    for key, pieces in sorted(_texts(channel).items()):
+    for key, pieces in sorted(texts.items()):
         # Line breaks between rows are for people and no part of the canonical form.
         for piece in (f"{start}{json.dumps(key)}:", *pieces):
             sha256.update(piece.lstrip("\n").encode())

@@ -18,11 +18,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
+from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import Ratio
 from mechdesign.core.errors import InputError
 from mechdesign.core.records import Record, explained
@@ -45,6 +47,17 @@ class CellCost(Record):
     places: dict[str, Number] | None = None
 
 
+class AverageCharge(Record):
+    """Price of one average leakage, and the slopes of its tangents in every output.
+
+    `slopes` has a row for each sensitive symbol (for each guess of the measure gain), and an entry
+    for each output.
+    """
+
+    price: Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+    slopes: tuple[Numbers, ...]
+
+
 class CostProof(Record):
     """Multipliers that prove the least cost of a channel on own symbols.
 
@@ -54,8 +67,10 @@ class CostProof(Record):
     the same of quotients of lifts, and is empty without a limit on them. `costs` is the matrix of
     the objective costs, `cells` has the costs of the cells of rows.
 
-    Of a promise for a set of populations `sides` takes the place of `lifts` and `ratios`. Column y
-    of it, with a row for each symbol, is a linear function of the posteriors that are allowed.
+    `averages` are the charges of average budgets, in their order; where these stand alone `lifts`
+    is empty. Of a promise for a set of populations `sides` takes the place of `lifts` and `ratios`.
+    Column y of it, with a row for each symbol, is a linear function of the posteriors that are
+    allowed.
     """
 
     kind: Literal["costs"] = "costs"
@@ -65,19 +80,23 @@ class CostProof(Record):
     costs: tuple[tuple[Ratio, ...], ...] | None = None
     cells: tuple[CellCost, ...] | None = None
     sides: tuple[Numbers, ...] | None = None
+    averages: tuple[AverageCharge, ...] | None = None
 
 
 class _WithAverages(Record):
     """Prices of average leakages, for proofs of posteriors.
 
     `leakages` are prices of the average budgets of the channel, in their order: sum_j leakages_j
-    L_j(v) is added to the cost of a posterior v. `alone` says that no promise on single lifts was
-    asked for beside them, so that all posteriors are allowed.
+    L_j(v) is added to the cost of a posterior v. For tasks and queries `touched` are the posteriors
+    at which the tangents of the search touch the leakage, or its rows a set that is no polytope.
+    `alone` says that no promise on single lifts was asked for beside them, so that all posteriors
+    are allowed.
     """
 
     leakages: (
         tuple[Annotated[float, Field(ge=0.0, allow_inf_nan=False)], ...] | None
     ) = None
+    touched: tuple[Numbers, ...] | None = None
     alone: Literal[True] | None = None
 
 
@@ -103,6 +122,7 @@ class TaskProof(_WithAverages):
     @model_validator(mode="after")
     def _is_for_all_symbols(self) -> TaskProof:
         _check_rows("task", self.task, self.prices)
+        _check_rows("touched", self.touched or (), self.prices)
         return self
 
 
@@ -121,6 +141,7 @@ class QueryProof(_WithAverages):
     def _is_for_all_symbols(self) -> QueryProof:
         _check_rows("inverse", self.inverse, self.prices)
         _check_rows("queries", self.queries or (), self.prices)
+        _check_rows("touched", self.touched or (), self.prices)
         return self
 
 
@@ -139,6 +160,13 @@ Proof: TypeAlias = Annotated[AnyProof, Field(discriminator="kind")]
 def _adapter() -> TypeAdapter[AnyProof]:
     """The reader of proofs, built when the first one is read."""
     return TypeAdapter(Proof)
+
+
+def with_proof(channel: Channel, proof: AnyProof) -> Channel:
+    """The channel with a proof in the certificate of its record."""
+    certificate = dict(channel.record.certificate or {})
+    certificate[PROOF] = proof.model_dump(mode="json", exclude_none=True)
+    return channel.with_record(replace(channel.record, certificate=certificate))
 
 
 def proof_in(certificate: Mapping[str, Any] | None) -> AnyProof | None:

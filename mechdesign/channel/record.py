@@ -272,6 +272,7 @@ class ChannelRecord:
             certificate=None,
             provenance=chosen_entries(self.provenance, PUBLIC_PROVENANCE),
             confidence=confidence or None,
+            rules=self.rules.model_copy(update={"left_out": 0}),
             after=(),
         )
 

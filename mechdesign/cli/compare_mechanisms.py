@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import mechdesign as md
 from mechdesign.cli import options, table_options
 from mechdesign.cli.compare_options import GridOptions, OutputOptions, SweepOptions
-from mechdesign.cli.console import Interrupted, Reporter, listen
-from mechdesign.core.errors import InputError
+from mechdesign.cli.console import Reporter, listen
+from mechdesign.core.errors import InputError, errors_noting
 
 if TYPE_CHECKING:
     from mechdesign.comparison.recommending import Recommendation
@@ -62,6 +62,24 @@ def answer_mechanism_comparison(
     # The seconds of the record are those of the comparison, without the reading.
     started = time.perf_counter()
     result = _compared(reporter, arguments, joint, grid, population, unseen)
+    written: list[str] = []
+    if files.output is not None:
+        written.append(f"{files.output} is written")
+    with errors_noting(*written):
+        advice = _advice_and_plot(arguments, joint, result, population, unseen)
+    reporter.notices((*joint.notices, *result.notices))
+    _answer(reporter, arguments, result, advice, time.perf_counter() - started)
+
+
+def _advice_and_plot(
+    arguments: ComparisonArguments,
+    joint: md.Joint,
+    result: md.Comparison,
+    population: options.PopulationRequest,
+    unseen: int,
+) -> tuple[Recommendation, ...] | None:
+    """The recommendation, if it is asked for; the plot is drawn, if there is one."""
+    files = arguments.files
     advice: tuple[Recommendation, ...] | None = None
     if files.recommend:
         from mechdesign.comparison.recommending import recommend
@@ -79,8 +97,7 @@ def answer_mechanism_comparison(
         from mechdesign.report.plots import save_plot
 
         save_plot(result.rows, files.plot, overwrite=arguments.force)
-    reporter.notices((*joint.notices, *result.notices))
-    _answer(reporter, arguments, result, advice, time.perf_counter() - started)
+    return advice
 
 
 class _Grid(NamedTuple):
@@ -111,7 +128,7 @@ def _compared(
     prepare = partial(listen, reporter.quiet, reporter.log_json)
     work = reporter.work("comparing", unit="rows")
     with (
-        _interruptible(arguments.files.output),
+        _noting_rows(arguments.files.output),
         work,
         pool(search.processes, prepare) as executor,
     ):
@@ -188,12 +205,14 @@ def _written(output: str | None, plot: str | None, kept: int) -> str:
 
 
 @contextmanager
-def _interruptible(output: str | None) -> Generator[None]:
-    """Say on Ctrl-C whether the rows so far are in a file, which a second run goes on with."""
+def _noting_rows(output: str | None) -> Generator[None]:
+    """Let errors say whether the rows so far are in a file, which a second run goes on with."""
     try:
         yield
-    except KeyboardInterrupt:
-        kept = "nothing was written"
+    except InputError:
+        # Nothing was begun.
+        raise
+    except BaseException as error:
         if output is not None and os.path.exists(output):
-            kept = f"the rows so far are in {output}; run again to go on"
-        raise Interrupted(f"interrupted; {kept}") from None
+            error.add_note(f"the rows so far are in {output}; run again to go on")
+        raise

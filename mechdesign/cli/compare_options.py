@@ -55,7 +55,7 @@ class GridOptions(options.KeptOptions):
 
     def purpose(self) -> ObjectiveOptions | None:
         """The one purpose that is asked for, queries or a task; None for anything else."""
-        from mechdesign.mechanisms.purposes import PURPOSES
+        from mechdesign.mechanisms.queries import PURPOSES
 
         name = self.objectives
         if name is None or (name not in PURPOSES and not os.path.isfile(name)):

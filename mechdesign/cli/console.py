@@ -35,6 +35,7 @@ from mechdesign.core.errors import (
     FileError,
     InputError,
     MechdesignError,
+    notes_of,
 )
 from mechdesign.core.file_locks import reason
 from mechdesign.core.wording import listed
@@ -256,7 +257,9 @@ never read as a verdict.
 
 
 class Interrupted(MechdesignError):
-    """The user stopped a command that had begun to write (exit 130, as shells expect)."""
+    """The user stopped a command, whose notes say what it had written (exit 130, as shells
+    expect).
+    """
 
     exit_code = INTERRUPTED
 
@@ -284,12 +287,25 @@ def _is_from_printing(error: OSError) -> bool:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """The message for `error`, and the exit code."""
-    from typer import Abort, TyperException
+    """The message for `error` with its notes, and the exit code."""
+    from typer import Abort
 
+    from mechdesign.jobs.stopping import NOTHING
+
+    notes = notes_of(error)
     # typer raises Abort where the user ends a question; it means the same.
     if isinstance(error, (KeyboardInterrupt, Abort)):
-        error = Interrupted("interrupted; nothing was written")
+        error = Interrupted("interrupted")
+    if isinstance(error, Interrupted):
+        notes = notes or [NOTHING]
+    failure = _failure_of(error)
+    return failure._replace(text="; ".join([failure.text, *notes]))
+
+
+def _failure_of(error: BaseException) -> Failure:
+    """The message for an error without its notes, and the exit code."""
+    from typer import TyperException
+
     match error:
         case TyperException():
             return _usage(error)
@@ -418,7 +434,8 @@ def _elsewhere(name: str, option: str) -> str:
     ]
     if not 1 <= len(having) <= MOST_SIBLINGS:
         return ""
-    return f"{name} has no option {option}: {listed(having)} has it"
+    verb = "has" if len(having) == 1 else "have"
+    return f"{name} has no option {option}: {listed(having)} {verb} it"
 
 
 _EXTRA_ARGUMENT = "Got unexpected extra argument"

@@ -20,12 +20,13 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import mechdesign as md
 from mechdesign.cli import options, parsing, table_options
-from mechdesign.cli.console import NO, Interrupted, Reporter
+from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.design_advice import advise
 from mechdesign.cli.design_arguments import DesignArguments
 from mechdesign.cli.design_options import (
@@ -37,7 +38,7 @@ from mechdesign.cli.design_options import (
 from mechdesign.cli.people_guard import PeopleGuard
 from mechdesign.cli.report import ReportOptions
 from mechdesign.cli.row_options import RowOptions
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, errors_noting
 
 if TYPE_CHECKING:
     from mechdesign.mechanisms.box_result import BoxDesign
@@ -161,9 +162,10 @@ def _design_table(
         result.channel.save(
             output.output, overwrite=arguments.force, public=output.public
         )
-    if arguments.reports.asked:
-        _save_reports(reporter, arguments, result.channel, result)
-    _answer(reporter, arguments, result, joint, proposals)
+    with _noting_channel(arguments):
+        if arguments.reports.asked:
+            _save_reports(reporter, arguments, result.channel, result)
+        _answer(reporter, arguments, result, joint, proposals)
     return 0
 
 
@@ -282,7 +284,7 @@ def _searched(
     arguments: DesignArguments,
     request: DesignRequest,
     population: options.PopulationRequest,
-) -> tuple[md.Design, MergeProposals]:
+) -> tuple[md.Design, MergeProposals | None]:
     """The design of a request, and what merging would keep, within one time limit.
 
     Of T seconds the search has T, or (1 - TIME_SHARE) T with a confidence level.
@@ -305,17 +307,17 @@ def _searched(
 
 def _proposals(
     result: md.Design, started: float, limit: float | None
-) -> MergeProposals:
-    """What merging would keep, within the rest of the time.
+) -> MergeProposals | None:
+    """What merging would keep, within the rest of the time; None without a confidence level.
 
     `started` is the start of the search in seconds of `time.process_time`, `limit` the whole time
     in seconds, or None without a limit. The proposals end with the limit, and have at most a share
     TIME_SHARE of it, so that a quick search is not followed by a long one for advice.
     """
-    from mechdesign.mechanisms.merge_proposals import NO_PROPOSALS, merge_proposals
-
     if result.confidence is None:
-        return NO_PROPOSALS
+        return None
+    from mechdesign.mechanisms.merge_proposals import merge_proposals
+
     # Advice is not worth an endless search: without a limit it has the default one.
     seconds = options.SearchOptions().seconds or 0.0
     if limit is not None:
@@ -326,29 +328,33 @@ def _proposals(
     return merge_proposals(result, min(end, now + TIME_SHARE * seconds))
 
 
+def _noting_channel(arguments: DesignArguments) -> AbstractContextManager[None]:
+    """Let errors say that the channel file is there: it was written before all else."""
+    path = arguments.output.output
+    if path is None:
+        return nullcontext()
+    note = f"{path} is written and can be used"
+    if arguments.reports.asked:
+        note += "; `mechdesign report` writes its reports"
+    return errors_noting(note)
+
+
 def _save_reports(
     reporter: Reporter,
     arguments: DesignArguments,
     channel: md.Channel,
     behind: Any,
 ) -> None:
-    """Write the reports; the channel file is kept if the user stops here."""
-    path = arguments.output.output
-    try:
-        arguments.reports.save(
-            channel,
-            behind,
-            reporter,
-            line=arguments.line(arguments.objective),
-            table=arguments.table.table,
-            output=path,
-            force=arguments.force,
-        )
-    except KeyboardInterrupt:
-        kept = "nothing was written"
-        if path is not None:
-            kept = f"{path} is written, its reports are not"
-        raise Interrupted(f"interrupted; {kept}") from None
+    """Write the reports."""
+    arguments.reports.save(
+        channel,
+        behind,
+        reporter,
+        line=arguments.line(arguments.objective),
+        table=arguments.table.table,
+        output=arguments.output.output,
+        force=arguments.force,
+    )
 
 
 def _answer(
@@ -356,7 +362,7 @@ def _answer(
     arguments: DesignArguments,
     result: md.Design,
     joint: md.Joint,
-    proposals: MergeProposals,
+    proposals: MergeProposals | None,
 ) -> None:
     """Print notes, and the design as text or as one JSON object."""
     from mechdesign.mechanisms.unsuited_columns import many_numbers
@@ -370,7 +376,7 @@ def _answer(
     path = arguments.output.output
     reports = arguments.reports
     record = design_record(result, path) | reports.files
-    if result.confidence is not None:
+    if proposals is not None:
         record["proposals"] = [asdict(proposal) for proposal in proposals.shown]
         record["promises"] = proposals.promises
     done = "a channel is designed"
@@ -388,14 +394,14 @@ def _text(
     result: md.Design,
     joint: md.Joint,
     arguments: DesignArguments,
-    proposals: MergeProposals,
+    proposals: MergeProposals | None,
 ) -> str:
     """The first screen; or all sections with --full, and with --all-measures, which is
     one of them.
     """
     output = arguments.output
     last = arguments.written
-    if proposals.shown and result.confidence is not None:
+    if proposals is not None and proposals.shown and result.confidence is not None:
         from mechdesign.report.proposals import proposal_lines
 
         lines = proposal_lines(proposals, result.nmi, result.confidence.level)
@@ -563,21 +569,22 @@ def _answer_boxes(
     design = replace(design, channel=channel)
     if files.output is not None:
         channel.save(files.output, overwrite=arguments.force, public=files.public)
-    if reports.asked:
-        from mechdesign.report.reports import views_of
+    with _noting_channel(arguments):
+        if reports.asked:
+            from mechdesign.report.reports import views_of
 
-        behind = views_of(channel).behind(channel, design)
-        _save_reports(reporter, arguments, channel, behind)
-    last = arguments.written
-    reporter.done("designed", "\n".join(last))
-    record = {**design.to_record(), "output": files.output} | reports.files
+            behind = views_of(channel).behind(channel, design)
+            _save_reports(reporter, arguments, channel, behind)
+        last = arguments.written
+        reporter.done("designed", "\n".join(last))
+        record = {**design.to_record(), "output": files.output} | reports.files
 
-    def text() -> str:
-        from mechdesign.report.boxes import box_first_screen
+        def text() -> str:
+            from mechdesign.report.boxes import box_first_screen
 
-        if files.full or files.all_measures:
-            return "\n\n".join([design.summary(), "\n".join(last)])
-        return box_first_screen(design, last=last)
+            if files.full or files.all_measures:
+                return "\n\n".join([design.summary(), "\n".join(last)])
+            return box_first_screen(design, last=last)
 
-    arguments.common.answer(lambda: record, text)
+        arguments.common.answer(lambda: record, text)
     return 0 if design.audit.satisfied else NO

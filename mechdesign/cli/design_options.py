@@ -191,7 +191,7 @@ class ObjectiveOptions(options.KeptOptions):
     @property
     def named(self) -> bool:
         """Whether the objective has a name and is no file."""
-        from mechdesign.mechanisms.purposes import PURPOSES
+        from mechdesign.mechanisms.queries import PURPOSES
 
         return self.name in ("information", "truth", "distance", *PURPOSES)
 

@@ -34,7 +34,7 @@ from mechdesign.cli.design import design
 from mechdesign.cli.line import COLUMNS, Declared, declared, groups_of
 from mechdesign.cli.options import CommonOptions
 from mechdesign.cli.report import ReportOptions, report
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, errors_noting, notes_of
 
 LEFT_OUT = ("output", "dry_run", "fresh_draw", "insecure_seed")
 """Options without a key: the first two belong to the job, and a repeated job makes no new draws."""
@@ -91,7 +91,11 @@ class JobFile(NamedTuple):
             if key is not None:
                 place = (*section, key)
             line = line_of(self.text, place)
-            raise InputError(f"{self.path}, line {line}: {error}") from None
+            located = InputError(f"{self.path}, line {line}: {error}")
+            # Whether to start again does not depend on the line.
+            located.exit_code = error.exit_code
+            with errors_noting(*notes_of(error)):
+                raise located from None
 
 
 def read_job(path: str, values: Mapping[str, str]) -> JobFile:

@@ -28,13 +28,14 @@ from typing import Annotated, Any, cast, get_type_hints
 
 import typer
 
-from mechdesign.cli.console import PROGRAM, Reporter
+from mechdesign.cli.console import PROGRAM, Interrupted, Reporter
 from mechdesign.cli.plain_help import (
     HELP_ALL,
     HELP_ALL_PARAMETER,
     HELP_OPTIONS,
     HELP_OPTIONS_PARAMETER,
 )
+from mechdesign.core.errors import errors_noting, notes_of
 
 COMMAND = "command"
 """The key of the design command in the provenance of a channel file."""
@@ -149,7 +150,12 @@ def command(
             if not isinstance(reporter, Reporter):
                 reporter = Reporter()
             values[REPORTER] = reporter
-        return function(**values, **arguments)
+        try:
+            return function(**values, **arguments)
+        except KeyboardInterrupt as stop:
+            # typer would make a bare exit code of it, without its notes.
+            with errors_noting(*notes_of(stop)):
+                raise Interrupted("interrupted") from None
 
     # typer reads names, help and options off the function, so `run` must look like `function`.
     # Without annotations of its own, only those of the signature count, which has single options in

@@ -137,12 +137,11 @@ def report_mechanism(
         Gives the sentence that names them.
     """
     from mechdesign.nonstochastic.claims import verify_file
-    from mechdesign.nonstochastic.report_page import save_mechanism_report
+    from mechdesign.nonstochastic.report_page import save_mechanism_reports
 
     verified = verify_file(path)
-    for target in files.values():
-        if target is not None:
-            save_mechanism_report(verified, path, target, overwrite=force)
+    targets = [target for target in files.values() if target is not None]
+    save_mechanism_reports(verified, path, targets, overwrite=force)
     satisfied = verified.satisfied
     reporter.done("reported", text(), **files, satisfied=satisfied)
     common.answer(lambda: {**files, "satisfied": satisfied}, text)

@@ -22,7 +22,7 @@ from mechdesign.cli.apply_options import KeptOptions, LedgerOption
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, flag, option
 from mechdesign.cli.parsing import names
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, errors_noting
 
 if TYPE_CHECKING:
     from mechdesign.nonstochastic.quantize_options import QuantizeOptions
@@ -183,6 +183,8 @@ def quantize(
         reporter.error(str(stopped), event="stopped", exit_code=stopped.exit_code)
         return stopped.exit_code
     mechanism_path = _mechanism_path(files, quantising)
+    # OUT is complete: a Ctrl-C while the answer is printed is no failure.
+    reporter.finished = True
     _answer(reporter, release, files.target, mechanism_path, start, common)
     return 0
 
@@ -343,7 +345,8 @@ def _compare(
     if files.plot is not None:
         from mechdesign.nonstochastic.curve_plot import save_curve
 
-        save_curve(rows, files.plot, overwrite=force)
+        with errors_noting(f"{files.target} is written"):
+            save_curve(rows, files.plot, overwrite=force)
     places = {"output": files.target, "plot": files.plot}
     reporter.done("compared", f"written to {files.target}", **places)
     common.answer(lambda: {"rows": rows, **places}, lambda: text_of("curve", rows))

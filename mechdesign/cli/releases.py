@@ -65,7 +65,7 @@ def releases(
     it is sorted or packed. Releases of several columns are added up over a --table that
     has all of them.
     """
-    from mechdesign.jobs.ledger_file import default_path
+    from mechdesign.jobs.ledger_file import default_path, refuse_lone_key
 
     if table.table is not None and asked.data is None:
         raise InputError(
@@ -76,6 +76,9 @@ def releases(
             "give `releases` alone for a list, or `releases total DATA` for one data set"
         )
     path = Path(asked.ledger or default_path())
+    if not path.exists():
+        # Its key says that there was a ledger, of which nothing is known.
+        refuse_lone_key(path)
     # A default ledger that is not there yet has an empty list; one that was named is a mistake.
     if not path.exists() and (asked.ledger is not None or asked.data is not None):
         raise InputError(

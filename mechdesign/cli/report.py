@@ -24,7 +24,7 @@ from mechdesign.cli.console import NO, PROGRAM, Reporter
 from mechdesign.cli.line import COMMAND, flag, option, recorded_line
 from mechdesign.cli.mechanism import is_mechanism, report_mechanism
 from mechdesign.cli.parsing import number
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, errors_noting
 
 if TYPE_CHECKING:
     from mechdesign.report.record import Command
@@ -187,15 +187,18 @@ class BoardOptions:
                 )
         check_report(self.board, force=force, sources=(source,), pictures=False)
 
-    def save(self, design: md.Design | None, file: str, *, force: bool) -> None:
-        """Write the page."""
-        if self.board is None:
-            return
-        if design is None or design.channel.joint is None:
+    def refuse_public(self, file: str) -> None:
+        """Refuse a page on a channel without its table."""
+        if self.board is not None:
             raise InputError(
                 f"{file} is a public channel without its table, and the page for the board says "
                 "how frequent the secret is: take the channel with its table"
             )
+
+    def save(self, design: md.Design | None, file: str, *, force: bool) -> None:
+        """Write the page."""
+        if self.board is None or design is None or design.channel.joint is None:
+            return
         from mechdesign.report.board import board_page
         from mechdesign.report.content import summary_report
         from mechdesign.report.writing import document_text, save_text
@@ -300,6 +303,7 @@ def _save_reports(
 
     if not has_table(channel):
         proof.refuse()
+        board.refuse_public(name)
         if reports.report is not None:
             raise InputError(
                 f"{name} is a public channel without its table, so it has no internal report: "
@@ -311,7 +315,9 @@ def _save_reports(
         )
     line = design_line(channel, os.path.basename(name))
     reports.save(channel, behind, reporter, line=line, output=name, force=force)
-    board.save(behind, name, force=force)
+    written = [path for path in reports.files.values() if path is not None]
+    with errors_noting(*[f"{path} is written" for path in written]):
+        board.save(behind, name, force=force)
     return None if behind is None else behind.verified
 
 

@@ -26,7 +26,7 @@ import inspect
 import os
 import signal
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import chdir, contextmanager
+from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -51,7 +51,7 @@ from mechdesign.cli.line import (
     option,
 )
 from mechdesign.cli.report import ReportOptions, report
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, errors_noting
 from mechdesign.core.files import check_target
 
 EXAMPLE = "Example:  mechdesign run nightly.toml --dry-run"
@@ -167,7 +167,10 @@ def _run_steps(
         for section, function, values in steps:
             # Each step sets it when its own output is complete.
             reporter.finished = False
-            with file.locating_errors(section):
+            with (
+                _noting_outputs(answers, what.dry_run),
+                file.locating_errors(section),
+            ):
                 code = _called(function, reporter, answers, values) or 0
             if code:
                 break
@@ -175,6 +178,16 @@ def _run_steps(
             reporter.finished = False
             stop_if_asked()
     return code
+
+
+def _noting_outputs(
+    answers: StepAnswers, dry_run: bool
+) -> AbstractContextManager[None]:
+    """Let the errors of a step name the outputs of the steps before it."""
+    outputs = [step["output"] for step in answers.steps if step.get("output")]
+    if dry_run or not outputs:
+        return nullcontext()
+    return errors_noting(f"written before: {', '.join(outputs)}; {STAYS}")
 
 
 @contextmanager

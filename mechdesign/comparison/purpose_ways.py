@@ -36,8 +36,7 @@ from mechdesign.core.wording import about
 from mechdesign.mechanisms.designing import design_requested
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.protocols import are_compared, protocols
-from mechdesign.mechanisms.purposes import PURPOSES
-from mechdesign.mechanisms.queries import Queries, queries_of
+from mechdesign.mechanisms.queries import PURPOSES, Queries, queries_of
 from mechdesign.mechanisms.query_design import total_variance
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design, TaskUtility

@@ -144,7 +144,27 @@ def errors_naming(name: str) -> Generator[None]:
         named = FileError(name, f"{name}: {error}")
         # Whether to start again does not depend on the name.
         named.exit_code = error.exit_code
-        raise named from None
+        with errors_noting(*notes_of(error)):
+            raise named from None
+
+
+@contextmanager
+def errors_noting(*notes: str) -> Generator[None]:
+    """Add notes to every error inside, such as which files were complete before it.
+
+    The command line prints them behind the message of the error.
+    """
+    try:
+        yield
+    except BaseException as error:
+        for note in notes:
+            error.add_note(note)
+        raise
+
+
+def notes_of(error: BaseException) -> list[str]:
+    """The notes that were added to an error, the innermost first."""
+    return [*getattr(error, "__notes__", ())]
 
 
 def require_type(name: str, value: object, kind: type[T], hint: str = "") -> T:

@@ -62,6 +62,15 @@ def without_infinities(value: Any, where: str = "content") -> Any:
     InputError
         If there is anything that JSON cannot hold, such as NaN.
     """
+    # First what sets and proofs have a hundred thousand of.
+    if isinstance(value, str):
+        if value.isascii():
+            return value
+        return valid_text(value, f"a text of the record {where!r}")
+    if type(value) is int:
+        return value
+    if type(value) is float:
+        return _without_infinity(value, where)
     if isinstance(value, Mapping):
         members = cast("Mapping[Any, Any]", value)
         plain: dict[str, Any] = {}
@@ -73,8 +82,6 @@ def without_infinities(value: Any, where: str = "content") -> Any:
     if isinstance(value, (list, tuple)):
         items = cast("Sequence[Any]", value)
         return [without_infinities(item, where) for item in items]
-    if isinstance(value, str):
-        return valid_text(value, f"a text of the record {where!r}")
     # Before the integers, because a truth value is one in Python.
     if value is None or isinstance(value, bool):
         return value

@@ -90,3 +90,19 @@ def fraction_of(value: Any) -> Fraction:
     if isinstance(value, str):
         return fraction_of_text(value)
     raise InputError(f"{quoted(value)} is not a number")
+
+
+def non_negative(cell: Any, where: str, *names: str) -> Fraction:
+    """The exact value of a cell; InputError if it is negative or no number.
+
+    `where`, with the names in its braces, is the beginning of the message.
+    """
+    try:
+        value = fraction_of(cell)
+    except InputError as error:
+        place = where.format(*map(quoted, names))
+        raise InputError(f"{place}: {error}") from None
+    if value < 0:
+        place = where.format(*map(quoted, names))
+        raise InputError(f"{place} is negative ({quoted(cell)})")
+    return value

@@ -108,18 +108,48 @@ def distinct_numbers(
         place = np.zeros(possible, np.int64)
         place[present] = np.arange(len(present))
         return present, place[numbers]
-    # Sorting takes longer than counting, but its memory grows with the records only.
-    if len(numbers) <= SORTED_TOGETHER:
-        return np.unique(numbers, return_inverse=True)
     presents: list[NDArray[Any]] = []
     places = np.empty(len(numbers), np.int64)
     found = 0
-    for at in parts_in_order(numbers, possible):
-        present, inverse = np.unique(numbers[at], return_inverse=True)
+    for at, present, inverse in _sorted_parts(numbers, possible):
         places[at] = inverse + found
         found += len(present)
         presents.append(present)
     return np.concatenate(presents), places
+
+
+def numbered(
+    numbers: NDArray[np.integer[Any]], possible: int
+) -> tuple[NDArray[np.int32], int]:
+    """The place of each number among the distinct ones, and how many these are.
+
+    As of `distinct_numbers`, in four bytes a number, for the columns of long tables.
+    """
+    if possible <= DENSE_LIMIT:
+        present = np.flatnonzero(np.bincount(numbers))
+        place = np.zeros(possible, np.int32)
+        place[present] = np.arange(len(present))
+        return place[numbers], len(present)
+    places = np.empty(len(numbers), np.int32)
+    found = 0
+    for at, present, inverse in _sorted_parts(numbers, possible):
+        places[at] = inverse + found
+        found += len(present)
+    return places, found
+
+
+def _sorted_parts(
+    numbers: NDArray[np.integer[Any]], possible: int
+) -> Iterator[tuple[Any, NDArray[Any], NDArray[np.int64]]]:
+    """Where the numbers of a part are, its distinct numbers, and the place of each among them.
+
+    Sorting takes longer than counting, but its memory grows with the records only.
+    """
+    if len(numbers) <= SORTED_TOGETHER:
+        yield slice(None), *np.unique(numbers, return_inverse=True)
+        return
+    for at in parts_in_order(numbers, possible):
+        yield at, *np.unique(numbers[at], return_inverse=True)
 
 
 def counted_numbers(

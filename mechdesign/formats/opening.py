@@ -112,7 +112,7 @@ def open_source(
         if raw.is_parquet:
             return ParquetSource(raw)
         if raw.statistics is not None:
-            table = ParquetSource(as_parquet(raw))
+            table = ParquetSource(as_parquet(raw), raw.statistics)
             raw.close()
             return table
         return CsvSource(raw, options or TextOptions(), repeated_names=repeated_names)
@@ -178,8 +178,12 @@ def _refuse_other_suffix(
     # Any further suffix, and none at all, may be the name of anything.
     if suffix not in OTHER_SUFFIXES and suffix not in SUFFIXES[other]:
         return
-    if target_kind == source.kind:
-        # Files of SPSS, Stata and SAS are read as Parquet, and not written.
+    if isinstance(source, ParquetSource) and source.statistics is not None:
+        fact = (
+            f"the output of a file of {source.statistics}, which is not written, is a "
+            f"{target_kind} file"
+        )
+    elif target_kind == source.kind:
         fact = f"the output is a {source.kind} file, as the input is read"
     else:
         fact = f"the output is a {kind} file"

@@ -83,6 +83,9 @@ _ARRAY = re.compile(rb"\s*\[\s*(\{\s*(\"|\})|\[)")
 _LINES = re.compile(rb"\s*\{\s*\"(\\.|[^\"\\])*\"\s*:")
 """The beginning of an array of records, and of records or one object."""
 
+_OWN = re.compile(rb"\s*\{\s*\"format\"\s*:\s*\"(mechdesign\.[a-z-]+)\"")
+"""The beginning of a channel file, a manifest, and of all other files of this package."""
+
 DELIMITERS = ",;\t|"
 """What stands between the cells of a table."""
 
@@ -108,6 +111,13 @@ def refuse_other_kinds(name: str, head: bytes) -> None:
             name,
             f"{name} is a web page or XML, whatever its name; open it in a spreadsheet, and save "
             "the table as CSV",
+        )
+    own = _OWN.match(head)
+    if own is not None:
+        raise FileError(
+            name,
+            f"{name} is no table: it is a file that mechdesign wrote ({own[1].decode()}); give the "
+            "file with the records",
         )
     if _ARRAY.match(head):
         raise FileError(name, f"{name} {_JSON.format('')}")

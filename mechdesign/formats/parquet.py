@@ -122,16 +122,20 @@ def _explained(error: Exception, name: str) -> FileError:
 
 
 class ParquetSource(AbstractContextManager["ParquetSource"]):
-    """Reads a Parquet file of `size` rows."""
+    """Reads a Parquet file of `size` rows.
+
+    `statistics` is the program that wrote the file which became this one, if there is one.
+    """
 
     kind: Literal["Parquet"] = "Parquet"
     cut = False
     """As of a CSV. Half of a Parquet file cannot be read at all."""
 
-    def __init__(self, raw: RawInput) -> None:
+    def __init__(self, raw: RawInput, statistics: str | None = None) -> None:
         import pyarrow.parquet as pq
 
         self.name = raw.name
+        self.statistics = statistics
         self._raw = raw
         with named_errors(self.name), pq.ParquetFile(raw.path or raw.stream) as file:
             self.schema: Any = file.schema_arrow

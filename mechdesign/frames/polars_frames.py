@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import narwhals as nw
 
 from mechdesign.core.integers import Integers
+from mechdesign.formats.cells import not_a_symbol
 from mechdesign.frames.adapter import NativeTable
 from mechdesign.jobs.recipe import Drawer
 
@@ -30,6 +31,16 @@ class PolarsFrame(NativeTable):
     def is_native(frame: Any) -> bool:
         """True for a table of this library."""
         return nw.dependencies.is_polars_dataframe(frame)
+
+    @classmethod
+    def adapt(cls, frame: Any) -> Self | None:
+        """The adapter of a frame, whose columns are all ones that arrow can hold."""
+        adapter = super().adapt(frame)
+        if adapter is not None:
+            for name, kind in nw.from_native(frame).schema.items():
+                if kind in (nw.Int128, nw.UInt128):
+                    raise not_a_symbol(name, "integers of 128 bits")
+        return adapter
 
     def __len__(self) -> int:
         """The number of records."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.json_values import without_infinities
@@ -48,6 +49,24 @@ class Released:
         )
 
 
+def decided_by(channel: Channel) -> dict[str, Any]:
+    """The entries of a description that the channel alone decides, by their names."""
+    # A channel file may be without its table. Of boxes these are the tables of all strata, whose
+    # records are those of the proof.
+    joints = [single.joint for single in channel.channels if single.joint is not None]
+    zero_cells = sum(row.count(0) for joint in joints for row in joint.counts)
+    return {
+        "notion": without_infinities(channel.record.notion),
+        "law_kept": channel.keeps_law,
+        "promise": channel.record.promise_kind,
+        # Of boxes each stratum has its own. Those of the whole, for the population and for the
+        # table, are audited anew for a sentence (`manifest_sentences`).
+        "achieved": without_infinities(channel.record.achieved),
+        "table_records": sum(joint.records or 0 for joint in joints) or None,
+        "zero_cells": zero_cells if joints else None,
+    }
+
+
 def released_channel(
     channel: Channel,
     release: Release,
@@ -76,24 +95,13 @@ def released_channel(
     channel_file : str, optional
         The hash of the channel file.
     """
-    # A channel file may be without its table. Of boxes these are the tables of all strata, whose
-    # records are those of the proof.
-    joints = [single.joint for single in channel.channels if single.joint is not None]
-    zero_cells = sum(row.count(0) for joint in joints for row in joint.counts)
     description = InternalColumn(
         **use.model_dump(),
         names=names,
         sensitive=sensitive,
-        notion=without_infinities(channel.record.notion),
-        law_kept=channel.keeps_law,
         given=given,
-        promise=channel.record.promise_kind,
         channel_file=channel_file,
-        # Of boxes each stratum has its own. Those of the whole, for the population and for the
-        # table, are audited anew for a sentence (`manifest_sentences`).
-        achieved=without_infinities(channel.record.achieved),
-        table_records=sum(joint.records or 0 for joint in joints) or None,
-        zero_cells=zero_cells if joints else None,
+        **decided_by(channel),
         counts=_counts(channel, release),
         changes=release.changes,
     )

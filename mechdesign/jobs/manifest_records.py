@@ -108,6 +108,9 @@ class ManifestDocument(FileDocument):
     draw: Natural
     insecure_seed: bool
     shuffled: bool = False
+    kept_private: tuple[str, ...] = ()
+    other_channels: bool = False
+    whole_file: bool = False
     notes: tuple[str, ...] = ()
     versions: dict[str, str]
     covers: tuple[str, ...]

@@ -37,7 +37,7 @@ from mechdesign.core.wording import (
     percent_of,
     quoted,
 )
-from mechdesign.jobs.manifest_records import InternalColumn
+from mechdesign.jobs.manifest_records import PublicColumn
 from mechdesign.release import identified_draws, policies, released_values
 from mechdesign.tables.confidence import scope_of
 from mechdesign.tables.uncovered_values import uncovered_sentence
@@ -68,19 +68,23 @@ BOXES_OF_PEOPLE = {
 
 
 def covers(
-    column: InternalColumn,
+    column: PublicColumn,
     channel: Channel,
     *,
     internal: bool,
     whole_file: bool,
+    checked: bool | None = None,
 ) -> list[str]:
-    """What the promise for one channel's columns is; `whole_file` is whether it is proven for a
-    reader of the whole file, too.
+    """What the promise for one channel's columns is.
+
+    `whole_file` is whether it is proven for a reader of the whole file, too, and `checked` whether
+    it was verified before the release, by default where the channel has its table.
     """
     if channel.judged_alone:
-        return _box_covers(column, channel, internal=internal)
+        return _box_covers(column, channel, internal=internal, checked=checked)
     # A recipe refuses a channel whose table disproves its promise, so a table is a proof here.
-    checked = has_table(channel)
+    if checked is None:
+        checked = has_table(channel)
     # A design for the population says so itself. Of one for the table alone, insiders read what is
     # left of its promise for the population that the table is a sample of.
     confidence = channel.record.confidence
@@ -102,7 +106,11 @@ def covers(
 
 
 def _box_covers(
-    column: InternalColumn, channel: Channel, *, internal: bool
+    column: PublicColumn,
+    channel: Channel,
+    *,
+    internal: bool,
+    checked: bool | None = None,
 ) -> list[str]:
     """What the promise of a channel of boxes is, and which sensitive symbols are one value in it.
 
@@ -110,7 +118,8 @@ def _box_covers(
     exact figures for the population and for the table.
     """
     level = percent_of(channel.boxed.claims.level)
-    checked = has_table(channel)
+    if checked is None:
+        checked = has_table(channel)
     text = template().covers_boxes(column, checked, level, channel.fills)
     sentences = _sentences(text)
     if channel.people is not None:
@@ -181,7 +190,7 @@ class ReleaseFacts(Protocol):
         ...
 
 
-def voids(manifest: ReleaseFacts, uses: Sequence[InternalColumn]) -> list[str]:
+def voids(manifest: ReleaseFacts, uses: Sequence[PublicColumn]) -> list[str]:
     """What voids the promise: first what is the case here, then what may be.
 
     The columns of the output are those released, sensitive ones that were left, useful ones that

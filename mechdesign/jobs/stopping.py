@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from mechdesign.core.errors import MechdesignError
+from mechdesign.core.errors import MechdesignError, notes_of
 
 # Windows has no SIGHUP.
 ASKED = tuple(
@@ -39,6 +39,10 @@ FATAL = 128
 """What shells add to the number of the signal that ended a program."""
 
 
+NOTHING = "nothing was written"
+"""What an end without any output says."""
+
+
 class Stopped(BaseException):
     """A signal asked the program to stop, and all that was unfinished has been cleared away.
 
@@ -46,9 +50,13 @@ class Stopped(BaseException):
     """
 
     def __init__(self, signum: int) -> None:
-        super().__init__(f"{_cause(signum)}; nothing was written")
+        super().__init__(_cause(signum))
         self.signum = signum
         self.exit_code = FATAL + signum
+
+    def __str__(self) -> str:
+        # Notes say what had been written before.
+        return "; ".join([super().__str__(), *(notes_of(self) or [NOTHING])])
 
 
 class CutOff(MechdesignError):

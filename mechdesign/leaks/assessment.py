@@ -17,7 +17,7 @@ In the coded table of people each value is the sequence of those of all records 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ from mechdesign.leaks.coded_table import (
     IDENTIFIER_SHARE,
     CodedColumn,
     CodedTable,
+    code_type,
     coded_table,
     combined_codes,
     in_form,
@@ -220,6 +221,8 @@ def assess(
         if name in found:
             raise InputError(identifier_refusal(name))
     secret = crossed_secret(coded, names)
+    # In few bytes, as the columns are: it is beside them until the end.
+    secret = replace(secret, codes=secret.codes.astype(code_type(len(secret.symbols))))
     _check(coded, secret, others)
     if person is None:
         symptoms += _people_symptoms(coded, secret, others)
@@ -273,7 +276,7 @@ def _people_symptoms(
         if name != person.name and not identifies_records(column):
             reaches[name] = reach_of_values(
                 column.codes.astype(np.int64),
-                secret.codes,
+                secret.codes.astype(np.int64),
                 person.codes.astype(np.int64),
             )
     text = found.sentence(secret.names)
@@ -344,8 +347,9 @@ def crossed_secret(coded: CodedTable, names: tuple[str, ...]) -> Secret:
         raise InputError("sensitive: name at least one column to protect")
     columns = [coded.columns[name] for name in names]
     codes = combined_codes(columns, coded.records)
-    # The first record of each symbol, in the order of the codes.
-    _, first = np.unique(codes, return_index=True)
+    # The first record of each symbol: of several writes to one place the last remains.
+    first = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
     symbols: list[str] = []
     for record in first.tolist():
         texts = [column.values[int(column.codes[record])] for column in columns]
@@ -376,11 +380,14 @@ def _assessed(column: CodedColumn, secret: Secret) -> ColumnAssessment:
     # Values without records were taken out of the table, so none of the counts is zero.
     counts = np.bincount(column.codes, minlength=len(column.values))
     rare = counts[counts < RARE]
+    rare_values, rare_records = len(rare), int(rare.sum())
+    # Of a column that names records they are as long as the table.
+    del counts, rare
     return ColumnAssessment(
         disclosure=disclosure_of((column.name,), column.codes, secret),
         identifier=identifies_records(column),
-        rare_values=len(rare),
-        rare_records=int(rare.sum()),
+        rare_values=rare_values,
+        rare_records=rare_records,
     )
 
 
@@ -421,7 +428,8 @@ def every_symbol_sampled(codes: Integers, step: int) -> Integers:
     that symbol out, and with a single symbol left there would be nothing to tell. Of the codes 0,
     0, 1, 0, 0 and the step 2 these are the records 0, 2, 3.
     """
-    seen = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
+    # Codes may be bytes, which have no -1.
+    seen = np.zeros(int(codes.max(initial=0)) + 1, np.int64)
     chosen: list[Integers] = [np.zeros(0, np.int64)]
     # Part by part: numbers for all records of a large table would take most of the memory.
     for start in range(0, len(codes), SORTED_TOGETHER):

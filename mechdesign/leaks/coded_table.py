@@ -39,7 +39,7 @@ from mechdesign.formats.cells import (
 )
 from mechdesign.formats.census import Hashes
 from mechdesign.formats.digests import RowHasher
-from mechdesign.formats.distinct import distinct_numbers
+from mechdesign.formats.distinct import numbered
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.leaks.crossing import TextNumbers
@@ -112,8 +112,8 @@ def combined_codes(columns: Sequence[CodedColumn], records: int) -> Integers:
     for column in columns:
         codes *= len(column.values)
         codes += column.codes
-        codes = distinct_numbers(codes, count * len(column.values))[1]
-        count = int(codes.max(initial=-1)) + 1
+        # In place: of a long table they are most of the memory.
+        codes[:], count = numbered(codes, count * len(column.values))
     return codes
 
 
@@ -212,7 +212,7 @@ class TableBuilder:
             return
         texts = self._numbers[name]
         numbers = texts.of(column)
-        self._parts[name].append(numbers.astype(_code_type(len(texts))))
+        self._parts[name].append(numbers.astype(code_type(len(texts))))
 
     def hash_identifier(self, name: str) -> None:
         """Keep hashes in place of the texts of a column that names records so far."""
@@ -263,7 +263,7 @@ def hashed_cells(hasher: RowHasher, name: str, cells: Any) -> Hashes:
     return hasher.identifiers([without_nulls(texts)])
 
 
-def _code_type(values: int) -> type[np.integer[Any]]:
+def code_type(values: int) -> type[np.integer[Any]]:
     """The smallest type for the codes of so many values."""
     if values <= 1 << 8:
         return np.uint8
@@ -272,11 +272,10 @@ def _code_type(values: int) -> type[np.integer[Any]]:
 
 def _column_of_hashes(name: str, hashes: Hashes, empty: np.uint64) -> CodedColumn:
     """The column with these hashes of cells; `empty` is that of the empty text."""
-    present, codes = distinct_numbers(hashes, 1 << 64)
-    found = np.flatnonzero(present == empty)
-    place = int(found[0]) if found.size else None
-    values = HashedValues(len(present), place)
-    return CodedColumn(name, codes.astype(np.int32), values)
+    codes, count = numbered(hashes, 1 << 64)
+    of_empty = np.flatnonzero(hashes == empty)
+    place = int(codes[of_empty[0]]) if of_empty.size else None
+    return CodedColumn(name, codes, HashedValues(count, place))
 
 
 def _without_unused(column: CodedColumn) -> CodedColumn:
@@ -294,7 +293,7 @@ def _without_unused(column: CodedColumn) -> CodedColumn:
             place = int(numbers[column.values.index("")])
         return CodedColumn(column.name, codes, HashedValues(count, place))
     values = tuple(np.array(column.values, dtype=object)[used].tolist())
-    codes = numbers[column.codes].astype(_code_type(len(values)))
+    codes = numbers[column.codes].astype(code_type(len(values)))
     return CodedColumn(column.name, codes, values)
 
 
@@ -308,7 +307,7 @@ def in_form(table: CodedTable, form: CellForm) -> CodedTable:
         for value in map(form.text, column.values):
             number_of.setdefault(value, len(number_of))
         places = [number_of[form.text(value)] for value in column.values]
-        codes = np.array(places, _code_type(len(number_of)))[column.codes]
+        codes = np.array(places, code_type(len(number_of)))[column.codes]
         columns[name] = CodedColumn(name, codes, tuple(number_of))
     return CodedTable(table.records, columns, table.unreadable)
 

@@ -85,11 +85,12 @@ def table_symptoms(
         empty = _empty_cells(column)
         if empty:
             share = empty / table.records
+            cells = "empty cell" if empty == 1 else "empty cells"
             found.append(
                 Symptom(
                     "empty",
                     column.name,
-                    f"{seen(column.name)} has {empty:,} empty cells ({share:.1%} of the records), "
+                    f"{seen(column.name)} has {empty:,} {cells} ({share:.1%} of the records), "
                     f"{effect}",
                     "--missing drop, symbol or marginal",
                 )

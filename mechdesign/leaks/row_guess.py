@@ -76,7 +76,7 @@ def guess_from_rows(
     """
     # Every step-th record, rounded upwards, so that there are no more than `MOST_RECORDS`.
     step = max(1, -(-len(secret) // MOST_RECORDS))
-    classes = secret[::step]
+    classes = secret[::step].astype(np.int64)
     records = len(classes)
     counts = np.bincount(classes, minlength=len(symbols))
     without = float(counts.max() / records)

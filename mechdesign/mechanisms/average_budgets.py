@@ -39,7 +39,6 @@ import numpy as np
 
 from mechdesign.auditing.averages import Gains, average_leakage, gain_without
 from mechdesign.auditing.best_guess import guess_without
-from mechdesign.auditing.matrix import non_negative
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import (
     AVERAGE_MEASURES,
@@ -51,6 +50,7 @@ from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.integers import IntegerRows
+from mechdesign.core.rationals import non_negative
 from mechdesign.core.wording import at_most, listed, quoted
 from mechdesign.formats.opening import all_rows, open_source
 from mechdesign.notions import LARGEST_BUDGET, MaxLift, check_least

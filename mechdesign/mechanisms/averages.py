@@ -35,7 +35,7 @@ from mechdesign.auditing.averages import AverageVerdict, average_verdicts
 from mechdesign.auditing.measures import utility
 from mechdesign.auditing.verdict import achieved_by
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.proof import EntropyProof
+from mechdesign.channel.proof import EntropyProof, with_proof
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms.average_budgets import (
@@ -43,7 +43,6 @@ from mechdesign.mechanisms.average_budgets import (
     float_gains,
     in_solver_unit,
 )
-from mechdesign.mechanisms.proofs import with_proof
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import (
     Rounded,

@@ -25,7 +25,7 @@ from fractions import Fraction
 from typing import NoReturn
 
 from mechdesign.core.arguments import share_of
-from mechdesign.core.errors import InputError, NotPrivate
+from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.core.wording import about, at_most
 from mechdesign.mechanisms.budget_scale import (
     KEPT_AT,
@@ -82,6 +82,8 @@ def keeping(
     ------
     NotPrivate
         If no budget up to 700 nats was found to keep so much.
+    SolverFailure
+        If the time was over before one was.
     """
     # What a heuristic keeps need not grow with the budget, and proves nothing about smaller ones.
     if request.mechanism != OPTIMAL:
@@ -226,6 +228,13 @@ def _refuse(largest: Design, share: Fraction, value: object) -> NoReturn:
         raise NotPrivate(
             f"no budget keeps {value} of the information: with 700 nats no channel "
             f"keeps above {most} % (proven)"
+        )
+    if largest.certificate.details.get("status") == "time_limit":
+        # That is a fact about the search, and none about the budgets.
+        raise SolverFailure(
+            f"the time limit was over before a budget was found that keeps {value} of the "
+            f"information: with 700 nats the search had {about(largest.nmi)}; allow more time "
+            "(--time-limit), or keep less (--keep)"
         )
     raise NotPrivate(
         f"no budget up to 700 nats was found that keeps {value} of the information, "

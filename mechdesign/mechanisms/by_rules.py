@@ -2,36 +2,35 @@
 
 `by_rules` runs the objective or the mechanism of a request, and merges where the optimum fails or
 ends early (`_optimal_or_merging`). `for_population` is the design whose promise holds for every
-population in the confidence set of the counts.
+population in the confidence set of the counts. The modules of an objective are imported where it is
+asked for: all of them take longer to load than a small table takes to design.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from mechdesign.auditing.population import NOT_STACKED, lift_limits
+from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.average_budgets import NO_PROMISE, averages_of
-from mechdesign.mechanisms.averages import for_average
 from mechdesign.mechanisms.heuristic_options import STANDARD
-from mechdesign.mechanisms.least_cost import least_cost
-from mechdesign.mechanisms.least_leakage import for_share
 from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
-from mechdesign.mechanisms.population import PopulationRules
-from mechdesign.mechanisms.population_advice import confident
 from mechdesign.mechanisms.posteriors import check_optimum
-from mechdesign.mechanisms.query_design import for_queries
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
-from mechdesign.mechanisms.task_design import for_task
 from mechdesign.mechanisms.watchdog import HEURISTICS, subset_merging
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint
+
+if TYPE_CHECKING:
+    from mechdesign.mechanisms.population import PopulationRules
 
 
 def for_population(
@@ -46,6 +45,9 @@ def for_population(
 
     `whole` is the table of the request, `joint` that of the released columns.
     """
+    # Loaded here, because few designs need it.
+    from mechdesign.mechanisms.population_advice import confident
+
     rules = _population_rules(request, level, whole, joint, notion)
     result = by_rules(rules, request, started)
     return confident(result, rules, started, request.time_limit)
@@ -55,6 +57,9 @@ def _population_rules(
     request: DesignRequest, level: float, whole: Joint, joint: Joint, notion: Notion
 ) -> PopulationRules:
     """The rules of a promise about every population in the confidence set of the counts."""
+    # Loaded here, because few designs need it.
+    from mechdesign.mechanisms.population import PopulationRules
+
     combinations.check(combinations.POPULATION, request.named)
     if whole.sensitive.protects_columns:
         raise InputError(NOT_STACKED)
@@ -71,35 +76,58 @@ def _population_rules(
 def by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
     """Run the objective or the mechanism of a request."""
     search = request.search
+    # `design` puts this notion where the user gave none.
+    alone = request.average is not None and request.notion == NO_PROMISE
+    if not request.has_free_outputs or request.has_purpose:
+        budgets: tuple[AverageBudget, ...] = ()
+        if request.average is not None:
+            budgets = averages_of(request.average, rules.joint)
+        return _for_objective(rules, request, started, budgets, alone=alone)
+    if request.average is not None and request.keep is None:
+        # Loaded here, because few designs need it.
+        from mechdesign.mechanisms.averages import for_average
+
+        return for_average(rules, request.average, search, started, alone=alone)
     if request.average is not None:
-        # `design` puts this notion where the user gave none.
-        alone = request.notion == NO_PROMISE
-        if not request.has_free_outputs:
-            budgets = averages_of(request.average, rules.joint)
-            return least_cost(rules, request.least_cost, search, budgets, alone=alone)
-        if request.has_purpose:
-            budgets = averages_of(request.average, rules.joint)
-            options = {"averages": budgets, "alone": alone}
-            if request.task is not None:
-                return for_task(rules, request.task, search, started, **options)
-            return for_queries(rules, request.objective, search, started, **options)
-        if request.keep is None:
-            return for_average(rules, request.average, search, started, alone=alone)
+        # Loaded here, because few designs need it.
+        from mechdesign.mechanisms.least_leakage import for_share
+
         keep = request.keep
         return for_share(rules, request.average, keep, search, started, alone=alone)
-    if not request.has_free_outputs:
-        return least_cost(rules, request.least_cost, search)
     if request.mechanism in HEURISTICS:
         return HEURISTICS[request.mechanism](rules, search, STANDARD)
-    if request.has_purpose:
-        check_optimum(rules.notion, rules.joint)
-        if request.task is not None:
-            return for_task(rules, request.task, search, started)
-        return for_queries(rules, request.objective, search, started)
     check_optimum(rules.notion, rules.joint)
     if request.fallback:
         return _optimal_or_merging(rules, search, started)
     return optimal(rules, search)
+
+
+def _for_objective(
+    rules: Rules,
+    request: DesignRequest,
+    started: float,
+    budgets: tuple[AverageBudget, ...],
+    *,
+    alone: bool,
+) -> Design:
+    """The channel of least cost, or the best one for queries or a task."""
+    search = request.search
+    if not request.has_free_outputs:
+        # Loaded here, because few designs need it.
+        from mechdesign.mechanisms.least_cost import least_cost
+
+        return least_cost(rules, request.least_cost, search, budgets, alone=alone)
+    if not budgets:
+        check_optimum(rules.notion, rules.joint)
+    if request.task is not None:
+        # Loaded here, because few designs need it.
+        from mechdesign.mechanisms.task_design import for_task
+
+        return for_task(rules, request.task, search, started, budgets, alone=alone)
+    # Loaded here, because few designs need it.
+    from mechdesign.mechanisms.query_design import for_queries
+
+    return for_queries(rules, request.objective, search, started, budgets, alone=alone)
 
 
 def _optimal_or_merging(rules: Rules, search: Search, started: float) -> Design:
@@ -120,7 +148,10 @@ def _optimal_or_merging(rules: Rules, search: Search, started: float) -> Design:
         return best
     remaining = None
     if search.time_limit is not None:
-        remaining = max(0.0, search.end(started) - time.process_time())
+        remaining = search.end(started) - time.process_time()
+        if remaining <= 0.0:
+            # The search began with merged channels, so that it keeps no less than they do.
+            return best
     merged = subset_merging(rules, replace(search, time_limit=remaining))
     if merged.nmi <= best.nmi:
         return best

@@ -44,6 +44,10 @@ from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable, added_columns, added_rows
 from solvers import Array, Points
 
+MOST_ENTRIES = 20_000_000
+"""Entries of all pieces together, some 300 MB, from which outputs are not cut: the search for so
+large a table has ended early, with outputs of all classes, and every cut would repeat them."""
+
 LEAST_PIECE = 1e-13
 """Pieces of an output below this share of it are rounding errors of the ends and go to their
 neighbour."""
@@ -107,6 +111,7 @@ class Classes:
         piece_weights: list[float] = []
         supports: list[NDArray[np.intp]] = []
         data: list[Array] = []
+        size = 0
         for y in range(len(points)):
             entries = slice(int(points.indptr[y]), int(points.indptr[y + 1]))
             classes_of_output = points.indices[entries]
@@ -117,6 +122,9 @@ class Classes:
             ):
                 spans.append(_Span(members_of[t], ends[t], float(taken[t]), width))
             cuts, pieces = _cut(spans)
+            size += len(pieces) * len(spans)
+            if size > MOST_ENTRIES:
+                return beta, self._in_proportion(points)
             # Every piece keeps the entries of q_y, each on one member of its class.
             for length, support in zip(np.diff(cuts).tolist(), pieces, strict=True):
                 piece_weights.append(float(beta[y]) * length)
@@ -130,6 +138,26 @@ class Classes:
             len(self.whole.useful),
         )
         return np.array(piece_weights), posteriors
+
+    def _in_proportion(self, points: Points) -> Points:
+        """Posteriors of the symbols where every class is divided among its members by their mass.
+
+        Their lifts are those of the classes; the entropy within a class is lost.
+        """
+        order = np.argsort(self.group, kind="stable")
+        sizes = np.bincount(self.group)
+        starts = np.cumsum(sizes) - sizes
+        share = self.whole.p_x / self.joint.p_x[self.group]
+        # Each entry becomes one for every member of its class, at the places start, start + 1, ..
+        repeats = sizes[points.indices]
+        first = np.cumsum(repeats) - repeats
+        offsets = np.arange(repeats.sum()) - np.repeat(first, repeats)
+        members = order[np.repeat(starts[points.indices], repeats) + offsets]
+        data = np.repeat(points.data, repeats) * share[members]
+        per_output = np.bincount(points.owner, weights=repeats, minlength=len(points))
+        return Points.of_sizes(
+            per_output.astype(np.int64), members, data, len(self.whole.useful)
+        )
 
     def _class_masses(self, beta: Array, points: Points) -> Array:
         """Masses beta_y q_y(t) of the entries of all outputs, corrected so that those of a class
@@ -149,9 +177,9 @@ def classes(joint: Joint, stacked: Sequence[Sequence[int]] = ()) -> Classes:
     """
     rows = list(range(len(joint.counts)))
     if not stacked:
-        rows = _proportional(joint.counts)
+        rows = proportional(joint.counts)
     counts = added_rows(joint.counts, rows)
-    columns = _proportional(zip(*(stacked or counts), strict=True))
+    columns = proportional(zip(*(stacked or counts), strict=True))
     counts = added_columns(counts, columns)
     n = len(joint.useful)
     is_the_same = len(counts) == len(joint.counts) and len(counts[0]) == n
@@ -170,7 +198,7 @@ def classes(joint: Joint, stacked: Sequence[Sequence[int]] = ()) -> Classes:
     return Classes(joint, reduced, np.array(columns))
 
 
-def _proportional(vectors: Iterable[Sequence[int]]) -> list[int]:
+def proportional(vectors: Iterable[Sequence[int]]) -> list[int]:
     """Class of every vector of integers, classes numbered in order of appearance.
 
     Vectors are proportional where they are equal after division by their greatest common divisor:

@@ -2,7 +2,7 @@
 
 The same problem as that of `least_cost_program`, solved by `solvers.plans`, which prices pairs in
 place of listing them. Few symbols, and many secrets, go to the dense program, which is faster there
-and draws its limits in less.
+and draws its limits in less, unless it is too large to end in time.
 
 For example, a column of 500 occupations under the objective truth: the plan has some 1,500 pairs of
 the 250,000, and a bound that holds for all of them.
@@ -49,6 +49,11 @@ MOST_SECRETS = 6
 """Sensitive symbols up to which it is, counted over all tables. With 2 and 300 symbols it takes a
 tenth of the time of the dense program; with 15 and 160 symbols under LDP five times as long."""
 
+MOST_DENSE = 5_000_000
+"""Pairs of symbols times secrets up to which the dense program ends in its time limit. With 300
+symbols and 20 secrets (1.8 million) it ends in 2 s; with 500 and 60 (15 million) it had no channel
+after 40 s of a limit of 5, where a plan took 19."""
+
 MARGINS = (1e-7, 1e-6, 1e-5)
 """Relative margins of the limits, tried in turn until the integers pass the exact audit."""
 
@@ -62,10 +67,12 @@ def has_plan(rules: Rules) -> bool:
     """Whether a promise is one that plans take: budgets of single lifts on known tables."""
     if type(rules) is not Rules or rules.notion.limits.mean is not None:
         return False
-    if len(rules.joint.useful) < MANY_SYMBOLS:
+    n = len(rules.joint.useful)
+    if n < MANY_SYMBOLS:
         return False
     demands = rules.demands or demands_of(rules.joint, rules.notion)
-    if sum(len(demand.sums) for demand in demands) > MOST_SECRETS:
+    secrets = sum(len(demand.sums) for demand in demands)
+    if secrets > MOST_SECRETS and n * n * secrets <= MOST_DENSE:
         return False
     # After earlier releases a limit on the quotient of two lifts is not built for plans.
     return not any(math.isfinite(demand.ratio) for demand in rules.demands or ())

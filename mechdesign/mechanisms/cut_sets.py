@@ -21,10 +21,9 @@ v_0 <= 1/2. The second one is the optimum.
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
@@ -36,8 +35,11 @@ from solvers import (
     SolverError,
     UncertainSet,
 )
-from solvers.purposes.queries import LeastVariance
-from solvers.purposes.task import TaskEnvelope
+
+if TYPE_CHECKING:
+    # They load slowly, and most designs need neither.
+    from solvers.purposes.queries import LeastVariance
+    from solvers.purposes.task import TaskEnvelope
 
 SETTLED = 1e-6
 """Largest share of a way by which posteriors of the last round were pulled."""
@@ -54,8 +56,8 @@ INSIDE = 2.0**-40
 SAME_ROW = 1e-9
 """Rows nearer than this to each other are one."""
 
-Solution = TypeVar("Solution", LeastVariance, TaskEnvelope)
-Solved = TypeVar("Solved", LeastVariance, TaskEnvelope, covariant=True)
+Solution = TypeVar("Solution", "LeastVariance", "TaskEnvelope")
+Solved = TypeVar("Solved", "LeastVariance", "TaskEnvelope", covariant=True)
 
 
 class CutSet(Protocol):
@@ -166,20 +168,28 @@ class CutSolver(Protocol[Solved]):
         ...
 
 
-def solved_by_cuts(cuts: CutSet, solver: CutSolver[Solution], end: float) -> Solution:
-    """The solution with members alone, and the best bound of all rounds.
+def polytope_at(cuts: CutSet, touched: Array) -> Polytope:
+    """The polytope of the rows at posteriors (k, n) of the boundary; it contains the set."""
+    rows = _with_new(np.zeros((0, len(cuts.point))), cuts, touched)
+    return Polytope(rows, np.zeros(len(rows)), np.full(len(rows), np.inf))
+
+
+def solved_by_cuts(
+    cuts: CutSet, solver: CutSolver[Solution], end: float
+) -> tuple[Solution, Array]:
+    """The solution with members alone, and the best bound of all rounds with the prices that prove
+    it; and the posteriors of the boundary at whose polytope they do.
 
     `end` is a moment of `time.process_time`.
     """
-    n = len(cuts.point)
-    rows = np.zeros((0, n))
     # One posterior towards each symbol gives a polytope to begin with.
-    rows = _with_new(rows, cuts, _pulled(cuts, np.eye(n))[1])
-    bound = -math.inf
+    touched = _pulled(cuts, np.eye(len(cuts.point)))[1]
+    polytope = polytope_at(cuts, touched)
+    proof: Solution | None = None
+    proven_at = touched
     best: Solution | None = None
-    pool = np.zeros((0, n))
+    pool = np.zeros((0, len(cuts.point)))
     for _ in range(MOST_ROUNDS):
-        polytope = Polytope(rows, np.zeros(len(rows)), np.full(len(rows), np.inf))
         try:
             solution = solver.solve(polytope, polytope)
         except SolverError:
@@ -187,7 +197,8 @@ def solved_by_cuts(cuts: CutSet, solver: CutSolver[Solution], end: float) -> Sol
                 raise
             # What was found and proven before counts.
             break
-        bound = max(bound, solution.bound)
+        if proof is None or solution.bound > proof.bound:
+            proof, proven_at = solution, touched
         shares, members = _pulled(cuts, solution.points.toarray())
         weights = solution.weights / shares
         pool = np.vstack([pool, members])
@@ -195,16 +206,20 @@ def solved_by_cuts(cuts: CutSet, solver: CutSolver[Solution], end: float) -> Sol
         if best is None or found.value < best.value:
             best = found
         is_settled = bool(shares.min() >= 1.0 - SETTLED)
-        is_proven = solver.is_proven(best.value, bound)
+        is_proven = solver.is_proven(best.value, proof.bound)
         if is_settled or is_proven or time.process_time() >= end:
             break
-        before = len(rows)
-        rows = _with_new(rows, cuts, members[shares < 1.0])
-        if len(rows) == before:
+        touched = np.vstack([touched, members[shares < 1.0]])
+        finer = polytope_at(cuts, touched)
+        if len(finer.rows) == len(polytope.rows):
             # Doubles tell no further rows apart.
             break
-    assert best is not None  # of the first round
-    return replace(best, bound=bound)
+        polytope = finer
+    # Of the first round.
+    assert best is not None
+    assert proof is not None
+    decomposition = {"weights": best.weights, "points": best.points}
+    return replace(proof, value=best.value, **decomposition), proven_at
 
 
 def _pulled(cuts: CutSet, points: Array) -> tuple[Array, Array]:

@@ -24,31 +24,21 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ParamSpec, Protocol, cast, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, cast, overload
 
 from mechdesign.auditing.population import lift_limits
-from mechdesign.channel.boxes import with_parts
-from mechdesign.channel.channel import BoxPart
 from mechdesign.channel.record import TOTAL
 from mechdesign.core.above import above
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.average_budgets import NO_PROMISE
 from mechdesign.mechanisms.binning import binned_for
-from mechdesign.mechanisms.box_design import design_boxes
-from mechdesign.mechanisms.box_request import BoxRequest
-from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.by_rules import by_rules, for_population
-from mechdesign.mechanisms.earlier_releases import check_room, spending
 from mechdesign.mechanisms.people_request import bins_of_people
-from mechdesign.mechanisms.plan_design import plan_design
-from mechdesign.mechanisms.plan_request import PlanRequest
-from mechdesign.mechanisms.population_advice import time_left
 from mechdesign.mechanisms.request import DesignRequest, names_of_columns
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import table_rules
-from mechdesign.mechanisms.strata_design import by_strata
 from mechdesign.mechanisms.unsuited_columns import refuse_identifier
 from mechdesign.notions import Notion
 from mechdesign.tables.cell_rules import REFUSE
@@ -56,9 +46,17 @@ from mechdesign.tables.joint import Joint, Missing
 from mechdesign.tables.people import PERSON, RECORD, People
 from mechdesign.tables.people_tables import PeopleRoles, people_of_frame
 from mechdesign.tables.records import Records
-from mechdesign.tables.row_boxes import Boxes
+
+if TYPE_CHECKING:
+    from mechdesign.mechanisms.box_request import BoxRequest
+    from mechdesign.mechanisms.box_result import BoxDesign
 
 Arguments = ParamSpec("Arguments")
+
+LEAST_LEFT = 0.25
+"""Share of the time limit that the figure for the population may take when the search has used all
+of it: most figures take milliseconds.
+"""
 
 
 def design_requested(request: DesignRequest) -> Design:
@@ -69,7 +67,8 @@ def design_requested(request: DesignRequest) -> Design:
     if request.time_limit is None or request.publishes_boxes:
         return result
     spent = time.process_time() - before
-    return replace(result, time_left=time_left(request.time_limit, spent))
+    left = max(request.time_limit - spent, LEAST_LEFT * request.time_limit)
+    return replace(result, time_left=left)
 
 
 def _requested(request: DesignRequest) -> Design:
@@ -101,7 +100,12 @@ def _requested(request: DesignRequest) -> Design:
     joint = whole
     if request.released_columns != whole.useful.columns:
         joint = whole.releasing(request.released_columns)
+    # Modules of other kinds of releases are imported where they are asked for: all of them take
+    # longer to load than a small table takes to design.
     if request.publishes_boxes:
+        # Loaded here, because few designs need it.
+        from mechdesign.mechanisms.box_design import design_boxes
+
         records = Records.from_joint(joint, _groups(request))
         boxes = design_boxes(records, _boxes(request, notion))
         if joint.useful.people is not None:
@@ -111,6 +115,9 @@ def _requested(request: DesignRequest) -> Design:
     if request.publishes_rows and not request.has_free_outputs:
         return _rows_of_table(request, whole, joint, notion)
     if request.given:
+        # Loaded here, because few designs need it.
+        from mechdesign.mechanisms.strata_design import by_strata
+
         return by_strata(request, joint, notion, design_requested, started)
     if request.confidence is not None:
         level = request.confidence
@@ -120,9 +127,18 @@ def _requested(request: DesignRequest) -> Design:
     rules = table_rules(joint, notion, whole=whole, after=request.after)
     if not request.after:
         return by_rules(rules, request, started)
+    # Loaded here, because few designs need it.
+    from mechdesign.mechanisms.earlier_releases import check_room, spending
+
     check_room(rules, request.after)
     result = by_rules(rules, request, started)
     return spending(result, rules, whole, request.after, request.time_limit)
+
+
+TOO_FEW_PEOPLE = (
+    "no part of the table has enough people for boxes of sequences, so that nothing could be "
+    "released: take more people, a lower --confidence, or a larger budget"
+)
 
 
 def _of_people(boxes: BoxDesign, records: Records, people: People) -> BoxDesign:
@@ -131,7 +147,14 @@ def _of_people(boxes: BoxDesign, records: Records, people: People) -> BoxDesign:
 
     Numbers of records that nobody of the slice has are strata in which nothing is released.
     """
+    # Loaded here, because few designs need it.
+    from mechdesign.channel.boxes import with_parts
+    from mechdesign.channel.channel import BoxPart
+    from mechdesign.tables.row_boxes import Boxes
+
     channel = boxes.channel
+    if not channel.fills:
+        raise NotPrivate(TOO_FEW_PEOPLE)
     coder = channel.boxed.coder
     given = records.codes[:, : len(coder.given)].tolist()
     absent = {tuple(codes) for codes in given}
@@ -162,6 +185,10 @@ def _rows_of_table(
     request: DesignRequest, whole: Joint, joint: Joint, notion: Notion
 ) -> Design:
     """The release of rows as rows of the table."""
+    # Loaded here, because few designs need it.
+    from mechdesign.mechanisms.plan_design import plan_design
+    from mechdesign.mechanisms.plan_request import PlanRequest
+
     combinations.check(combinations.ROWS, request.named)
     plan = PlanRequest(
         joint=joint,
@@ -188,6 +215,9 @@ def _rows_of_table(
     )
     if not request.after:
         return plan_design(plan)
+    # Loaded here, because few designs need it.
+    from mechdesign.mechanisms.earlier_releases import check_room, spending
+
     rules = table_rules(joint, notion, whole=whole, after=request.after)
     check_room(rules, request.after)
     result = plan_design(plan)
@@ -201,6 +231,9 @@ def _groups(request: DesignRequest) -> list[tuple[str, ...]]:
 
 def _boxes(request: DesignRequest, notion: Notion) -> BoxRequest:
     """The request for boxes of rows."""
+    # Loaded here, because few designs need it.
+    from mechdesign.mechanisms.box_request import BoxRequest
+
     people = request.joint.useful.people
     if request.given and request.promise == TOTAL:
         remedy = ", or release them in place of giving them"

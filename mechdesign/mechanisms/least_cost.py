@@ -30,7 +30,7 @@ import numpy as np
 
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.proof import CostProof
+from mechdesign.channel.proof import CostProof, with_proof
 from mechdesign.channel.record import AverageBudget, Objective
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import NotPrivate, SolverFailure
@@ -55,7 +55,7 @@ from mechdesign.mechanisms.least_cost_rounding import deviation_of, square, trut
 from mechdesign.mechanisms.least_cost_tolerances import REACHES
 from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.posteriors import check_optimum, check_polytope
-from mechdesign.mechanisms.proofs import kept, texts_of, with_proof
+from mechdesign.mechanisms.proofs import kept, texts_of
 from mechdesign.mechanisms.result import Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.mechanisms.rules import Rules

@@ -68,7 +68,7 @@ from mechdesign.mechanisms.least_cost_tolerances import (
 )
 from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.posteriors import has_polytope
-from mechdesign.mechanisms.proofs import of_assignment, of_sides
+from mechdesign.mechanisms.proofs import of_assignment, of_sides, with_charges
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from solvers import Array, Polytope, UncertainSet
@@ -219,11 +219,11 @@ class LeastCostProgram:
                 return None
             masses = multipliers.masses if self.limits.keep else None
             return of_sides(solution.sides, masses)
-        if self.means is not None:
-            # Multipliers of tangents have no form in files.
-            return None
         polytope = self.problem(0.0).columns
-        return of_assignment(self.rules, polytope, multipliers, keep=self.limits.keep)
+        proof = of_assignment(self.rules, polytope, multipliers, keep=self.limits.keep)
+        if proof is None or self.means is None:
+            return proof
+        return with_charges(proof, self.rules, self.means.averages, solution.charges)
 
     def set_reach(self, reach: float) -> None:
         """Reduce larger budgets to `reach` nats; see `REACHES`."""

@@ -130,17 +130,17 @@ def truth_of(channel: Channel, joint: Joint) -> Fraction:
 def deviation_of(channel: Channel, joint: Joint) -> Fraction:
     """The largest change of an expected share, exactly."""
     counts = joint.useful_counts
-    # Records of x for each unit of its row.
+    # Over one denominator all sums are of integers, which are far faster than fractions.
+    common = math.lcm(*channel.row_totals)
+    # Records of x for each unit of its row, times the denominator.
     weights = [
-        Fraction(count, total)
+        count * (common // total)
         for count, total in zip(counts, channel.row_totals, strict=True)
     ]
-    released = dict.fromkeys(joint.useful.names, Fraction(0))
+    released = dict.fromkeys(joint.useful.names, 0)
     columns = zip(channel.outputs, channel.integers.columns, strict=True)
     for label, (symbols, entries) in columns:
-        released[label] = sum(
-            (weights[x] * entry for x, entry in zip(symbols, entries, strict=True)),
-            Fraction(0),
-        )
+        released[label] = sum(map(mul, [weights[x] for x in symbols], entries))
     changes = zip(released.values(), counts, strict=True)
-    return max(abs(mass - count) for mass, count in changes) / joint.total
+    largest = max(abs(mass - count * common) for mass, count in changes)
+    return Fraction(largest, common * joint.total)

@@ -26,10 +26,9 @@ import time
 from dataclasses import replace
 
 from mechdesign.auditing.measures import utility
-from mechdesign.channel.proof import EntropyProof
+from mechdesign.channel.proof import EntropyProof, with_proof
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms.incumbents import beginning_of, with_response
-from mechdesign.mechanisms.proofs import with_proof
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
 from mechdesign.mechanisms.rules import Rules

@@ -39,14 +39,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.channel.proof import AverageCharge
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import NotPrivate, SolverFailure
 from mechdesign.core.integers import Integers
 from mechdesign.mechanisms.average_budgets import float_gains, in_solver_unit
+from mechdesign.mechanisms.proofs import charge_of
 from mechdesign.tables.joint import Joint
 from solvers import Array
 from solvers.errors import OutOfTime
-from solvers.plans import NoPlan, Plan, PlanLimits, PlanPenalty, PlanProblem
+from solvers.plans import (
+    NoPlan,
+    Plan,
+    PlanLimits,
+    PlanPenalty,
+    PlanProblem,
+    PlanProof,
+)
 
 SMOOTH = ("mi", "chi2")
 """The averages that are no largest of finitely many forms."""
@@ -136,6 +145,8 @@ class PlanAverage:
         # Averages of lifts near 1 grow with this power of the distance from it.
         self.order = 2 if self.measure in SMOOTH else 1
         present = np.array([count > 0 for count in joint.sensitive_counts])
+        self._average = average
+        self._present = present
         self._posteriors: Array = (joint.p / joint.p_x)[present]
         self._shares: Array = joint.p.sum(axis=1)[present]
         if self.measure in SMOOTH:
@@ -148,6 +159,34 @@ class PlanAverage:
             guesses = float_gains(gains)
             of_present = None if guesses is None else guesses[:, present]
             self.penalty = self._largest_forms(of_present)
+
+    def charge(self, price: float, multipliers: Array) -> AverageCharge:
+        """What the forms of the penalty, with multipliers (m, n), add to a proof of costs at a
+        price.
+        """
+        slopes = price * self._coefficients().T @ multipliers
+        if self.measure != "gain":
+            of_all = np.zeros((len(self._present), slopes.shape[1]))
+            of_all[self._present] = slopes
+            slopes = of_all
+        return charge_of(self._average, price, slopes)
+
+    def _coefficients(self) -> Array:
+        """Of every form (rows), up to a constant: of P(s|y), or of the guesses themselves."""
+        forms = len(self.penalty.forms)
+        if self.measure == "tv":
+            half = np.eye(forms // 2) / 2.0
+            return np.vstack([half, -half])
+        if self.measure not in SMOOTH:
+            return np.eye(forms)
+        rows: list[Array] = []
+        for members, touches in zip(self._parts, self._touches, strict=True):
+            for touch in touches:
+                row = np.zeros(len(self._shares))
+                # The slopes.
+                row[members] = self._tangent(self._touched(members, touch))[1]
+                rows.append(row)
+        return np.array(rows)
 
     def _largest_forms(self, gains: Array | None) -> PlanPenalty:
         """The forms of an average that is the largest of them."""
@@ -316,10 +355,11 @@ def plan_within(
     solve: Solve,
     gap: float,
     is_over: Callable[[], bool],
-) -> Plan:
+) -> tuple[Plan, tuple[AverageCharge, ...]]:
     """The plan of least cost whose averages are at most their budgets.
 
-    Its cost is without the penalties, and `lower_bound` holds for every plan within the budgets.
+    Its cost is without the penalties, and `lower_bound` holds for every plan within the budgets:
+    its proof and what the averages add to it show that.
 
     Parameters
     ----------
@@ -342,7 +382,7 @@ def plan_within(
         search.run()
     except OutOfTime:
         is_late = True
-    return search.best(is_late or is_over())
+    return search.best(is_late or is_over()), search.charges
 
 
 def _check_strata(problem: PlanProblem, averages: Sequence[PlanAverage]) -> None:
@@ -381,6 +421,9 @@ class _Search:
         self._is_over = is_over
         self._points: list[_Point] = []
         self._bound = 0.0
+        # What proves it.
+        self._proof: PlanProof | None = None
+        self.charges: tuple[AverageCharge, ...] = ()
 
     def run(self) -> None:
         """Find plans until the cheapest mixture meets the bound, or the time is over."""
@@ -443,11 +486,33 @@ class _Search:
         # Plans may use all of the budgets that were asked, and not only what margins leave.
         worth = float(prices @ self._asked)
         rounding = BOUND_ROUNDING * (plan.lower_bound + worth)
-        self._bound = max(self._bound, plan.lower_bound - worth - rounding)
+        bound = plan.lower_bound - worth - rounding
+        if bound > self._bound:
+            self._bound = bound
+            self._proof = plan.proof
+            self.charges = self._charges(prices, plan.proof)
         paid = 0.0
         if penalty is not None:
             paid = penalty.of(plan.rows, plan.columns, plan.flows)
         return self._add(plan, plan.cost - paid)
+
+    def _charges(
+        self, prices: Array, proof: PlanProof | None
+    ) -> tuple[AverageCharge, ...]:
+        """What the averages add to the proof of a plan at these prices."""
+        if proof is None:
+            return ()
+        found: list[AverageCharge] = []
+        first = 0
+        for average, price in zip(self._averages, prices.tolist(), strict=True):
+            count = len(average.penalty.forms)
+            multipliers = np.zeros((count, self._problem.size))
+            # Averages that are free have no forms in the program.
+            if price > 0.0:
+                multipliers = proof.forms[first : first + count]
+                first += count
+            found.append(average.charge(price, multipliers))
+        return tuple(found)
 
     def _add(self, plan: Plan, cost: float) -> _Point:
         """Keep a plan with its own cost."""
@@ -532,8 +597,7 @@ class _Search:
             flows=flows[flows > 0.0],
             cost=sum(share * point.cost for share, point in used),
             lower_bound=self._bound,
-            # That of one price alone would prove less.
-            proof=None,
+            proof=self._proof,
             ended_early=any(point.plan.ended_early for _, point in used),
             prices=sum(share * point.plan.prices for share, point in used),
         )

@@ -35,7 +35,7 @@ from mechdesign.auditing.strata import members_of, strata_of, stratum_demands
 from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import own_rows
-from mechdesign.channel.proof import CostProof
+from mechdesign.channel.proof import AverageCharge, CostProof
 from mechdesign.channel.record import (
     RELATIVE,
     TOTAL,
@@ -45,10 +45,8 @@ from mechdesign.channel.record import (
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.core.wording import listed
 from mechdesign.mechanisms.average_budgets import averages_of
-from mechdesign.mechanisms.averages import with_averages, with_own_lifts
 from mechdesign.mechanisms.least_cost_limits import stays_of_symbols
 from mechdesign.mechanisms.least_cost_matrix import exact_costs
-from mechdesign.mechanisms.plan_averages import PlanAverage, plan_within
 from mechdesign.mechanisms.plan_costs import (
     cell_costs,
     check_distance,
@@ -57,7 +55,7 @@ from mechdesign.mechanisms.plan_figures import design_of_plan
 from mechdesign.mechanisms.plan_integers import keeps_stays, least_shares, plan_rows
 from mechdesign.mechanisms.plan_limits import limits_of_demands
 from mechdesign.mechanisms.plan_request import PlanRequest, forbidden
-from mechdesign.mechanisms.proofs import of_plan
+from mechdesign.mechanisms.proofs import charged, of_plan
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.mechanisms.rules import check_sensitive
@@ -92,6 +90,13 @@ GROUP_SHARE = 0.4
 
 PLANS_TIME = 0.9
 """Part of the time limit for plans within budgets on averages; the rest is for exact checks."""
+
+PAIR_TIME = 2e-8
+"""Seconds for a pair of rows that are left for the exact checks of a plan and of its bound, which
+look at all pairs: 2.7 s for 11,800 rows."""
+
+CHECKS_SHARE = 0.2
+"""Most of the time limit that is left for them."""
 
 LEAST_TIME = 1e-3
 """Seconds for a plan where the time is over: a first one may take longer (`FIRST_PLAN`)."""
@@ -146,7 +151,7 @@ def plan_design(request: PlanRequest) -> Design:
         averages = averages_of(request.average, joint)
     for margin in MARGINS:
         try:
-            plan = _solved(request, problem, averages, margin, started)
+            plan, charges = _solved(request, problem, averages, margin, started)
         except PlanError as error:
             raise _refusal(request, error) from None
         except SolverError as error:
@@ -154,11 +159,11 @@ def plan_design(request: PlanRequest) -> Design:
         # Bounds are for the limits as they are asked, whatever the margin.
         if plan.lower_bound > bound:
             bound = plan.lower_bound
-            # With budgets on averages the duals are those of a program with their prices, too.
-            if not averages:
-                proof = of_plan(
-                    plan.proof, request.notion.limits, demands, joint.useful_counts
-                )
+            proof = of_plan(
+                plan.proof, request.notion.limits, demands, joint.useful_counts
+            )
+            if proof is not None and averages:
+                proof = charged(proof, charges, alone=request.is_average_alone)
         channel = replace(_channel(request, plan, groups), record=record)
         verdict = audit(
             channel, request.whole or joint, request.notion, after=request.after
@@ -167,9 +172,17 @@ def plan_design(request: PlanRequest) -> Design:
         is_within = verdict.satisfied and all(one.kept for one in leaked)
         if is_within and keeps_stays(channel, stays):
             if request.is_average_alone:
+                # Loaded here, because few designs need it.
+                from mechdesign.mechanisms.averages import with_own_lifts
+
                 # Nothing was promised of single rows, so what they do is stated.
                 verdict = with_own_lifts(Rounded(channel, verdict), joint).audit
-            design = design_of_plan(
+            achieved = tuple(
+                budget.model_copy(update={"achieved": one.leakage})
+                for budget, one in zip(averages, leaked, strict=True)
+            )
+            channel = channel.with_record(replace(record, averages=achieved))
+            return design_of_plan(
                 request,
                 costs,
                 stays,
@@ -181,13 +194,6 @@ def plan_design(request: PlanRequest) -> Design:
                 groups,
                 started,
             )
-            if not averages:
-                return design
-            achieved = [
-                budget.model_copy(update={"achieved": one.leakage})
-                for budget, one in zip(averages, leaked, strict=True)
-            ]
-            return with_averages(design, achieved)
     raise SolverFailure(
         "no plan passed the exact audit: give a larger budget, or release fewer columns"
     )
@@ -199,13 +205,16 @@ def _solved(
     averages: Sequence[AverageBudget],
     margin: float,
     started: float,
-) -> Plan:
-    """The plan of least cost, within the budgets on averages."""
+) -> tuple[Plan, tuple[AverageCharge, ...]]:
+    """The plan of least cost within the budgets on averages, and what they add to its proof."""
 
     def left() -> float:
         if request.time_limit is None:
             return math.inf
         whole = request.time_limit * (PLANS_TIME if averages else 1.0)
+        # What comes after the plan is part of the limit.
+        checks = PAIR_TIME * len(request.joint.useful) ** 2
+        whole -= min(checks, CHECKS_SHARE * request.time_limit)
         return whole - (time.process_time() - started)
 
     def solve(
@@ -230,7 +239,10 @@ def _solved(
         )
 
     if not averages:
-        return solve(problem)
+        return solve(problem), ()
+    # Imported here with the solvers of averages, which most plans do without.
+    from mechdesign.mechanisms.plan_averages import PlanAverage, plan_within
+
     limited = [PlanAverage(average, request.joint, margin) for average in averages]
     return plan_within(problem, limited, solve, request.gap, lambda: left() <= 0.0)
 

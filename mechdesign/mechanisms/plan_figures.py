@@ -120,6 +120,7 @@ def design_of_plan(
         objective=least.objective,
         utility=figures,
         promise_kind=request.promise,
+        averages=channel.record.averages,
     )
     recorded = channel.with_record(record)
     if proof is not None:

@@ -46,19 +46,6 @@ ESTIMATE_SECONDS = 5.0
 """Longest that the estimate may take in all."""
 
 
-LEAST_LEFT = 0.25
-"""Share of the time limit that the figure for the population may take when the search has used all
-of it: most figures take milliseconds.
-"""
-
-
-def time_left(limit: float, spent: float) -> float:
-    """Processor seconds for the figure for the population, of a limit of which a search has spent
-    some.
-    """
-    return max(limit - spent, LEAST_LEFT * limit)
-
-
 def confident(
     design: Design,
     rules: PopulationRules,

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -23,9 +22,12 @@ from numpy.typing import NDArray
 from mechdesign.auditing.demands import Demand
 from mechdesign.auditing.proofs import cost_bound
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.proof import PROOF, AnyProof, CostProof
+from mechdesign.channel.proof import AverageCharge, CostProof, with_proof
+from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import LiftLimits, MeanLimits
+from mechdesign.mechanisms.average_budgets import GUESSES, NO_PROMISE
+from mechdesign.mechanisms.classes import proportional
 from mechdesign.mechanisms.plan_limits import rows_of_demands
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.stacked_rows import LOWER, UPPER
@@ -43,7 +45,11 @@ so many rows of 19 columns 9 s of processor time, for 100,000 ten minutes.
 """
 
 DRAWN_IN = 1.0 - 2.0**-40
-"""Factor on negative multipliers of quotients, so that rounding does not make them too large."""
+"""Factor on negative multipliers of quotients, so that rounding does not make them too large; on
+slopes of averages, too."""
+
+LARGEST = ("maximal-leakage", *GUESSES)
+"""Averages that are the largest of some functions of an output."""
 
 
 def of_assignment(
@@ -69,6 +75,49 @@ def of_assignment(
     return _proof(
         prices, lifts[:, reduced.group], ratios[:, reduced.group], limits.ratio
     )
+
+
+def with_charges(
+    proof: CostProof,
+    rules: Rules,
+    averages: Sequence[AverageBudget],
+    charges: Sequence[tuple[float, Array]],
+) -> CostProof:
+    """The proof with what average budgets add to it, from a program over classes."""
+    reduced = rules.reduced
+    class_of = list(range(len(rules.joint.sensitive)))
+    if len(reduced.joint.sensitive) < len(class_of):
+        class_of = proportional(rules.joint.counts)
+    is_first = np.array([class_of.index(c) == s for s, c in enumerate(class_of)])
+    found: list[AverageCharge] = []
+    for average, (price, slopes) in zip(averages, charges, strict=True):
+        of_symbols = slopes[:, reduced.group]
+        if average.measure not in GUESSES:
+            of_symbols = of_symbols[class_of]
+        if average.measure == "maximal-leakage":
+            # All secrets of a class have one lift, and the largest is counted once.
+            of_symbols = of_symbols * is_first[:, None]
+        found.append(charge_of(average, price, of_symbols))
+    return charged(proof, found, alone=rules.notion == NO_PROMISE)
+
+
+def charge_of(average: AverageBudget, price: float, slopes: Array) -> AverageCharge:
+    """What an average adds to a proof, from slopes (k, n) of all symbols or guesses."""
+    if average.measure in LARGEST:
+        # No sum of slopes may be above the price.
+        slopes = slopes * DRAWN_IN
+    return AverageCharge(price=price, slopes=_plain(slopes))
+
+
+def charged(
+    proof: CostProof, charges: Sequence[AverageCharge], *, alone: bool
+) -> CostProof:
+    """The proof with what averages add to it; `alone` without a promise on single lifts."""
+    changes: dict[str, Any] = {"averages": tuple(charges)}
+    if alone:
+        # The lifts that the file promises are those that its channel happens to have.
+        changes |= {"lifts": (), "ratios": ()}
+    return proof.model_copy(update=changes)
 
 
 def of_sides(sides: Array, masses: Array | None) -> CostProof:
@@ -208,13 +257,6 @@ def kept(
     if proven < bound - SLACK * max(1.0, abs(bound)):
         return channel
     return with_proof(channel, proof)
-
-
-def with_proof(channel: Channel, proof: AnyProof) -> Channel:
-    """The channel with a proof in the certificate of its record."""
-    certificate = dict(channel.record.certificate or {})
-    certificate[PROOF] = proof.model_dump(mode="json", exclude_none=True)
-    return channel.with_record(replace(channel.record, certificate=certificate))
 
 
 def texts_of(units: NDArray[Any], unit: int) -> tuple[tuple[str, ...], ...]:

@@ -53,6 +53,7 @@ from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.average_budgets import float_gains, in_solver_unit
 from mechdesign.mechanisms.averages import share_of_bound
+from mechdesign.mechanisms.cut_sets import polytope_at
 from mechdesign.mechanisms.least_leakage import least_for_share
 from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.proofs import SLACK
@@ -161,7 +162,7 @@ def _proven(
             return 0.0
     for average in channel.record.averages:
         constant = least_for_share(0.0, average.measure, joint, average.exact_gains)
-        if name.endswith(LOWER_BOUND_OF_AVERAGE) and stated <= constant:
+        if name == f"{average.measure} {LOWER_BOUND_OF_AVERAGE}" and stated <= constant:
             # No channel leaks less than a constant.
             return constant
     proof = proof_in(channel.record.certificate)
@@ -198,7 +199,7 @@ def _proven(
     if isinstance(proof, EntropyProof):
         if name == UPPER_BOUND:
             return again.kept_bound(proof, stated)
-        if name.endswith(LOWER_BOUND_OF_AVERAGE):
+        if name.endswith(f" {LOWER_BOUND_OF_AVERAGE}"):
             return again.leakage_bound(proof, stated)
     raise InputError(NOT_OF_THIS_KIND)
 
@@ -254,19 +255,31 @@ class ProvenAgain:
         populations = set_behind(self.channel, self.joint)
         if populations is not None:
             return PopulationRules(self.joint, notion, populations=populations)
-        rules = table_rules(
+        return table_rules(
             self.joint, notion, whole=self.beside.whole, after=self.beside.after
         )
-        if rules.cuts is not None:
-            raise InputError(
-                f"the posteriors that {notion.name} allows are no polytope, and no proof is kept"
-            )
-        return rules
 
     @property
     def by_symbol(self) -> Polytope:
         """The allowed posteriors of all symbols."""
+        self._check_polytope()
         return replace(self.rules, by_symbol=True).relaxation
+
+    def _check_polytope(self) -> None:
+        """Raise InputError where the allowed posteriors are no polytope."""
+        rules = self.rules
+        if rules.cuts is not None:
+            raise InputError(
+                f"the posteriors that {rules.notion.name} allows are no polytope, and no proof is "
+                "kept"
+            )
+
+    def _allowed(self, proof: TaskProof | QueryProof) -> Polytope:
+        """The allowed posteriors of all symbols, or a polytope around them."""
+        cuts = replace(self.rules, by_symbol=True).cuts
+        if cuts is None:
+            return self.by_symbol
+        return polytope_at(cuts, self._touched(proof))
 
     @property
     def entropy(self) -> float:
@@ -297,6 +310,8 @@ class ProvenAgain:
                 return proven
             # What is private for the whole set is private for the table.
             rules = Rules(self.joint, rules.notion)
+        else:
+            self._check_polytope()
         # Any prices prove a bound. All of the mass of a class sits on the symbol with its best
         # price, because H is concave, so the best price of a class is one for all of its symbols.
         prices = np.full(len(rules.reduced.joint.useful), -np.inf)
@@ -387,6 +402,10 @@ class ProvenAgain:
         outer = None if proof.alone else self.by_symbol
         return Total(leakage, self.joint.lift, most), outer, charge
 
+    def _touched(self, proof: TaskProof | QueryProof) -> Array:
+        """Where tangents touch the leakage, or rows the set of allowed posteriors, (k, n)."""
+        return np.array(proof.touched or ()).reshape(-1, len(self.joint.useful))
+
     def task_bound(self, proof: TaskProof, stated: float) -> float:
         """The share of I(T;X) that no private channel exceeds, rounded up."""
         counts = np.array(proof.task, dtype=np.float64)
@@ -405,12 +424,12 @@ class ProvenAgain:
                 given_x,
                 proof.prices,
                 charge,
-                least=least,
+                self._touched(proof),
                 time_limit=self.time_limit,
             )
             return task_bound(figures, bound)
         bound = proven_task(
-            self.by_symbol,
+            self._allowed(proof),
             self.joint.p_x,
             given_x,
             proof.prices,
@@ -440,11 +459,12 @@ class ProvenAgain:
                 proof.prices,
                 inverse,
                 charge,
+                self._touched(proof),
                 time_limit=self.time_limit,
             )
         else:
             bound = proven_variance(
-                self.by_symbol,
+                self._allowed(proof),
                 self.joint.p_x,
                 queries.gram,
                 proof.prices,

@@ -41,6 +41,11 @@ QUERIES = "queries"
 
 NAMED_QUERIES = (FREQUENCIES, PREFIX, RANGES)
 
+TASK = "task"
+
+PURPOSES = (*NAMED_QUERIES, TASK)
+"""Purposes with names; queries of one's own come from a file or as `Queries`."""
+
 QUERY_COLUMN = "query"
 """Header of the first column of a file of queries, which tells it from a matrix of costs."""
 

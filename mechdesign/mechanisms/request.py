@@ -39,12 +39,10 @@ from mechdesign.mechanisms.least_cost_objective import (
 )
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.people_request import of_people
-from mechdesign.mechanisms.purposes import PURPOSES, TASK
-from mechdesign.mechanisms.queries import Queries
+from mechdesign.mechanisms.queries import PURPOSES, TASK, Queries
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import check_sensitive
 from mechdesign.mechanisms.search import Search
-from mechdesign.mechanisms.task_design import task_joint
 from mechdesign.mechanisms.watchdog import HEURISTICS
 from mechdesign.notions import Notion
 from mechdesign.release.policies import NEAREST, REFUSE, Policy, check_nearest
@@ -540,6 +538,9 @@ class DesignRequest:
         released = self.joint
         if self.released_columns != released.useful.columns:
             released = released.releasing(self.released_columns)
+        # Imported here, because few requests have a task.
+        from mechdesign.mechanisms.task_design import task_joint
+
         task_joint(self.task, released)
 
     def _check_population(self) -> None:

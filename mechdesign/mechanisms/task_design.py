@@ -26,13 +26,16 @@ from typing import Any
 import numpy as np
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.proof import TaskProof
+from mechdesign.channel.proof import TaskProof, with_proof
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
-from mechdesign.mechanisms.proofs import with_proof
-from mechdesign.mechanisms.purposes import TASK, first_verified, with_purpose
-from mechdesign.mechanisms.purposes_within import purpose_within, with_budget
+from mechdesign.mechanisms.purposes import first_verified, touched_in_file, with_purpose
+from mechdesign.mechanisms.purposes_within import (
+    purpose_within,
+    with_budget,
+)
+from mechdesign.mechanisms.queries import TASK
 from mechdesign.mechanisms.result import Design, TaskUtility, finish
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
@@ -90,6 +93,7 @@ def for_task(
     status = "some posteriors are not listed"
     prices: Array | None = None
     leakages: tuple[float, ...] | None = None
+    touched: tuple[tuple[float, ...], ...] | None = None
     if averages:
         rounded, within = purpose_within(
             single,
@@ -102,10 +106,12 @@ def for_task(
         least = within.bound
         prices = within.prices
         leakages = (max(within.charge, 0.0),)
+        touched = touched_in_file(within.touched)
     else:
-        rounded, solution = first_verified(
+        rounded, solution, rows_at = first_verified(
             single, program, end, least_margin=TASK_MARGIN
         )
+        touched = touched_in_file(rows_at)
         least = solution.bound
         status = solution.status
         prices = solution.prices
@@ -124,12 +130,13 @@ def for_task(
         messages = (f"the search ended early ({status})",)
     design = finish(rounded, joint, TASK, method, started, messages=messages)
     design = with_purpose(with_budget(design, averages), utility_of_task)
-    if prices is None or not (alone or rules.cuts is None):
+    if prices is None or (averages and not alone and rules.cuts is not None):
         return design
     proof = TaskProof(
         prices=tuple(prices.tolist()),
         task=_counts(table, joint),
         leakages=leakages,
+        touched=touched,
         alone=alone or None,
     )
     return replace(design, channel=with_proof(design.channel, proof))

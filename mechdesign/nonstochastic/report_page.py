@@ -31,7 +31,7 @@ from mechdesign.nonstochastic.output_budgets import ASSUMPTIONS, epsilon_for
 from mechdesign.nonstochastic.sizes import sized_quantizer
 from mechdesign.report import blocks as b
 from mechdesign.report.drawing import COLOURS, PAGE, new_figure, picture_of, settings
-from mechdesign.report.writing import HTML, check_report, document_text, save_text
+from mechdesign.report.writing import HTML, check_report, document_text, save_texts
 
 BANNER = (
     "This report contains no individual's value. It contains sizes of groups and numbers of "
@@ -48,25 +48,27 @@ FORMAT = "mechdesign.mechanism-report"
 VERSION = 1
 
 
-def save_mechanism_report(
+def save_mechanism_reports(
     verified: VerifiedMechanism,
     source: str,
-    path: PathLike,
+    paths: Sequence[PathLike],
     *,
     overwrite: bool = False,
 ) -> None:
-    """Write the report as HTML, Markdown or JSON by its ending, whole or not at all.
+    """Write the report as HTML, Markdown or JSON by its ending to each path, whole or not at all.
 
     Parameters
     ----------
     source
         The path of the mechanism file, for the commands in the report.
     """
-    check_report(path, force=overwrite)
-    ending = Path(path).suffix.lower()
-    page = _Page(verified, source, with_pictures=ending == HTML)
-    text = document_text(page.record(), page.document, ending)
-    save_text(path, text, overwrite=overwrite)
+    texts: list[tuple[PathLike, str]] = []
+    for path in paths:
+        check_report(path, force=overwrite)
+        ending = Path(path).suffix.lower()
+        page = _Page(verified, source, with_pictures=ending == HTML)
+        texts.append((path, document_text(page.record(), page.document, ending)))
+    save_texts(texts, overwrite=overwrite)
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ class Policy:
         """The policy that a channel recorded when its table was read."""
         if rules is None:
             return cls()
-        return cls(**rules.model_dump(exclude={"counted"}))
+        return cls(**rules.model_dump(exclude={"counted", "left_out"}))
 
     @property
     def lets_nothing_through(self) -> bool:
@@ -123,7 +123,7 @@ def recorded_rules(channels: Sequence[object]) -> CellRules | None:
             continue
         counted.add(rules.counted)
         # How each table was counted matters to no release.
-        released = rules.model_copy(update={"counted": REFUSE})
+        released = rules.model_copy(update={"counted": REFUSE, "left_out": 0})
         if released not in found:
             found.append(released)
     if len(found) > 1:

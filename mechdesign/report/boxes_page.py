@@ -44,6 +44,7 @@ from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.box_claims import BoxUtility, ColumnKept
 from mechdesign.channel.channel import BoxPart, Channel
 from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike
 from mechdesign.core.wording import STATED, about, percent_of
 from mechdesign.notions import Notion
 from mechdesign.report import blocks, boxes, drawing, wording
@@ -51,7 +52,7 @@ from mechdesign.report.collect import Wanted
 from mechdesign.report.document import BANNERS, VERIFIED
 from mechdesign.report.plain_values import optional_record
 from mechdesign.report.promises import VERDICTS, promised_bounds
-from mechdesign.report.writing import HTML, save_document
+from mechdesign.report.writing import HTML, document_text, save_texts
 from mechdesign.tables.confidence import set_of_record
 from mechdesign.tables.row_boxes import box_name
 
@@ -367,17 +368,18 @@ def behind(
 def save_reports(channel: Channel, report: BoxReport | None, wanted: Wanted) -> None:
     """Write the reports on a channel; there is no internal one without what is `behind` it."""
     satisfied: bool | None = None
+    texts: list[tuple[PathLike, str]] = []
     if report is not None:
         satisfied = report.verified
         if wanted.internal is not None:
-            # Markdown shows no pictures, and so needs no matplotlib.
-            pictures = Path(wanted.internal).suffix.lower() == HTML
-            save_document(
-                wanted.internal,
+            ending = Path(wanted.internal).suffix.lower()
+            text = document_text(
                 report_record(report),
-                lambda: report_page(report, pictures=pictures),
-                overwrite=wanted.overwrite,
+                # Markdown shows no pictures, and so needs no matplotlib.
+                lambda: report_page(report, pictures=ending == HTML),
+                ending,
             )
+            texts.append((wanted.internal, text))
     if wanted.public is not None:
         record = {
             "format": "mechdesign.public-box-report",
@@ -385,12 +387,13 @@ def save_reports(channel: Channel, report: BoxReport | None, wanted: Wanted) -> 
             "satisfied": satisfied,
             **boxes.box_channel_record(channel.public()),
         }
-        save_document(
-            wanted.public,
+        text = document_text(
             record,
             lambda: public_box_page(channel, satisfied=satisfied),
-            overwrite=wanted.overwrite,
+            Path(wanted.public).suffix.lower(),
         )
+        texts.append((wanted.public, text))
+    save_texts(texts, overwrite=wanted.overwrite)
 
 
 def _promise_cards(

@@ -40,7 +40,8 @@ def cell_sentences(rules: CellRules) -> list[str]:
     if rules.counted == SYMBOL:
         sentences.append("The empty cell is a symbol like the others.")
     elif rules.counted == DROP:
-        sentences.append("Records with an empty cell were left out of the table.")
+        which = f"{rules.left_out:,} records" if rules.left_out > 0 else "Records"
+        sentences.append(f"{which} with an empty cell were left out of the table.")
     kinds = ((rules.missing, "an empty cell"), (rules.unknown, "an unknown symbol"))
     for rule, kind in kinds:
         if rule == REFUSE:

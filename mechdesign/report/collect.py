@@ -11,7 +11,7 @@ same for boxes. The steps are:
    lifts and codebook (`content.full_report`). A public report is `content.public_report` alone.
 4. `attributed` adds the date, the provenance and the commands, such as the fact
    ("Report written", "2026-01-31 08:00 UTC, by mechdesign 1.0").
-5. `writing.save_report` writes the file.
+5. `writing.save_reports` writes the files.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Wanted:
 def save_reports(channel: Channel, design: Design | None, wanted: Wanted) -> None:
     """Write the reports on a channel; there is no internal one without its `design`."""
     # As in `write_report`.
-    from mechdesign.report.writing import save_report
+    from mechdesign.report import writing
 
     # Both are made before either is written, so a failure leaves no half of them.
     reports: list[tuple[PathLike, Report]] = []
@@ -150,8 +150,7 @@ def save_reports(channel: Channel, design: Design | None, wanted: Wanted) -> Non
         report = public_report(channel, promise_of(channel), satisfied=satisfied)
         report = attributed(report, channel, wanted.public_commands)
         reports.append((wanted.public, report))
-    for path, report in reports:
-        save_report(report, path, overwrite=wanted.overwrite)
+    writing.save_reports(reports, overwrite=wanted.overwrite)
 
 
 def behind(

@@ -64,7 +64,7 @@ def column_frequencies_text(frequencies: ColumnFrequencies) -> str:
     words = (*range(len(names)), len(header) - 1)
     records_text = wording.count(frequencies.records, "released row")
     lines = [
-        f"Frequencies of {' by '.join(names)} from {records_text}; "
+        f"{wording.frequencies_of(names)} from {records_text}; "
         f"{percent_of(frequencies.level)} intervals for the population of the records.",
         "",
         *layout.aligned(table, left=words),
@@ -154,7 +154,8 @@ def statistics_text(found: Statistics, *, fixed: bool, kept: bool) -> str:
             continue
         if record["standard_error"] is None:
             one = [wording.label(record["name"]) or "all", about(record["estimate"])]
-            table.append([*one, "-", "-", "one record"])
+            alike = "one record" if record["records"] == 1 else "equal numbers"
+            table.append([*one, "-", "-", alike])
             continue
         table.append(
             [
@@ -187,6 +188,8 @@ def statistics_text(found: Statistics, *, fixed: bool, kept: bool) -> str:
     for column, value in found.reference.items():
         text = f"{wording.label(column)} is compared with {wording.label(value)}."
         lines.append(layout.paragraph(text))
+    if found.has_too_narrow:
+        lines.append(layout.paragraph(TOO_NARROW))
     lines += ["", statistics_note(fixed=fixed, kept=kept)]
     return "\n".join(lines)
 

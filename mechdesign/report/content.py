@@ -41,7 +41,7 @@ from mechdesign.report.average_section import average_texts
 from mechdesign.report.cell_sentences import cell_sentences
 from mechdesign.report.column_shares import column_rows
 from mechdesign.report.groups_section import group_lines
-from mechdesign.report.law_section import channel_law_lines
+from mechdesign.report.law_section import channel_law_lines, public_law_line
 from mechdesign.report.plain_values import picked
 from mechdesign.report.promises import (
     VERDICTS,
@@ -105,6 +105,7 @@ def public_report(
         holds_for=public_scope_texts(notion, confidence, request),
         voided_by=void_texts(request),
         least=_least(bare),
+        law=(public_law_line(bare),),
         channel=_channel_table(bare),
     )
 

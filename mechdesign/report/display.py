@@ -403,6 +403,13 @@ def _draw_beliefs(axes: Any, design: Design) -> None:
     axes.set_xlabel(
         f"probability of every value of {sensitive}: before, and its range after"
     )
+    useful = title(design.channel.useful.columns)
+    # Names are user's texts: dollar signs in them are no formulas.
+    axes.set_title(
+        f"{useful} released, {sensitive} protected: {design.notion.text}",
+        parse_math=False,
+        wrap=True,
+    )
 
 
 def _draw_budgets(axes: Any, achieved: Achieved, subject: str) -> None:

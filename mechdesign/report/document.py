@@ -251,10 +251,15 @@ def _utility_blocks(
         gap = wording.percent_at_most(max(kept.gap_nmi, 0.0), step=wording.FINE)
         bound = wording.percent_at_most(kept.upper_bound_nmi)
         proof = wording.proof_text(kept.scope)
-        texts.append(
-            f"This is within {gap} of the best possible ({proof}): no channel with this "
-            f"promise keeps more than {bound}."
+        near = (
+            f"This is within {gap} of the best possible ({proof}): no channel with this"
         )
+        if kept.gap_nmi > wording.LARGE_GAP:
+            near = (
+                "How near this is to the best possible is not known, but for a bound that is "
+                f"{proof}: no channel with this"
+            )
+        texts.append(f"{near} promise keeps more than {bound}.")
     elif needs_bound:
         texts.append("How much the best possible channel would keep was not computed.")
     texts += [wording.label(remark) for remark in kept.remarks]

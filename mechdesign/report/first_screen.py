@@ -127,10 +127,17 @@ def _utility_lines(design: Design, report: Report) -> list[str]:
         beyond = f" beyond {wording.title(design.channel.given)}"
     share = wording.percent_at_least(kept.nmi)
     text = f"Kept: {share} of the information in {useful}{beyond}"
-    if kept.gap_nmi is not None:
+    if kept.gap_nmi is not None and kept.upper_bound_nmi is not None:
         gap = wording.percent_at_most(max(kept.gap_nmi, 0.0), step=wording.FINE)
         proof = wording.proof_text(kept.scope)
-        text += f", within {gap} of the best possible ({proof})"
+        near = f", within {gap} of the best possible ({proof})"
+        if kept.gap_nmi > wording.LARGE_GAP:
+            bound = wording.percent_at_most(kept.upper_bound_nmi)
+            near = (
+                "; how near that is to the best possible is not known, but that no channel "
+                f"keeps more than {bound} ({proof})"
+            )
+        text += near
     lines = layout.lines_of(f"{text}.")
     for sentence in report.purpose:
         lines += layout.lines_of(sentence)

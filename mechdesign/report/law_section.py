@@ -18,7 +18,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mechdesign.analysis.label_errors import error_factor
-from mechdesign.auditing.law import Law, absent_law, channel_law, label_of
+from mechdesign.auditing.law import (
+    Law,
+    absent_law,
+    cells_of_labels,
+    channel_law,
+    label_of,
+)
 from mechdesign.channel.channel import Channel
 from mechdesign.core.wording import at_most, quoted
 from mechdesign.mechanisms.result import Design
@@ -51,6 +57,31 @@ def channel_law_lines(channel: Channel, joint: Joint) -> list[str]:
             f"{at_most(factor, DISTANCE_DIGITS)} times those from true values."
         )
     return [text]
+
+
+def public_law_line(channel: Channel) -> str:
+    """The same of a channel without its table: whether it keeps the law is what its file states."""
+    objective = channel.record.objective
+    is_kept = objective is not None and objective.keep_frequencies
+    if channel.releases_symbols:
+        # The integers of released rows show it, too.
+        is_kept = channel.keeps_law
+    elif cells_of_labels(channel.outputs, channel.useful) is None:
+        absent = absent_law(channel.outputs, channel.useful.columns)
+        return (
+            f"{TITLE}: {absent}. `mechdesign estimate` computes frequencies from them."
+        )
+    what = "row" if channel.published is not None else "value"
+    if is_kept:
+        return (
+            f"{TITLE}: as the channel states, every released {what} has the probability that the "
+            "table gives it. Frequencies, tables and means of what is released have the "
+            "table's values in expectation."
+        )
+    return (
+        f"{TITLE}: released {what}s need not have the frequencies of the table, nor what is "
+        "computed from them. Who holds the table reads in the internal report how far they move."
+    )
 
 
 def brief_law(design: Design) -> str:

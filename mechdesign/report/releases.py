@@ -17,7 +17,7 @@ from mechdesign.analysis.joint_frequencies import JointFrequencies
 from mechdesign.core.wording import at_most, percent_of
 from mechdesign.report.layout import aligned, item, largest, paragraph
 from mechdesign.report.plain_values import csv_text, picked
-from mechdesign.report.wording import count, figure, interval, label
+from mechdesign.report.wording import count, figure, frequencies_of, interval, label
 
 MOST_SHOWN = 10
 """Suspects named in the text; JSON has all."""
@@ -90,7 +90,7 @@ def estimate_text(result: Frequencies | JointFrequencies, *columns: str) -> str:
         numbers = figure(estimate), figure(error), interval(lower, upper)
         rows.append([*map(label, names), *numbers])
     lines = [
-        f"Frequencies of {' by '.join(titles)} from {count(result.records, 'released record')}, "
+        f"{frequencies_of(titles)} from {count(result.records, 'released record')}, "
         f"{_METHODS[result.method]}; {percent_of(result.level)} intervals",
         f"{_TARGETS[result.target]}.",
         "",

@@ -38,6 +38,9 @@ TENTH = Decimal("0.1")
 FINE = Decimal("0.001")
 """The last decimal of a percentage that is small, such as the distance from a bound."""
 
+LARGE_GAP = 0.2
+"""A proven distance from the best possible, in shares of H(X), that says next to nothing of it."""
+
 CROWDS = (2, 3, 4, 10, 20, 100, 1000, 10_000)
 """Numbers of people of whom some are spoken of, the smallest first."""
 
@@ -228,6 +231,13 @@ def proof_text(scope: str) -> str:
     if scope == STATED:
         return "stated by the file, not proven again here"
     return scope
+
+
+def frequencies_of(names: Sequence[str]) -> str:
+    """What a table of frequencies is: those of one column, or of the combinations of several."""
+    if len(names) == 1:
+        return f"Frequencies of {names[0]}"
+    return f"Joint frequencies of {', '.join(names[:-1])} and {names[-1]}"
 
 
 def times_text(achieved: Achieved, notion: Notion) -> str:

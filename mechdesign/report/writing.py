@@ -1,17 +1,19 @@
 """A report as a file: HTML, Markdown or JSON by its ending, whole or not at all.
 
-Records of a channel come here (`save_report`), and pages with a record of their own
-(`save_document`), as those of boxes. All become a text by `document_text` and a file by
-`save_text`, which replaces the target only when the text is complete.
+Records of a channel come here (`save_reports`), and pages with a record of their own
+(`save_document`). All become a text by `document_text` and a file by `save_text`, which replaces
+the target only when the text is complete; two reports of one channel go through `save_texts`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from mechdesign.core.errors import errors_noting
 from mechdesign.core.files import PathLike, check_target, replacing
 from mechdesign.report import blocks
 from mechdesign.report.document import document_of
@@ -40,8 +42,18 @@ def check_report(
 
 def save_report(report: Report, path: PathLike, *, overwrite: bool = False) -> None:
     """Write the report, whole or not at all."""
-    check_report(path, force=overwrite, pictures=report.before is not None)
-    save_text(path, report_text(report, Path(path).suffix.lower()), overwrite=overwrite)
+    save_reports([(path, report)], overwrite=overwrite)
+
+
+def save_reports(
+    reports: Sequence[tuple[PathLike, Report]], *, overwrite: bool
+) -> None:
+    """Write reports of one channel, each whole or not at all."""
+    texts: list[tuple[PathLike, str]] = []
+    for path, report in reports:
+        check_report(path, force=overwrite, pictures=report.before is not None)
+        texts.append((path, report_text(report, Path(path).suffix.lower())))
+    save_texts(texts, overwrite=overwrite)
 
 
 def save_document(
@@ -79,6 +91,18 @@ def document_text(
     from mechdesign.report.pages import html_page, markdown
 
     return html_page(document()) if ending == HTML else markdown(document())
+
+
+def save_texts(texts: Sequence[tuple[PathLike, str]], *, overwrite: bool) -> None:
+    """Write several files; an error names those that were complete before it.
+
+    All texts are there before the first file is written, so that only a disk can fail between them.
+    """
+    written: list[str] = []
+    for path, text in texts:
+        with errors_noting(*[f"{name} is written" for name in written]):
+            save_text(path, text, overwrite=overwrite)
+        written.append(os.fspath(path))
 
 
 def save_text(path: PathLike, text: str, *, overwrite: bool) -> None:

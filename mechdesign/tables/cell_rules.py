@@ -46,13 +46,15 @@ Counted: TypeAlias = Literal["refuse", "symbol", "drop"]
 class CellRules(Record):
     """How cells are read and released.
 
-    `counted` says what became of records with an empty cell when the table was counted. `missing`
+    `counted` says what became of records with an empty cell when the table was counted, and
+    `left_out` how many of them were dropped. `missing`
     and `unknown` say what is released for a record whose cell is empty, or has a symbol
     that the channel does not know (``nearest``: a draw of the nearest known row). `normalise`,
     `trim` and `missing_codes` are those of `CellForm`.
     """
 
     counted: Counted = "refuse"
+    left_out: int = 0
     missing: DrawnRule = REFUSE
     unknown: UnknownRule = REFUSE
     normalise: Normalisation = "none"

@@ -10,7 +10,7 @@ positions 1, -1 and -2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
-from mechdesign.formats.arrow_arrays import combined, is_arrow
+from mechdesign.formats.arrow_arrays import arrow_texts, combined, is_arrow
 from mechdesign.formats.cells import Encoded, encode, encoded_columns
+from mechdesign.formats.plain_spelling import plain_spelling
 from mechdesign.tables.bins import NO_NUMBER, OUTSIDE, Bins
 from mechdesign.tables.cell_numbers import WHAT
 from mechdesign.tables.people import ABSENT
@@ -190,14 +191,22 @@ def unknown_at(
     return UnknownSymbol(position, describe_unknown(cells, variable))
 
 
-def _differs_in_zeros(cells: Sequence[str], variable: Variable) -> bool:
-    """Whether leading zeros are all that tells some digits from those of a symbol."""
-    if not all(cell.isdecimal() for cell in cells):
-        return False
-    bare = tuple(cell.lstrip("0") for cell in cells)
-    return any(
-        tuple(part.lstrip("0") for part in symbol) == bare
-        for symbol in variable.symbols
+def other_spelling(cells: Sequence[str], symbols: Iterable[Sequence[str]]) -> str:
+    """What to add to a message about unknown cells: whether a symbol is another spelling of them.
+
+    The empty text where none is.
+    """
+    flat = [*cells, *(part for symbol in symbols for part in symbol)]
+    plain = plain_spelling(arrow_texts(flat))
+    texts: list[str] = flat if plain is None else plain.to_pylist()
+    folded = [text.casefold() for text in texts]
+    size = len(cells)
+    known = (folded[at : at + size] for at in range(size, len(flat), size))
+    if folded[:size] not in known:
+        return ""
+    return (
+        "; one of them differs in nothing but blanks, leading zeros, a sign, .0, capital letters "
+        "or the Unicode form, as when another program has written the file: write both alike"
     )
 
 
@@ -231,12 +240,10 @@ def describe_unknown(cells: Sequence[str], variable: Variable) -> str:
     # What is left: the record has a symbol, but not one of this variable. The symbol is somebody's
     # cell, and messages end in logs, so the place has to do.
     title = ",".join(variable.columns)
-    if _differs_in_zeros(cells, variable):
-        return (
-            f"the channel does not know the symbol of {quoted(title)}, but one that differs in "
-            "leading zeros alone, which are lost when a column is read as numbers: read it as text"
-        )
+    remedy = other_spelling(cells, variable.symbols) or (
+        "; correct it, or say what to publish for it (--unknown)"
+    )
     return (
         f"the channel does not know the symbol of {quoted(title)}, which is none of its "
-        f"{len(variable):,}; correct it, or say what to publish for it (--unknown)"
+        f"{len(variable):,}{remedy}"
     )

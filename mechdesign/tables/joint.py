@@ -437,7 +437,8 @@ class Joint(Displayed):
     def from_tally(cls, tally: Tally) -> Joint:
         """The joint of counted records; raises as `Tally.table` does."""
         joint = cls.from_exact(tally.table(), is_counts=tally.is_counts)
-        return replace(joint, rules=tally.rules)
+        rules = tally.rules.model_copy(update={"left_out": tally.dropped})
+        return replace(joint, rules=rules)
 
     def binned(self, bins: Any) -> Joint:
         """The table with the numbers, dates or times of useful columns sorted into bins, exactly.

@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.wording import quoted
 from mechdesign.formats.arrow_arrays import arrow_integers, arrow_texts, taken
-from mechdesign.formats.cells import encode, text_of
+from mechdesign.formats.cells import as_whole, encode, text_of
 from mechdesign.tables.cell_numbers import Kind, number_of
 
 
@@ -233,10 +233,11 @@ def _numpy_array(
     """Labels in place of a NumPy array."""
     import pyarrow as pa
 
-    if own and column.dtype.kind in "iufb":
+    if own and column.dtype.kind in "iufbM":
         values = own_values(labels, pa.from_numpy_dtype(column.dtype))
         if values is not None and not values.null_count:
-            return np.array(values.to_pylist(), dtype=column.dtype)[codes]
+            # Not through Python values: a datetime has no nanoseconds.
+            return values.to_numpy(zero_copy_only=False).astype(column.dtype)[codes]
     if column.dtype.kind != "O":
         return np.array(labels, dtype=np.str_)[codes]
     distinct = (_own_objects(labels, column.tolist()) if own else None) or list(labels)
@@ -258,7 +259,11 @@ def _own_objects(labels: Sequence[str], values: Sequence[Any]) -> list[Any] | No
     kinds = {type(value) for value in values if text_of(value, "") is not None}
     if len(kinds) != 1:
         return None
-    parse = _PARSERS.get(kinds.pop())
+    kind = kinds.pop()
+    parse: Callable[[str], Any] | None = _PARSERS.get(kind)
+    if parse is None and issubclass(kind, (np.number, datetime)):
+        # NumPy's numbers and pandas' moments are made of their text.
+        parse = cast("Callable[[str], Any]", kind)
     if parse is None:
         return None
     own: list[Any] = []
@@ -267,8 +272,9 @@ def _own_objects(labels: Sequence[str], values: Sequence[Any]) -> list[Any] | No
             value = parse(label) if label else None
         except (ValueError, ArithmeticError):
             return None
-        # Another spelling of the same value would come back as another symbol.
-        if (text_of(value, "") or "") != label:
+        # Another spelling of the same value would come back as another symbol; 1 and 1.0 do not.
+        text = text_of(value, "") or ""
+        if text != label and (not isinstance(value, float) or as_whole(text) != label):
             return None
         own.append(value)
     return own
@@ -283,6 +289,7 @@ def _truth(text: str) -> bool:
 
 _PARSERS: dict[type, Callable[[str], Any]] = {
     bool: _truth,
+    np.bool_: lambda text: np.bool_(_truth(text)),
     int: int,
     float: float,
     Decimal: Decimal,

@@ -320,8 +320,11 @@ class Tally:
             text = column.texts[code]
             try:
                 weight = fraction_of_text(text)
-            except InputError as error:
-                raise UnusableCell(f"{name}: {error}", position) from None
+            except InputError:
+                # Whoever names another column as the weight does not want its cells in a log.
+                raise UnusableCell(
+                    f"{name} has a cell that is no finite number", position
+                ) from None
             if weight < 0:
                 raise UnusableCell(f"{name} has the negative weight {text}", position)
             weights[code] = weight

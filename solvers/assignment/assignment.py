@@ -168,7 +168,8 @@ class Assigned:
     """An assignment as `shares` (n, n) q(x, y) / p_x, with rows that sum to 1.
 
     `bound` is a proven lower bound of the cost of every assignment. Over an uncertain set `sides`,
-    (n, n), prove it: its column y times that of every assignment is not negative.
+    (n, n), prove it: its column y times that of every assignment is not negative. With totals over
+    the columns `charges` are a price of each, and the sums of its tangents (k, n) in every column.
     """
 
     shares: Array
@@ -177,6 +178,7 @@ class Assigned:
     multipliers: Multipliers
     method: str
     sides: Array | None = None
+    charges: tuple[tuple[float, Array], ...] = ()
 
 
 def _mass_prices(problem: Assignment, multipliers: Multipliers) -> Array:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -208,30 +209,45 @@ class Program:
         self._append(costs, floor, np.hstack(index), np.hstack(values))
         self._cells.append(xs * n + ys)
 
-    def cut(self, y: int, rows: Array) -> None:
-        """Add rows (k, n) of column y that are at least zero; all pairs must have been added."""
-        opened = self.problem.open[:, y]
-        mass = self.problem.masses[y]
-        values = rows[:, opened] / mass
-        lengths = _lengths(values)
-        self._add_rows(np.tile(self._places(y), (len(rows), 1)), values / lengths)
-        self._scales.append(mass * lengths[:, 0])
+    def cut(self, broken: Sequence[tuple[int, Array]]) -> None:
+        """Add rows (k, n) that are at least zero to some columns (y, rows); all pairs must have
+        been added.
+        """
+        places = self._places()
+        blocks: list[tuple[NDArray[np.intp], Array]] = []
+        for y, rows in broken:
+            opened = self.problem.open[:, y]
+            mass = self.problem.masses[y]
+            values = rows[:, opened] / mass
+            lengths = _lengths(values)
+            index = np.tile(places[opened, y], (len(rows), 1))
+            blocks.append((index, values / lengths))
+            self._scales.append(mass * lengths[:, 0])
+        self._add_rows(blocks)
 
-    def _places(self, y: int) -> NDArray[np.intp]:
-        """The variables of the pairs of column y, in the order of `np.nonzero`, in which all pairs
-        were added.
+    def _places(self) -> NDArray[np.intp]:
+        """The variable of each pair, (n, n), in the order of `np.nonzero`, in which all pairs were
+        added.
         """
         allowed = self.problem.open
-        places = np.cumsum(allowed).reshape(allowed.shape) - 1
-        return places[allowed[:, y], y] + self._auxiliary
+        return np.cumsum(allowed).reshape(allowed.shape) - 1 + self._auxiliary
 
-    def _add_rows(self, index: NDArray[np.intp], values: Array) -> None:
-        """Append rows that are at least zero; row i of index and values are its entries."""
-        k, width = values.shape
-        starts = np.arange(k) * width
-        infinite = np.full(k, np.inf)
+    def _add_rows(self, blocks: Sequence[tuple[NDArray[np.intp], Array]]) -> None:
+        """Append rows that are at least zero; row i of the index and values of a block are its
+        entries.
+        """
+        # At once, because HiGHS brings its whole matrix into another order whenever rows come.
+        widths = [np.full(len(values), values.shape[1]) for _, values in blocks]
+        ends = np.cumsum(np.concatenate([[0], *widths]))
+        k = len(ends) - 1
         status = self._highs.addRows(
-            k, np.zeros(k), infinite, k * width, starts, index.ravel(), values.ravel()
+            k,
+            np.zeros(k),
+            np.full(k, np.inf),
+            int(ends[-1]),
+            ends[:-1],
+            np.concatenate([index.ravel() for index, _ in blocks]),
+            np.concatenate([values.ravel() for _, values in blocks]),
         )
         self._check_taken(status)
 
@@ -258,8 +274,8 @@ class Program:
         mass = self.problem.masses[y]
         values = np.append(-row[opened] / mass, 1.0)[None, :]
         lengths = _lengths(values)
-        index = np.append(self._places(y), self._totals[k][y])
-        self._add_rows(index[None, :], values / lengths)
+        index = np.append(self._places()[opened, y], self._totals[k][y])
+        self._add_rows([(index[None, :], values / lengths)])
         self._scales.append(mass * lengths[:, 0])
 
     def solve(self, end: float) -> tuple[Array, Multipliers]:

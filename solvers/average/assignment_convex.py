@@ -76,9 +76,17 @@ class Total:
         """The total of columns with these posteriors (k, n) and masses (k,)."""
         return float(masses @ self.leakage.of_lifts(posteriors @ self.matrix.T))
 
+    def _lifts(self, posterior: Array) -> Array:
+        """Where the tangent touches."""
+        return np.maximum(self.matrix @ posterior, LEAST_TANGENT)
+
+    def coefficients(self, posterior: Array) -> Array:
+        """Of the tangent at this posterior, (k,) (`Leakage.coefficients`)."""
+        return self.leakage.coefficients(self._lifts(posterior))
+
     def tangent(self, posterior: Array) -> Array:
         """b (n,) with b.v <= L(v) for all v, and nearly equal at this posterior (n,)."""
-        lifts = np.maximum(self.matrix @ posterior, LEAST_TANGENT)
+        lifts = self._lifts(posterior)
         values, slopes = self.leakage.slopes(lifts[:, None])
         slope = slopes[:, 0]
         level = float(values[0]) - float(slope @ lifts)
@@ -158,6 +166,11 @@ class _Rounds:
         self._program = _TangentProgram(problem, totals, margin)
         self._best: Assigned | None = None
         self._bound = -math.inf
+        none = Multipliers(np.zeros((0, problem.n)), np.zeros(problem.n))
+        self._proven_by: tuple[Multipliers, tuple[tuple[float, Array], ...]] = (
+            none,
+            (),
+        )
 
     def run(self, aim: float, end: float) -> Assigned:
         """Rounds until the best assignment is proven, or the time is over."""
@@ -167,9 +180,10 @@ class _Rounds:
             except BackendFailure:
                 # What was found and proven before counts.
                 break
-            self._bound = max(
-                self._bound, self._program.bound(self._proof, multipliers)
-            )
+            bound = self._program.bound(self._proof, multipliers)
+            if bound > self._bound:
+                self._bound = bound
+                self._proven_by = (multipliers, self._program.charges(multipliers))
             inside = self._cut(shares)
             self._keep(inside, multipliers)
             best = self._best
@@ -181,7 +195,10 @@ class _Rounds:
                 break
         if self._best is None:
             raise BackendFailure("no assignment was found in time")
-        return replace(self._best, bound=self._bound)
+        multipliers, charges = self._proven_by
+        return replace(
+            self._best, bound=self._bound, multipliers=multipliers, charges=charges
+        )
 
     def _keep(self, shares: Array | None, multipliers: Multipliers) -> None:
         """Keep shares that cost less than the best so far."""
@@ -225,7 +242,7 @@ class _Rounds:
             # Columns that tell nothing leak nothing.
             mixing = max(mixing, 1.0 - most / value)
             for y, posterior in zip(used.tolist(), posteriors, strict=True):
-                self._program.add_total(k, y, total.tangent(posterior))
+                self._program.add_total(k, y, posterior)
         if not mixing:
             return shares
         if not problem.is_free:
@@ -276,6 +293,8 @@ class _TangentProgram:
         self._columns: list[int] = []
         self._kinds: list[int] = []
         self._rows: list[Array] = []
+        # Of rows of totals; empty for sets.
+        self._coefficients: list[Array] = []
 
     def solve(self, end: float) -> tuple[Array, Multipliers]:
         """As `Program.solve`."""
@@ -290,17 +309,36 @@ class _TangentProgram:
         if level <= 0.0 or room <= 0.0:
             return
         row = row * (room / level)
-        self._program.cut(y, ((row - self._margin) * p)[None, :])
+        self._program.cut([(y, ((row - self._margin) * p)[None, :])])
         self._columns.append(y)
         self._kinds.append(-1)
         self._rows.append(row)
+        self._coefficients.append(np.zeros(0))
 
-    def add_total(self, k: int, y: int, row: Array) -> None:
-        """Add b.q <= t_ky for column y of a total."""
+    def add_total(self, k: int, y: int, posterior: Array) -> None:
+        """Add b.q <= t_ky for column y of a total, with the tangent b at a posterior."""
+        total = self._totals[k]
+        row = total.tangent(posterior)
+        self._coefficients.append(total.coefficients(posterior))
         self._program.cut_total(k, y, row * self._problem.masses)
         self._columns.append(y)
         self._kinds.append(k)
         self._rows.append(row)
+
+    def charges(self, multipliers: Multipliers) -> tuple[tuple[float, Array], ...]:
+        """The price of each total, and the sums of its tangents in every column, (k, n)."""
+        nu = np.nan_to_num(multipliers.cuts, nan=0.0, posinf=0.0)
+        found: list[tuple[float, Array]] = []
+        for k, total in enumerate(self._totals):
+            touched = total.coefficients(self._problem.masses)
+            sums = np.zeros((len(touched), self._problem.n))
+            prices = np.zeros(self._problem.n)
+            for i, y in enumerate(self._columns):
+                if self._kinds[i] == k:
+                    sums[:, y] += nu[i] * self._coefficients[i]
+                    prices[y] += nu[i]
+            found.append((float(prices.max()), sums))
+        return tuple(found)
 
     def bound(self, proof: Assignment, multipliers: Multipliers) -> float:
         """A lower bound on the cost of every assignment of `proof` within all limits."""

@@ -136,6 +136,20 @@ class Leakage:
             return 2.0 * (lifts - 1.0)
         return np.log(lifts)
 
+    def coefficients(self, lifts: Array) -> Array:
+        """The tangent at these lifts (m,), (k,): up to a constant, of sum_s P(s) w_s of sums over
+        secrets, and else of the functions of which the leakage is the largest.
+        """
+        if self.measure is Measure.TOTAL_VARIATION:
+            return 0.5 * np.sign(lifts - 1.0)
+        if self.is_smooth:
+            return self.slope(lifts)
+        guesses = self.guesses
+        of_each = lifts if guesses is None else guesses @ lifts
+        chosen = np.zeros(len(of_each))
+        chosen[of_each.argmax()] = 1.0
+        return chosen
+
     def slopes(self, lifts: Array) -> tuple[Array, Array]:
         """L (k,) of points with lifts (m, k), and a subgradient in the lifts, (m, k)."""
         if self.measure is Measure.MAXIMAL_LEAKAGE:

@@ -84,8 +84,8 @@ LEAST_WAY = 1e-6
 class PurposeWithin:
     """Weights (k,) and posteriors (k, n), f at them, and what no channel can go below.
 
-    `prices` (n,) and `charge`, of the leakage, are what proves the bound; of queries with
-    `inverse`, the M^-1 of their weights.
+    `prices` (n,), `charge`, of the leakage, and `touched` (m, n), where the tangents below it touch
+    it, are what proves the bound; of queries with `inverse`, the M^-1 of their weights.
     """
 
     weights: Array
@@ -95,6 +95,7 @@ class PurposeWithin:
     prices: Array
     charge: float
     inverse: Array | None = None
+    touched: Array | None = None
 
 
 class Purpose(Protocol):
@@ -243,6 +244,7 @@ def best_within(
     """
     n = len(point)
     tangents = [np.zeros(n)]
+    touched = np.zeros((0, n))
     pool = np.vstack([point, _stars(point, inner, total)])
     best: PurposeWithin | None = None
     proof: PurposeWithin | None = None
@@ -254,7 +256,7 @@ def best_within(
             loads = np.max(listed @ np.array(tangents).T, axis=1)
             relaxed = purpose.best(point, listed, loads, total.most, end)
             if proof is None or relaxed.bound > bound:
-                bound, proof = relaxed.bound, relaxed
+                bound, proof = relaxed.bound, replace(relaxed, touched=touched)
             used = listed[relaxed.weights > SAME]
         except SolverError:
             # Too many vertices, or no time: what was proven before counts.
@@ -274,6 +276,7 @@ def best_within(
             row = total.tangent(v)
             if np.abs(np.array(tangents) - row).max(axis=1).min() > SAME:
                 tangents.append(row)
+                touched = np.vstack([touched, v])
         if len(tangents) == before:
             break
     assert best is not None  # of the first round

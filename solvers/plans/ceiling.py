@@ -84,7 +84,9 @@ def ceiling(problem: PlanProblem, group: Group) -> Ceiling:
     place[group.inputs] = np.searchsorted(used, kind)
     of_output = place[group.outputs]
     compared = np.zeros((len(ranges.compared), len(group.outputs)))
-    return Ceiling(bound, OutputPrices(prices[of_output], lam[:, of_output], compared))
+    forms = np.zeros((len(ranges.penalty.forms), len(group.outputs)))
+    proof = OutputPrices(prices[of_output], lam[:, of_output], compared, forms)
+    return Ceiling(bound, proof)
 
 
 def least_move(costs: Costs) -> float:

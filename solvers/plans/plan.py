@@ -48,11 +48,15 @@ class PlanProof:
         f; zeros without targets.
     limits, compared : (k, n) arrays
         lam and rho, for the rows of `PlanLimits.values`.
+    forms : (j, n) array
+        Of the forms of the penalty: sum_j forms_jy f_j(x) is added to E. They are not negative, and
+        sum to the price at most in each group.
     """
 
     masses: Array
     limits: Array
     compared: Array
+    forms: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +201,9 @@ def _proof(problem: PlanProblem, done: list[Stratum]) -> PlanProof | None:
     masses = np.zeros(problem.size)
     limits = np.zeros((rows, problem.size))
     compared = np.zeros((rows, problem.size))
+    forms = np.zeros((0, problem.size))
+    if problem.penalty is not None:
+        forms = np.zeros((len(problem.penalty.forms), problem.size))
     for stratum in done:
         proof = stratum.proof
         if proof is None:
@@ -207,6 +214,7 @@ def _proof(problem: PlanProblem, done: list[Stratum]) -> PlanProof | None:
         outputs = stratum.outputs
         ranges = stratum.ranges
         masses[outputs] = proof.masses
+        forms[:, outputs] = proof.forms
         for row, unit, prices in zip(
             ranges.sources, ranges.units, proof.ranges, strict=True
         ):
@@ -218,7 +226,7 @@ def _proof(problem: PlanProblem, done: list[Stratum]) -> PlanProof | None:
             strict=True,
         ):
             compared[row, outputs] = prices / unit
-    return PlanProof(masses, limits, compared)
+    return PlanProof(masses, limits, compared, forms)
 
 
 def _stratum(

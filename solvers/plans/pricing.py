@@ -71,11 +71,14 @@ class OutputPrices:
         f_y of the sums of outputs; zeros where they are free.
     ranges, compared : (r, o) and (m, o) arrays
         Of the values of `Ranges`.
+    forms : (j, o) array
+        Of the forms of its penalty, which raise E.
     """
 
     masses: Array
     ranges: Array
     compared: Array
+    forms: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +184,7 @@ class Pricer:
         rows, columns, reduced = candidates.found()
         entering = Entering(rows, columns, reduced)
         bound, masses = self._bound(prices, ends, least_of_output, least_of_input, own)
-        proof = OutputPrices(masses, prices.ranges, prices.compared)
+        proof = OutputPrices(masses, prices.ranges, prices.compared, prices.forms)
         return Pricing(bound, proof, entering, least_of_input, least_of_output)
 
     def _own(self, own: Array, block: Array, part: slice) -> None:

@@ -191,12 +191,13 @@ def _with_few_outputs(points: Array, point: Array, weights: Array) -> Array:
     given weights stay where HiGHS finds none.
     """
     n = len(point)
+    # Before they are computed: of 800 symbols there are 300,000 for every point.
+    if len(points) <= n * (n + 3) // 2:
+        return weights
     u = points / point
     i, j = np.triu_indices(n)
     # Column k: what a unit of weight adds to the mean and to every entry of the symmetric M.
     columns = np.hstack([points, u[:, i] * u[:, j]])
-    if len(points) <= columns.shape[1]:
-        return weights
     target = weights @ columns
     # Where the sum of such terms, none negative, is zero, all terms in use are zero.
     possible = target > 0.0

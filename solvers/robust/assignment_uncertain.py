@@ -47,7 +47,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -208,8 +208,7 @@ class _Cutting:
                 return
             if time.process_time() >= end:
                 return
-            for y, cuts in broken:
-                program.add_cuts(y, cuts)
+            program.add_cuts(broken)
 
     def take(self, planned: Assigned) -> None:
         """Another assignment with its bound."""
@@ -291,11 +290,12 @@ class _CutProgram:
         """As `Program.solve`."""
         return self._program.solve(end)
 
-    def add_cuts(self, y: int, cuts: Array) -> None:
-        """Add rows that column y breaks."""
-        self._program.cut(y, cuts - self._margins)
-        self.rows = np.vstack([self.rows, cuts])
-        self.columns = np.append(self.columns, np.full(len(cuts), y))
+    def add_cuts(self, broken: Sequence[tuple[int, Array]]) -> None:
+        """Add the rows that each column breaks."""
+        self._program.cut([(y, cuts - self._margins) for y, cuts in broken])
+        self.rows = np.vstack([self.rows, *(cuts for _, cuts in broken)])
+        places = [np.full(len(cuts), y) for y, cuts in broken]
+        self.columns = np.concatenate([self.columns, *places])
 
 
 LARGE = 20_000

@@ -146,12 +146,12 @@ CASES = {
     "weight that is no number": (
         "s,x,n\na,u,1\nb,v,many\n",
         {**MICRO, "weight": "n"},
-        "FILE, line 3: the weight column 'n': 'many' is not a number",
+        "FILE, line 3: the weight column 'n' has a cell that is no finite number",
     ),
     "infinite weight": (
         "s,x,n\na,u,1\nb,v,inf\n",
         {**MICRO, "weight": "n"},
-        "FILE, line 3: the weight column 'n': 'inf' is not a finite number",
+        "FILE, line 3: the weight column 'n' has a cell that is no finite number",
     ),
     "empty weight": (
         "s,x,n\na,u,1\nb,v,\n",

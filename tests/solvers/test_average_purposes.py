@@ -122,7 +122,8 @@ def test_no_prices_prove_more_than_channels_reach(
     # The prices of the optimum prove its bound; others prove less.
     prices = found.prices + size * np.array(noise)
     charge = found.charge
-    proven = proven_task_within(total, None, point, given_x, prices, charge, least=10.0)
+    touched = np.zeros((0, 3)) if found.touched is None else found.touched
+    proven = proven_task_within(total, None, point, given_x, prices, charge, touched)
     assert proven <= best.fun + 1e-9
     if size == 0.0:
         assert proven >= found.bound - 1e-8
@@ -133,7 +134,7 @@ def test_no_prices_prove_more_than_channels_reach(
     u = points / point
     inverse = np.linalg.inv((u.T * weights) @ u)
     least = proven_variance_within(
-        total, None, point, np.eye(3), prices, inverse, charge
+        total, None, point, np.eye(3), prices, inverse, charge, touched
     )
     assert least <= variance(weights, points, point, np.eye(3)) * (1 + 1e-9)
 
@@ -196,7 +197,7 @@ def test_a_budget_that_does_not_bind_changes_nothing():
 
 
 def test_what_the_search_proved_of_many_symbols_is_proven_again():
-    """15 symbols: the vertices of more cells than those of all unit vectors are too many."""
+    """15 symbols: with other tangents than those of the search the cells are too many."""
     generator = np.random.default_rng(4)
     table = generator.dirichlet(np.full(15, 3.0), size=6) / 6.0
     point = table.sum(axis=0)
@@ -214,6 +215,6 @@ def test_what_the_search_proved_of_many_symbols_is_proven_again():
     )
     assert found.bound < found.value - 1e-6
     proven = proven_task_within(
-        total, None, point, given_x, found.prices, found.charge, least=found.bound
+        total, None, point, given_x, found.prices, found.charge, found.touched
     )
     assert proven == pytest.approx(found.bound, abs=1e-7)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -85,6 +86,19 @@ def test_an_unsanitised_column_is_found(files, channel):
     )
     assert check.findings[0].records == RECORDS
     assert not md.check(channel, original).plausible
+
+
+def test_labels_in_another_spelling_are_told_apart_from_others(
+    files, channel, tmp_path
+):
+    original, released = files
+
+    def edit(rows):
+        rows[7][1] = rows[7][1].upper() + " "
+
+    wrong = changed(released, tmp_path / "wrong.csv", edit)
+    finding = md.check(channel, wrong, original=original).findings[0].text
+    assert "; one of them differs in nothing but blanks, leading zeros" in finding
 
 
 def changed(path, target, edit):
@@ -431,8 +445,10 @@ def test_what_a_manifest_states_is_compared_with_the_channel(
         text = json.dumps(content)
     beside.write_text(text)
     found = md.check(channel, "out.csv", original="in.csv")
-    assert found.plausible
-    about = [notice for notice in found.notices if "the manifest beside it" in notice]
+    is_false = edit == "promise" and is_hashed
+    assert found.plausible is not is_false
+    said = (*found.notices, *[finding.text for finding in found.findings])
+    about = [text for text in said if "the manifest beside it" in text]
     if told is None:
         assert about == []
     else:
@@ -499,3 +515,30 @@ def test_filled_boxes_are_checked_against_their_table_or_within_boxes(
     md.sanitise(others, made.channel, insecure_seed=2).to_csv(path, index=False)
     assert not md.check(made.channel, path).plausible
     assert md.check(made.channel, path, any_data=True).plausible
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_frames_are_checked_like_files(library):
+    channel = records.mixing_channel()
+    original = records.people(400)
+    column = channel.useful.columns[0]
+    released = original.assign(
+        **{column: channel.apply(original[column], insecure_seed=1)}
+    )
+
+    def native(frame):
+        if library == "pandas":
+            return frame
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        return table if library == "pyarrow" else pl.from_arrow(table)
+
+    found = md.check(channel, native(released), original=native(original))
+    assert found.plausible
+    assert found.records == 400
+    released.loc[3, column] = "nothing"
+    found = md.check(channel, native(released), original=native(original))
+    assert [f.text for f in found.findings if f.text.startswith("released, row 4: ")]
+    with pytest.raises(InputError, match=f"^released: there is no column '{column}'"):
+        md.check(channel, native(released.drop(columns=column)))
+    with pytest.raises(InputError, match="original must be the path of a CSV or Parq"):
+        md.check(channel, native(released), original=3)

@@ -152,7 +152,7 @@ def test_an_identifier_with_two_draws_is_found(tmp_path, channel, files):
     assert kinds(check) == ["identity"]
     at = next(i for i, row in enumerate(twice) if row[1] != "y1")
     assert (
-        f"line {RECORDS + at + 2}: the identifier '{at}' had another symbol or label"
+        f"line {RECORDS + at + 2}: its identifier had another symbol or label"
         in check.findings[0].text
     )
     assert kinds(md.check(channel, wrong, original=doubled, identity=["id"])) == [

@@ -150,8 +150,9 @@ def test_a_public_file_does_not_say_what_was_moved(frame):
         estimate_shares(channel.public(), released)
 
 
-def test_wide_channels_are_not_undone(frame, monkeypatch):
-    monkeypatch.setattr(estimator, "MOST_ENTRIES", 5)
+@pytest.mark.parametrize(("limit", "most"), [("MOST_ENTRIES", 5), ("MOST_SYMBOLS", 2)])
+def test_wide_and_long_channels_are_not_undone(frame, monkeypatch, limit, most):
+    monkeypatch.setattr(estimator, limit, most)
     channel = md.design(frame, NOTION, sensitive="income", useful="job").channel
     with pytest.raises(md.InputError, match="too many to undo its draws"):
         md.estimate(channel, channel.apply(frame["job"]))

@@ -12,6 +12,7 @@ import mechdesign as md
 from mechdesign.analysis.law_estimates import estimate_shares
 from mechdesign.analysis.law_statistics import estimate_means, estimate_regression
 from mechdesign.channel.boxes import with_parts
+from mechdesign.report.column_estimates import statistics_text
 
 RELEASED = ["job", "hours", "age"]
 
@@ -226,6 +227,41 @@ def test_one_record_has_a_mean_and_no_error(channel, frame):
     found = estimate_means(channel, one, "hours", ["job"]).rows()[2]
     assert found["estimate"] == float(one.hours.iloc[-1])
     assert found["standard_error"] is found["lower"] is found["upper"] is None
+
+
+def test_equal_numbers_say_nothing_of_the_spread_of_a_population(channel, frame):
+    rows = frame[RELEASED].astype(str)
+    smiths = rows[rows.job == "smith"]
+    alike = smiths[smiths.hours == smiths.hours.iloc[0]].head(12)
+    file = pd.concat([rows[rows.job != "smith"], alike])
+    means = estimate_means(channel, file, "hours", ["job"])
+    smith = means.rows()[2]
+    assert smith["records"] == 12
+    assert smith["standard_error"] is smith["lower"] is smith["upper"] is None
+    assert not means.has_too_narrow
+    # Of the records themselves no sample is drawn, so nothing has to be known of its spread.
+    records = estimate_means(channel, file, "hours", ["job"], target="records")
+    assert records.rows()[2]["standard_error"] is not None
+
+
+def test_few_records_of_a_value_are_said_to_have_narrow_intervals(channel, frame):
+    rows = frame[RELEASED].astype(str)
+    others = rows[rows.job != "smith"]
+    smiths = rows[rows.job == "smith"].drop_duplicates("hours")
+    few = pd.concat([others, smiths.head(2)])
+    for statistics in (
+        estimate_means(channel, few, "hours", ["job"]),
+        estimate_regression(channel, few, "hours", ["job"]),
+    ):
+        assert statistics.rows()[2]["records"] == 2
+        assert statistics.has_too_narrow
+        text = statistics_text(statistics, fixed=True, kept=True)
+        assert "Intervals of values with fewer than 10 records" in text
+    one = estimate_regression(
+        channel, pd.concat([others, smiths.head(1)]), "hours", ["job"]
+    )
+    assert one.rows()[2]["standard_error"] is None
+    assert "one record" in statistics_text(one, fixed=True, kept=True)
 
 
 FILLED = {

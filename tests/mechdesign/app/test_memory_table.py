@@ -118,6 +118,15 @@ def test_the_reading_is_said():
     assert read_content("a.csv", b"a,b\n1,2\n").reading == ""
 
 
+@pytest.mark.parametrize("delimiter", [",", ";"])
+def test_a_line_that_names_the_delimiter_is_no_header(delimiter):
+    """Excel reads and writes it; it was taken for a header with a column that has no name."""
+    lines = "sep=;\nid;job\n" + "1;clerk\n" * 12
+    table = read_content("a.csv", lines.replace(";", delimiter).encode())
+    assert table.columns == ("id", "job")
+    assert "below 1 line above the header" in table.reading
+
+
 @pytest.mark.parametrize(
     ("write", "name"), [("write_sav", "a.sav"), ("write_dta", "a.dta")]
 )

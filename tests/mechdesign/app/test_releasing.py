@@ -138,6 +138,13 @@ def test_the_manifest_is_that_of_the_file(people, tmp_path):
     content = release.file("released.csv").text.encode()
     assert manifest.output == hashlib.sha256(content).hexdigest()
     assert manifest.columns_before == ("illness", "job", "town", "age", "note")
+    # What it states is what the channel proves.
+    (tmp_path / "released.csv").write_bytes(content)
+    (tmp_path / "released.csv.manifest.json").write_text(text)
+    channel = channel_in(designed(people, **ROW)[2].channel_text)
+    found = md.check(channel, tmp_path / "released.csv")
+    assert found.plausible
+    assert not any("manifest" in notice for notice in found.notices)
     # Nothing of the data set itself goes out.
     assert hashlib.sha256(people.read_bytes()).hexdigest() not in text
 

@@ -2,11 +2,13 @@
 
 import itertools
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
+from mechdesign.auditing.columns import FilledCounts
 from mechdesign.auditing.demands import allowed_sides, demands_of, own_budgets
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.notions import to_record
@@ -89,3 +91,15 @@ def test_every_name_means_its_own_symbol_alone(columns, parts) -> None:
             notion=to_record(notion), budgets=own_budgets(joint, notion)
         )
         assert record.promise(joint.sensitive) == notion
+
+
+@given(seed=st.integers(0, 10**6), share=st.sampled_from([0.0, 0.1, 0.9]))
+def test_masses_of_an_output_are_its_counts_times_its_entries(seed, share):
+    """By filled counts and by all of them: the sum over x of count(s, x) W(y|x)."""
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(1, 9, (4, 6)) * (rng.random((4, 6)) >= share)
+    inputs = np.flatnonzero(rng.random(6) < rng.random())
+    values = rng.integers(1, 9, len(inputs))
+    expected = counts[:, inputs] @ values
+    filled = FilledCounts(counts.tolist())
+    assert filled.masses(inputs.tolist(), values.tolist()) == expected.tolist()

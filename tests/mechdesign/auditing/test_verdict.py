@@ -150,6 +150,11 @@ def test_a_table_with_other_symbols_is_refused(joint):
         InputError, match=r"the table has no useful symbol 'x2', which the channel has"
     ):
         audit(channel, fewer, LIP(1.0))
+    spelled = Joint.from_counts(joint.counts, useful_labels=["X0", "x01", "x2 "])
+    with pytest.raises(
+        InputError, match="which the channel has; one of them differs in"
+    ):
+        audit(channel, spelled, LIP(1.0))
 
 
 class Tampered(Channel):

@@ -148,9 +148,13 @@ def test_show_and_reports_say_how_cells_are_read(alike, run):
     for text in (run("show", "c.json").out, (alike / "r.md").read_text("utf-8")):
         assert "Cells are compared without blanks at their ends." in text
         assert "'?' count as empty cells." in text
-        assert "Records with an empty cell were left out of the table." in text
+        assert "8 records with an empty cell were left out of the table." in text
         assert "In place of an empty cell, the output mix-1 is released." in text
-    assert run("show", "c.json", "--json").record["rules"]["missing"] == "output:mix-1"
+    rules = run("show", "c.json", "--json").record["rules"]
+    assert (rules["missing"], rules["left_out"]) == ("output:mix-1", 8)
+    # How many records have an empty cell is a figure of the table.
+    design(run, "codes.csv", *options, "--public", "--force")
+    assert run("show", "c.json", "--json").record["rules"]["left_out"] == 0
     plain = design(run, "alike.csv")
     assert plain.code == 0
     assert "Cells are compared" not in run("show", "c.json").out

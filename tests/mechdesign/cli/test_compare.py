@@ -293,6 +293,20 @@ def test_a_plot_is_not_overwritten_without_force(folder, run, refused):
     assert "<svg" in (folder / "o.svg").read_text()
 
 
+def test_a_plot_that_fails_leaves_the_curve_and_says_so(folder, run, monkeypatch):
+    from mechdesign.report import plots
+
+    def fails(*_, **__):
+        raise OSError(28, "No space left on device", "o.svg")
+
+    monkeypatch.setattr(plots, "save_plot", fails)
+    files = ("--output", "o.csv", "--plot", "o.svg")
+    result = run("compare", *WIDE, "--epsilons", "1", *files)
+    assert result.code == 2
+    assert result.err.rstrip().endswith("No space left on device; o.csv is written")
+    assert (folder / "o.csv").exists()
+
+
 def test_missing_matplotlib_is_said_before_the_work(refused, monkeypatch):
     from mechdesign.report import drawing
 

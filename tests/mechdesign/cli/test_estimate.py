@@ -109,7 +109,9 @@ def test_by_a_kept_column(run, channel, labels):
         expected.estimates.ravel().tolist()
     )
     text = run("estimate", "out.csv", "--channel", channel, "--by", "town").out
-    assert text.startswith("Frequencies of job by town from 1,200 released records")
+    assert text.startswith(
+        "Joint frequencies of job and town from 1,200 released records"
+    )
     record = run(
         "estimate", "out.csv", "--channel", channel, "--by", "town", "--json"
     ).record
@@ -198,7 +200,7 @@ def test_posterior_draws_and_parquet(run, folder, channel, released):
         (("--by", "job"), "--by 'job' is the released column itself"),
         (("--by", "street"), "there is no column 'street'"),
         (("--by", "town", "--identity", "id"), "leave the identity (--identity) out"),
-        (("--identity", "town"), "the identifier 'T"),
+        (("--identity", "town"), "its identifier had another symbol"),
         (("--csv", "--json"), "--csv and --json both claim standard output"),
         (("--column", "town=t"), "the channel has no column 'town' to rename"),
     ],

@@ -295,3 +295,18 @@ def test_a_release_of_little_use_is_said_first(folder, run, option, said, full):
         "Of little use"
         not in run("design", "records.csv", *MICRO, "--epsilon", "1").out
     )
+
+
+@pytest.mark.parametrize("full", [(), ("--full",)])
+@pytest.mark.parametrize("is_far", [True, False])
+def test_a_bound_that_says_nothing_is_no_distance_from_the_best(
+    folder, run, monkeypatch, full, is_far
+):
+    """A search that ended early may prove a bound far above what is kept."""
+    if is_far:
+        monkeypatch.setattr(w, "LARGE_GAP", -1.0)
+    shown = run("design", "records.csv", *MICRO, "--epsilon", "1", *full).out
+    text = " ".join(shown.split())
+    assert ("to the best possible is not known" in text) is is_far
+    assert (" of the best possible (proven)" in text) is not is_far
+    assert re.search(r"keeps more than [0-9.]+ %", text) or not (is_far or full)

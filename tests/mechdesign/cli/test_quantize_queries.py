@@ -285,7 +285,12 @@ def test_values_outside_a_list_move_to_the_nearest_member_and_the_text_says_so(
     (folder / "v.csv").write_text("id,v\n1,12\n2,4\n3,25\n4,-3\n", encoding="utf-8")
     options = ("--column", "v", "--epsilon", "2", "--outside", "clip")
     options += ("--individual", "id", "--quiet")
-    assert run("quantize", "v.csv", "o.csv", *options, "--domain", "0,10,20").code == 0
+    made = run("quantize", "v.csv", "o.csv", *options, "--domain", "0,10,20")
+    assert made.code == 0
+    said = " ".join(made.out.split())
+    assert (
+        "4 values outside the list (100 % of the records), moved to the nearest" in said
+    )
     shown = " ".join(run("show", "o.csv.mechanism.json").out.split())
     assert "one of 3 from 0 to 20; others moved to the nearest of these" in shown
     assert run("quantize", "v.csv", "p.csv", *options, "--range", "0,20").code == 0

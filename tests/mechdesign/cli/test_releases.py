@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import random
 import re
+from pathlib import Path
 
 import pytest
 
 from mechdesign.auditing.joint_leakage import compose
 from mechdesign.channel.channel import Channel
+from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.ledger_file import default_path
 
 
 @pytest.fixture
@@ -31,6 +34,17 @@ def test_nothing_is_known_at_first(people, run, refused):
     )
     assert "nothing has been released with it" in refused("releases", "total", "in.csv")
     assert not (people / "none.db").exists()
+
+
+@pytest.mark.parametrize("words", [(), ("total", "in.csv")])
+@pytest.mark.parametrize("named", [("--ledger", "ledger.db"), ()])
+def test_a_ledger_that_is_gone_is_not_called_an_empty_one(
+    people, refused, words, named
+):
+    """The key that was left says that something has been released."""
+    path = Path("ledger.db") if named else default_path()
+    Ledger(path).path.unlink()
+    assert "but its key ledger.db.key is there" in refused("releases", *words, *named)
 
 
 @pytest.mark.parametrize("words", [("in.csv",), ("total",), ("sum", "in.csv")])

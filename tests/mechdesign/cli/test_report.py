@@ -440,11 +440,89 @@ def test_ctrl_c_says_what_is_there(folder, run, monkeypatch):
         "design", "records.csv", *MICRO, "--output", "c.json", "--report", "r.md"
     )
     assert result.code == 130
-    assert "interrupted; c.json is written, its reports are not" in result.err
+    assert "interrupted; c.json is written and can be used; `mechdesign" in result.err
     assert files(folder) == {"records.csv", "counts.csv", "c.json"}
     result = run("design", "records.csv", *MICRO, "--report", "r.md")
     assert "interrupted; nothing was written" in result.err
     assert console.Interrupted.exit_code == 130
+
+
+FULL = OSError(28, "No space left on device")
+
+
+def disk_full_for(monkeypatch, *names):
+    """Let files of these names fail when they are about to get them."""
+    for function in ("link", "replace"):
+        named = getattr(os, function)
+
+        def refuse(source, target, named=named):
+            if os.path.basename(target) in names:
+                raise FULL
+            named(source, target)
+
+        monkeypatch.setattr(os, function, refuse)
+
+
+@pytest.mark.parametrize(
+    "released", [("--useful", "job"), ("--release", "job", "--confidence", "0.9")]
+)
+def test_a_report_that_fails_leaves_the_channel_and_says_so(
+    folder, run, monkeypatch, released
+):
+    header, *rows = (folder / "records.csv").read_text().splitlines()
+    many = "\n".join([header, *rows * 50]) + "\n"
+    (folder / "many.csv").write_text(many)
+    line = ("design", "many.csv", *MICRO[:2], *released, *MICRO[4:])
+    line += ("--output", "c.json")
+    disk_full_for(monkeypatch, "p.md")
+    result = run(*line, "--report", "r.md", "--public-report", "p.md")
+    assert result.code == 2
+    assert result.err.endswith(
+        "error: p.md cannot be written: no space left on device; r.md is written; c.json is "
+        "written and can be used; `mechdesign report` writes its reports\n"
+    )
+    assert run("audit", "c.json").code == 0
+    assert run("report", "c.json", "--report", "again.md").code == 0
+    assert (folder / "again.md").exists()
+
+
+def test_a_page_that_cannot_be_made_leaves_no_other(folder, run, monkeypatch):
+    from mechdesign.report import pages
+
+    made = []
+
+    def fails(document):
+        made.append(document)
+        if len(made) == 2:
+            raise RuntimeError("no page")
+        return "a page"
+
+    monkeypatch.setattr(pages, "markdown", fails)
+    reports = ("--report", "r.md", "--public-report", "p.md")
+    result = run("design", "records.csv", *MICRO, "--output", "c.json", *reports)
+    assert result.code == 3
+    assert "please report it; c.json is written and can be used" in result.err
+    assert files(folder) == {"records.csv", "counts.csv", "c.json"}
+
+
+def test_a_page_for_the_board_that_fails_names_the_report(run, channel, monkeypatch):
+    disk_full_for(monkeypatch, "b.md")
+    result = run("report", "channel.json", "--report", "r.md", "--board", "b.md")
+    assert result.code == 2
+    assert "b.md cannot be written" in result.err
+    assert result.err.endswith("; r.md is written\n")
+
+
+def test_a_page_for_the_board_is_refused_before_a_report_is_written(
+    folder, run, channel
+):
+    md.Channel.load(folder / "channel.json").public().save(folder / "pub.json")
+    before = files(folder)
+    line = ("report", "pub.json", "--public-report", "p.md", "--board", "b.md")
+    result = run(*line)
+    assert result.code == 2
+    assert "take the channel with its table" in result.err
+    assert files(folder) == before
 
 
 def test_a_full_disk_leaves_no_report(folder, run, channel, monkeypatch):

@@ -479,3 +479,12 @@ def test_a_job_makes_no_folder_that_a_kill_would_leave(job, run, monkeypatch):
 
     monkeypatch.setattr(r, "TemporaryDirectory", none)
     assert run("run", job).code == 0
+
+
+def test_an_error_of_a_step_names_what_was_written_before(job, run):
+    (job.parent / "days" / "dt=2" / "b.csv").write_text("id,job\n30,clark\n")
+    result = run("run", job)
+    assert result.code == 2
+    assert result.err.rstrip().endswith(
+        "; written before: channel.json, out.csv; what is done stays done: run the job again"
+    )

@@ -66,14 +66,18 @@ def test_the_first_command_fits_gaps_and_numbers_of_their_own(
 
 @pytest.mark.parametrize(
     ("command", "option", "siblings"),
-    [("design", "--plan", "'assess'"), ("apply", "--board", "'report'")],
+    [
+        ("design", "--plan", "'assess' has"),
+        ("apply", "--board", "'report' has"),
+        ("inspect", "--keep", "'design', 'apply', 'quantize' have"),
+    ],
 )
 def test_an_option_of_a_sibling_is_named_with_it(
     command, option, siblings, people, capsys
 ):
     assert main([command, people, option]) == 2
     error = capsys.readouterr().err
-    assert f"{command} has no option {option}: {siblings} has it" in error
+    assert f"{command} has no option {option}: {siblings} it" in error
 
 
 def test_a_file_that_is_none_is_no_first_try(people, capsys):

@@ -13,6 +13,7 @@ from mechdesign.formats.distinct import (
     counted_numbers,
     counted_records,
     distinct_numbers,
+    numbered,
 )
 
 
@@ -28,9 +29,15 @@ def test_numbers_are_told_apart_in_order(dense, together, numbers, possible):
         mock.patch.object(distinct, "SORTED_TOGETHER", together),
     ):
         present, places = distinct_numbers(array, possible)
+        narrow, count = numbered(array, possible)
         counted, counts = counted_numbers(array, possible)
     assert present.tolist() == counted.tolist() == expected
     assert [expected[place] for place in places.tolist()] == numbers
+    assert (narrow.dtype, narrow.tolist(), count) == (
+        np.int32,
+        places.tolist(),
+        len(expected),
+    )
     assert counts.tolist() == [numbers.count(number) for number in expected]
 
 

@@ -279,6 +279,10 @@ def feather_bytes() -> bytes:
         ),
         (bytes(range(256)) * 9, r"neither a CSV nor a Parquet file"),
         (json.dumps([{"job": "a"}]).encode(), r"is JSON; .*read_json\('FILE', dtype"),
+        (
+            b'{\n"format": "mechdesign.channel",\n"version": 1}',
+            r"is no table: it is a file that mechdesign wrote \(mechdesign\.channel\)",
+        ),
         (b'{"job": "a"}\n{"job": "b"}\n', r"is JSON; .*lines=True"),
         (b"$FL2@(#) SPSS" + b"\0" * 90, r"SPSS"),
         (b"<stata_dta><header>" + b"\0" * 90, r"Stata"),
@@ -385,9 +389,13 @@ def test_no_two_codes_of_a_statistics_file_become_one_symbol(tmp_path, capsys):
     channel = str(tmp_path / "c.json")
     table = (str(path), "--sensitive", "s", "--useful", "e", "--epsilon", "1")
     assert main(["design", *table, "--output", channel]) == 0
-    assert main(["apply", channel, str(path), str(tmp_path / "out.sav")]) == 2
-    said = capsys.readouterr().err
-    assert "the output is a Parquet file, as the input is read" in said
+    for name, way in (("out.sav", ""), ("out.csv", ", or convert it (--format csv)")):
+        assert main(["apply", channel, str(path), str(tmp_path / name)]) == 2
+        said = capsys.readouterr().err.rstrip()
+        assert said.endswith(
+            f"{name}: the output of a file of SPSS, which is not written, is a Parquet file; name "
+            f"it accordingly{way}"
+        )
 
 
 def test_a_broken_statistics_file(tmp_path):

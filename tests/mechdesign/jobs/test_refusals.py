@@ -52,7 +52,7 @@ def assert_refused(message, channel, source, target, **options):
         ),
         (
             "id,job\n1,a \n",
-            r"in\.csv, line 2: .* symbol of 'job', which is none of its 3; correct it",
+            r"in\.csv, line 2: .* symbol of 'job', which is none of its 3; one of them differs in nothing but blanks",
         ),
         (
             "id,work\n1,a\n",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mechdesign.core import file_locks as locks
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, errors_noting
 from mechdesign.core.files import part_file
 from mechdesign.jobs.stopping import CutOff, Stopped, stoppable
 from mechdesign.jobs.target import Target
@@ -425,6 +425,12 @@ def test_errors_of_writing_and_others(tmp_path):
         raise OSError(5, "Input/output error", "in.csv")
     assert_refused("there is no folder", tmp_path / "none" / "out.csv")
     assert files(tmp_path) == {}
+
+
+def test_a_stop_after_a_first_file_names_it():
+    with pytest.raises(Stopped) as caught, errors_noting("c.json is written"):
+        raise Stopped(signal.SIGTERM)
+    assert str(caught.value) == "stopped by SIGTERM; c.json is written"
 
 
 @posix

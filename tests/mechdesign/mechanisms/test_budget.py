@@ -201,6 +201,23 @@ def test_what_no_budget_keeps_is_refused_with_the_proven_bound():
         md.budget_for(joint, keep=0.99, lam=0.9995)
 
 
+def test_a_search_that_ran_out_of_time_says_nothing_of_budgets(monkeypatch):
+    """Searches that end early keep 0.1 and prove nothing, whatever the budget is."""
+    made = md.design(JOINT, md.LIP(0.1))
+    certificate = replace(
+        made.certificate, upper_bound_nmi=1.0, details={"status": "time_limit"}
+    )
+    early = replace(made, nmi=0.1, certificate=certificate)
+    monkeypatch.setattr(budget_keeping, "design_requested", lambda request: early)
+    request = md.DesignRequest(JOINT, md.LIP(1.0), time_limit=1.0)
+    with pytest.raises(
+        md.SolverFailure,
+        match=r"the time limit was over before a budget was found that keeps 0.9 of the "
+        r"information: with 700 nats the search had 0.1; allow more time",
+    ):
+        keeping(request, md.LIP, 0.9)
+
+
 def test_the_scale_is_that_of_four_digits():
     assert [
         epsilon_of(step_of(e)) for e in (1e-4, 0.065, 0.9999, 1.0, 1.001, 12.34, 700.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -71,6 +72,24 @@ def test_a_channel_of_the_classes_becomes_one_of_the_symbols(seed, k):
     )
     back = reduced.merged(points)
     assert weights @ back.entropies() == pytest.approx(found.value, abs=1e-9)
+
+
+@given(seed=st.integers(0, 10**6), k=st.integers(0, len(NOTIONS) - 1))
+@settings(max_examples=30)
+def test_outputs_that_are_not_cut_are_divided_in_proportion(seed, k):
+    """Of tables whose cuts would fill the memory: as private, and with the mean of the table."""
+    joint, notion = duplicated(seed, types=3, n=9), NOTIONS[k]
+    reduced = classes(joint)
+    found = lower_envelope(
+        posteriors(reduced.joint, notion, margin=1e-12), reduced.joint.p_x, gap=1e-8
+    )
+    with mock.patch("mechdesign.mechanisms.classes.MOST_ENTRIES", 1):
+        weights, points = reduced.split(found.weights, found.points)
+    assert len(points) == len(found.points)
+    np.testing.assert_allclose(points.combine(weights), joint.p_x, rtol=1e-7)
+    assert posteriors(joint, notion).residual(points.toarray()).max() < 1e-9
+    back = reduced.merged(points).toarray()
+    np.testing.assert_allclose(back, found.points.toarray(), rtol=1e-9, atol=1e-12)
 
 
 def test_classes_are_decided_in_integers():

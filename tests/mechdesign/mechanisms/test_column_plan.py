@@ -262,6 +262,15 @@ def test_many_secrets_are_for_the_dense_program() -> None:
     assert made.channel.totals is None
 
 
+def test_many_secrets_of_very_many_symbols_are_not(monkeypatch) -> None:
+    """The dense program of 500 symbols and 60 secrets ignored a time limit for minutes."""
+    joint = table(0, column_plan.MOST_SECRETS + 1, column_plan.MANY_SYMBOLS)
+    pairs = len(joint.useful) ** 2 * len(joint.sensitive)
+    monkeypatch.setattr(column_plan, "MOST_DENSE", pairs - 1)
+    made = md.design(joint, md.LIP(1.0), objective="truth", time_limit=5.0)
+    assert made.method == column_plan.METHOD
+
+
 def test_the_file_of_many_symbols_has_the_same_channel(
     many: tuple[md.Joint, md.Design], tmp_path
 ) -> None:

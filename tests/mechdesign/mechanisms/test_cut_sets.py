@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from mechdesign import audit
 from mechdesign.mechanisms import cut_sets, design
 from mechdesign.mechanisms.convex_means import allowed_set
-from mechdesign.mechanisms.cut_sets import MeanCuts
+from mechdesign.mechanisms.cut_sets import MeanCuts, polytope_at
+from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.notions import ALIP, KL, LDP, LIP, AlphaLift, Chi2Lift, L1Lift
+from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint
 from tests.oracles import means as mean_oracle
 
@@ -115,3 +117,37 @@ def test_members_of_all_rounds_count(monkeypatch):
     assert one.verified
     assert one.purpose.variance_lower_bound <= all_of_them.purpose.variance
     assert all_of_them.purpose.variance < one.purpose.variance
+
+
+posteriors = st.lists(st.floats(0.0, 1.0), min_size=4, max_size=4).filter(any)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from([*sorted(NOTIONS), "population"]),
+    st.lists(posteriors, min_size=1, max_size=4),
+    posteriors,
+)
+def test_rows_at_any_posterior_contain_the_set(kind, touched, towards):
+    """Also at forged posteriors, far from the boundary: what a file proves of them holds."""
+    rules = Rules(joint(), NOTIONS["l1"](0.3))
+    if kind == "population":
+        rules = PopulationRules(
+            joint(), LIP(0.8), populations=confidence_set(joint(), 0.9)
+        )
+    elif kind != "l1":
+        rules = Rules(joint(), NOTIONS[kind](0.3))
+    cuts = rules.cuts
+    point = joint().p_x
+    way = np.array(towards) / sum(towards) - point
+    # The farthest member on the way.
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = 0.5 * (low + high)
+        if cuts.excess((point + middle * way)[None, :])[0] <= 0.0:
+            low = middle
+        else:
+            high = middle
+    member = point + low * way
+    polytope = polytope_at(cuts, np.array([np.array(v) / sum(v) for v in touched]))
+    assert polytope.excess(member)[0] <= 1e-9

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.auditing.stated import (
@@ -243,6 +245,24 @@ PRICED = {
         "average": {"tv": 0.1},
     },
     "gain": {"average": {"gain": GAINS}},
+    "task within most of mi alone": {
+        "objective": "task",
+        "task": "t",
+        "average": {"mi": "80%"},
+    },
+    "cost within mi": {
+        "notion": md.LIP(0.8),
+        "objective": "truth",
+        "average": {"mi": 0.02},
+    },
+    "cost within guesses alone": {
+        "objective": "distance",
+        "average": {"guess": 0.45},
+    },
+    "frequencies within guesses": {
+        "objective": "frequencies",
+        "average": {"guess": 0.45},
+    },
     "two averages": {"notion": md.LIP(0.8), "average": {"mi": 0.01, "tv": 0.05}},
     "confidence": {"notion": md.LIP(0.5), "confidence": 0.9},
     "cost of populations": {
@@ -256,6 +276,19 @@ PRICED = {
         "objective": "distance",
     },
     "confidence of quotients": {"notion": md.LDP(0.5), "confidence": 0.9},
+    "task of populations": {
+        "notion": md.LIP(0.5),
+        "confidence": 0.9,
+        "objective": "task",
+        "task": "t",
+    },
+    "frequencies of populations": {
+        "notion": md.LDP(0.5),
+        "confidence": 0.9,
+        "objective": "frequencies",
+    },
+    "ranges of a mean": {"notion": md.L1Lift(0.15, 0.15), "objective": "ranges"},
+    "task of a mean": {"notion": md.KL(0.05, 0.05), "objective": "task", "task": "t"},
 }
 for measure, most in {
     "mi": "40%",
@@ -407,3 +440,48 @@ def test_a_table_of_very_many_rows_keeps_no_proof(monkeypatch):
     many = md.design(few, md.LIP(0.5), objective="truth").channel
     assert PROOF not in (many.record.certificate or {})
     assert many.rows == kept.rows
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.integers(0, 10**6),
+    st.integers(3, 12),
+    st.sampled_from(["information", "task", "frequencies", "truth", "distance"]),
+    st.sampled_from(["mi", "tv", "chi2", "maximal-leakage"]),
+    st.integers(5, 95),
+    st.sampled_from([None, md.LIP(0.6), md.LDP(1.2), md.MaxLift(0.5)]),
+)
+def test_what_a_design_within_an_average_states_is_proven(
+    seed, symbols, objective, measure, share, notion
+):
+    options = {"average": {measure: f"{share}%"}, "time_limit": 4.0}
+    if objective != "information":
+        options["objective"] = objective
+    if objective == "task":
+        sensitive = Variable(("t",), (("a",), ("b",), ("c",)))
+        options["task"] = replace(table(3, symbols, seed + 1), sensitive=sensitive)
+    if notion is not None:
+        options["notion"] = notion
+    channel = md.design(table(3, symbols, seed), **options).channel
+    statement = proven(channel)
+    assert statement.unproven == ()
+    # And no more than the channel itself reaches.
+    figures = channel.record.utility
+    if "cost" in figures:
+        assert statement.proven["cost_lower_bound"] <= figures["cost"] + 1e-12
+    if "variance" in figures:
+        assert statement.proven["variance_lower_bound"] <= figures["variance"] * (
+            1 + 1e-9
+        )
+    if "task_kept" in figures:
+        assert statement.proven["task_upper_bound"] >= figures["task_kept"] - 1e-12
+
+
+def test_costs_of_many_symbols_are_proven_for_a_set_of_populations():
+    """The least side of an output takes more than fifty rounds of rows."""
+    counts = np.random.default_rng(0).integers(1, 60, (3, 17)) * 200
+    joint = Joint.from_counts(
+        counts.tolist(), useful_labels=[str(k) for k in range(17)]
+    )
+    design = md.design(joint, md.MinLift(0.93), objective="distance", confidence=0.9)
+    assert proven(design.channel).unproven == ()

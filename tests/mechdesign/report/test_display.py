@@ -66,6 +66,12 @@ def test_everything_is_shown_briefly_in_words_as_a_table_and_as_a_picture(shown)
     assert shown.plot().has_data()
 
 
+def test_the_picture_of_a_design_says_what_it_is():
+    text = DESIGN.plot().get_title()
+    assert DESIGN.notion.text in text
+    assert text.startswith(f"{','.join(JOINT.useful.columns)} released, ")
+
+
 def test_the_words_are_those_of_the_command_line():
     assert DESIGN.summary() == design_text(DESIGN, JOINT)
     assert CHANNEL.summary() == channel_text(CHANNEL)
@@ -158,7 +164,7 @@ def test_reports_from_python(tmp_path):
             "channel must be a Channel, not Series; the ch",
         ),
         (
-            lambda: md.check(CHANNEL, pd.DataFrame()),
+            lambda: md.check(CHANNEL, 3),
             "released must be the path of a CSV or Parquet f",
         ),
         (

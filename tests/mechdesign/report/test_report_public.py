@@ -209,3 +209,26 @@ def test_a_channel_that_does_not_say_what_it_protects():
     text = cases.parsed(cases.texts(report)[".html"]).text
     assert "protecting the sensitive column" in text
     assert "symbols not recorded" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            {},
+            "are released in the place of values of job. `mechdesign estimate` computes",
+        ),
+        ({"objective": "truth"}, "has the probability that the table gives it"),
+        (
+            {"objective": "truth", "keep_frequencies": False},
+            "need not have the frequencies",
+        ),
+    ],
+)
+def test_it_says_what_an_analyst_reads(options, said):
+    """The law is what the channel states: no figure of the table is in it."""
+    design = md.design(TABLE, md.ALIP(0.5, 0.5), **options)
+    report = public_report(design.channel, md.ALIP(0.5, 0.5), satisfied=True)
+    (sentence,) = report.law
+    assert sentence.startswith("What an analyst reads: ")
+    assert said in sentence

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from enum import Enum
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pytest
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import Encoded, encode
+from mechdesign.frames.libraries import adapter_of
 from mechdesign.tables.bins import Bins
 from mechdesign.tables.columns import positions_of, unknown_at, values_of
 from mechdesign.tables.rebuilding import own_values, rebuild
@@ -286,21 +288,33 @@ def test_a_missing_cell_is_refused_otherwise(column):
 
 
 @pytest.mark.parametrize(
-    ("column", "told"),
+    "column",
     [
-        (
-            pd.Series([7310, 501]),
-            "entry 1: .* leading zeros alone, .*: read it as text",
-        ),
-        (["7310", "000501"], "entry 1: .* leading zeros alone, .*: read it as text"),
-        (pd.Series([7310, 502]), "entry 1: .* which is none of its 2; correct it"),
+        pd.Series([7310, 501]),
+        ["7310", "000501"],
+        ["7310", "501.0"],
+        ["7310", "+00501"],
+        ["7310", "00501 "],
+        ["7310", "\uff10\uff10501"],
+        ["7310", "n07"],
     ],
 )
-def test_symbols_without_their_leading_zeros_are_recognised(column, told):
-    variable = Variable(("x",), (("00501",), ("7310",)))
-    with pytest.raises(InputError, match=told) as error:
+def test_a_symbol_in_another_spelling_is_recognised(column):
+    variable = Variable(("x",), (("00501",), ("7310",), ("N7",)))
+    with pytest.raises(
+        InputError,
+        match=r"entry 1: .* which is none of its 3; one of them differs in nothing but blanks, "
+        r"leading zeros, a sign, \.0, capital letters or the Unicode form, .* write both alike",
+    ) as error:
         codes_of(values_of(column, variable), variable)
     assert "501" not in str(error.value)
+
+
+@pytest.mark.parametrize("cell", ["502", "5010", "x", "501.5"])
+def test_a_symbol_of_its_own_is_no_other_spelling(cell):
+    variable = Variable(("x",), (("00501",), ("7310",)))
+    with pytest.raises(InputError, match="which is none of its 2; correct it"):
+        codes_of(values_of([cell], variable), variable)
 
 
 def test_an_unknown_symbol_is_told_by_its_place_and_not_named():
@@ -453,6 +467,45 @@ def test_symbols_of_a_column_of_numbers_come_back_as_numbers(column):
     ]
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        [1.0, 2.0, 3.0],
+        [np.int64(1), np.int64(2), np.int64(3)],
+        np.array([1.0, 2.0, 3.0], dtype=object),
+        pd.Series([1.0, None, 3.0], dtype=object),
+        np.array(["2020-01-01", "2020-01-02", "2020-01-03"], dtype="M8[ns]"),
+        np.array(["2020-01-01", "2020-01-02", "2020-01-03"], dtype="M8[D]"),
+        [pd.Timestamp("2020-01-01"), pd.Timestamp("2020-01-02")],
+        [np.bool_(True), np.bool_(False)],
+    ],
+)
+def test_values_that_libraries_write_come_back_as_they_were(column):
+    """Lists of whole floats, of NumPy's numbers and of moments do not become texts."""
+    cells = encode(column, "n")
+    # Of integers beside gaps, which are floats, the symbols are those of integers.
+    labels = tuple(text.removesuffix(".0") for text in cells.texts)
+    released = rebuild(column, np.array([0, 1, 1]), labels, "n", own=True)
+    values = list(released)
+    filled = [value for value in column if value is not None]
+    assert values == [filled[0], filled[1], filled[1]]
+    assert {type(value) for value in values} == {type(value) for value in filled}
+
+
+@pytest.mark.parametrize("kind", ["M8[h]", "M8[M]", "longdouble"])
+def test_numpy_types_without_texts_are_refused_in_one_sentence(kind):
+    with pytest.raises(InputError, match=r"'n' holds .*, which is no symbol; turn it"):
+        encode(np.array([0, 1], dtype=kind), "n")
+
+
+class Ward(str, Enum):  # noqa: UP042 - StrEnum writes its value anyway
+    NORTH = "north"
+
+
+def test_a_text_of_an_enumeration_is_its_value():
+    assert encode([Ward.NORTH], "ward").texts == ("north",)
+
+
 def test_of_crossed_bins_the_column_at_fault_is_named():
     """A value outside the edges of one column is not told as the word in another."""
     each = Bins(kind="number", edges=("0", "10"))
@@ -463,3 +516,15 @@ def test_of_crossed_bins_the_column_at_fault_is_named():
     )
     error = unknown_at(0, [encode(["5"], "age"), encode(["much"], "size")], variable)
     assert "the column 'size' has a cell that is no number" in str(error)
+
+
+@pytest.mark.parametrize("kind", [pl.Int128, pl.UInt128])
+def test_integers_of_128_bits_are_refused_in_one_sentence(kind):
+    """Also where the column is only kept: arrow has no such integers."""
+    frame = pl.DataFrame({"x": ["00501", "7310"], "n": [1, 2]})
+    frame = frame.with_columns(pl.col("n").cast(kind))
+    refused = "the column 'n' holds integers of 128 bits, which is no symbol; turn it"
+    with pytest.raises(InputError, match=refused):
+        encode(frame["n"], "n")
+    with pytest.raises(InputError, match=refused):
+        adapter_of(frame)

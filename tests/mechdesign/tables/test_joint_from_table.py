@@ -267,7 +267,7 @@ BASE = pd.DataFrame(
         ),
         (
             {"sensitive": "s", "useful": "x", "weight": "t"},
-            "weight column 't': 'x' is not a number",
+            "weight column 't' has a cell that is no finite number$",
         ),
     ],
 )
