@@ -27,6 +27,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, cast, overload
 
 from mechdesign.auditing.population import lift_limits
+from mechdesign.channel.loading import require_without_boxes
 from mechdesign.channel.record import TOTAL
 from mechdesign.core.above import above
 from mechdesign.core.errors import InputError, NotPrivate
@@ -303,7 +304,8 @@ def _columns_to_read(options: Mapping[str, Any]) -> tuple[str, ...] | None:
     if not columns:
         return None
     for channel in options.get("after") or ():
-        columns.update(dict.fromkeys(channel.useful.columns))
+        earlier = require_without_boxes("each of after", channel)
+        columns.update(dict.fromkeys(earlier.useful.columns))
     return tuple(columns)
 
 
