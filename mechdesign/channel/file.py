@@ -250,7 +250,8 @@ def _values(channel: Channel) -> dict[str, Any]:
     if channel.claims is not None:
         values["claims"] = claims_values(channel.claims)
     if channel.fill is not None:
-        values["fill"] = asdict(channel.fill)
+        # Not copied, because it may have a row for every record.
+        values["fill"] = dict(vars(channel.fill))
     return values
 
 

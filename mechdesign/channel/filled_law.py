@@ -10,7 +10,7 @@ import numpy as np
 from mechdesign.channel.row_law import Array, RowLaw
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
-from mechdesign.release.box_samplers import law_of_boxes
+from mechdesign.release.box_samplers import filling_rows, law_of_boxes
 from mechdesign.release.protocol import ReleasablePart
 from mechdesign.tables.box_coder import BoxCoder
 from mechdesign.tables.row_boxes import box_name
@@ -37,13 +37,10 @@ def filled_law(coder: BoxCoder, parts: Sequence[ReleasablePart]) -> RowLaw:
             silent.append(coder.silent_row(part.stratum))
             continue
         first = len(rows)
-        box_of: list[int] = []
-        records: list[int] = []
-        for box, filling in enumerate(part.fill):
-            for *codes, count in filling:
-                rows.append(coder.row_texts(part.stratum, codes))
-                box_of.append(box)
-                records.append(count)
+        table = filling_rows(part)
+        rows += zip(*coder.cells_of(part.stratum, table[:, :-1]), strict=True)
+        records = table[:, -1].tolist()
+        box_of = np.repeat(np.arange(len(part.boxes)), [*map(len, part.fill)])
         sizes = np.bincount(box_of, records, len(part.boxes))
         law = law_of_boxes(part, part.channel)
         # A box without a record of the proof is drawn like all records together.

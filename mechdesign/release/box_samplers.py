@@ -26,13 +26,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.integers import IntegerRows
+from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.release.policies import FINE, MARGINAL, apportioned, policy_row
 from mechdesign.release.protocol import Releasable, ReleasablePart
 from mechdesign.release.sampling import Sampler
 from mechdesign.tables.box_coder import BoxCoder
 from mechdesign.tables.row_boxes import box_name
-from mechdesign.tables.variable import Symbol
 
 Law: TypeAlias = dict[int, int]
 """A distribution: the positive integers of its places, in proportion to it."""
@@ -79,32 +78,41 @@ class Filling:
         Of boxes, with a row for each output.
     rows : Sampler
         Of rows, with a row for each box; its totals are the records of the boxes.
-    cells : list of tuples of str
-        What is written for each row, given columns first.
+    columns : list of lists of str
+        By released column what is written for each row, given columns first.
     """
 
     def __init__(self, parts: Sequence[ReleasablePart], coder: BoxCoder) -> None:
         boxes: list[Law] = []
         laws: list[Law] = []
-        self.cells: list[Symbol] = []
+        self.columns: list[list[str]] = [[] for _ in coder.released_columns]
+        size = 0
         for part in parts:
             first_box = len(laws)
             if part.channel is None:
                 # One output, one box, and one row.
                 boxes.append({first_box: FINE})
-                laws.append({len(self.cells): 1})
-                self.cells.append(coder.silent_row(part.stratum))
-                continue
-            boxes += boxes_of_outputs(part, part.channel, first_box)
-            for rows_of_box in part.fill:
-                law: Law = {}
-                for *codes, records in rows_of_box:
-                    law[len(self.cells)] = records
-                    self.cells.append(coder.row_texts(part.stratum, codes))
-                # Nothing leads to a box without records; its law only keeps the places.
-                laws.append(law or {0: 1})
+                laws.append({size: 1})
+                cells = [[text] for text in coder.silent_row(part.stratum)]
+            else:
+                boxes += boxes_of_outputs(part, part.channel, first_box)
+                first = size
+                for rows_of_box in part.fill:
+                    records = [row[-1] for row in rows_of_box]
+                    # Nothing leads to a box without records; its law only keeps the places.
+                    laws.append(dict(enumerate(records, first)) or {0: 1})
+                    first += len(records)
+                cells = coder.cells_of(part.stratum, filling_rows(part)[:, :-1])
+            for column, more in zip(self.columns, cells, strict=True):
+                column += more
+            size = len(self.columns[0])
         self.boxes = sampler_of_laws(boxes, len(laws))
-        self.rows = sampler_of_laws(laws, len(self.cells))
+        self.rows = sampler_of_laws(laws, size)
+
+
+def filling_rows(part: ReleasablePart) -> Integers:
+    """The rows of all boxes of a stratum, one box after the other: codes, and then the records."""
+    return np.array([row for rows in part.fill for row in rows], dtype=np.int64)
 
 
 def boxes_of_outputs(

@@ -113,10 +113,12 @@ def publication_of(channel: Releasable, form: str) -> Publication:
     if channel.coder and channel.fills:
         filling = Filling(channel.parts, channel.coder)
         samplers = (filling.boxes, filling.rows)
-        return _cells_published(channel.output_columns, filling.cells, samplers)
+        return _cells_published(channel.output_columns, filling.columns, samplers)
     if form == LABEL:
         # One column of labels, or a text for each of several columns.
-        return _cells_published(channel.output_columns, channel.output_cells)
+        return _cells_published(
+            channel.output_columns, [*zip(*channel.output_cells, strict=True)]
+        )
     if form == REPRESENTATIVE:
         texts = released_values.numbers_released(channel, form)
         size = len(channel.outputs)
@@ -134,20 +136,20 @@ def publication_of(channel: Releasable, form: str) -> Publication:
 
 def _cells_published(
     names: tuple[str, ...],
-    of_choices: Sequence[tuple[str, ...]],
+    columns: Sequence[Sequence[str]],
     samplers: tuple[Sampler, ...] = (),
 ) -> Publication:
-    """The choices themselves, each written as the texts that it has in every released column."""
+    """The choices themselves; `columns` are the texts of each in every released column."""
     texts: list[tuple[str, ...]] = []
     places: list[Codes] = []
-    for cells in zip(*of_choices, strict=True):
+    for cells in columns:
         # Choices of several columns share texts: each column has every text once.
         distinct = tuple(dict.fromkeys(cells))
         place_of = dict(zip(distinct, range(len(distinct)), strict=True))
         texts.append(distinct)
         places.append(np.array([place_of[cell] for cell in cells], dtype=np.int32))
     no_values: tuple[Sampler | None, ...] = (None,) * len(names)
-    size = len(of_choices)
+    size = len(columns[0])
     # Where the texts of a single column differ, the choice is the place of its text.
     if len(names) == 1 and len(texts[0]) == size:
         places = []

@@ -140,12 +140,13 @@ class BoxCoder:
             texts += variable.symbols[code]
         return tuple(texts)
 
-    def row_texts(self, stratum: Sequence[int], codes: Sequence[int]) -> Symbol:
-        """The cells of a row of codes in a stratum, given ones first."""
-        texts = list(self.given_texts(stratum))
-        for variable, code in zip(self.columns, codes, strict=True):
-            texts += variable.symbols[code]
-        return tuple(texts)
+    def cells_of(self, stratum: Sequence[int], codes: Integers) -> list[list[str]]:
+        """By column the cells of rows of codes in a stratum, given ones first."""
+        columns = [[text] * len(codes) for text in self.given_texts(stratum)]
+        for variable, places in zip(self.columns, codes.T.tolist(), strict=True):
+            for cells in zip(*variable.symbols, strict=True):
+                columns.append([cells[place] for place in places])
+        return columns
 
     def silent_row(self, codes: Sequence[int]) -> Symbol:
         """What is written for rows of a stratum that releases nothing, where boxes are filled."""

@@ -234,7 +234,7 @@ def test_commands_say_what_it_means(files, capfd, monkeypatch):
     assert "40 records have rows that the table of the design does not have" in noted
     assert "the release tells no more than their nearest row" in noted
     column = json.loads((files / "i.json").read_text(encoding="utf-8"))["released"][0]
-    assert column["unknown_symbols"] == 40
+    assert column["counts"][0]["unknown_symbols"] == 40
     public = json.loads((files / "out.csv.manifest.json").read_text(encoding="utf-8"))
     assert not any("40 records" in note for note in public["notes"])
     assert "nearest row that it knows" in json.dumps(public)
