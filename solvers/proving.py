@@ -245,6 +245,18 @@ def proven_variance(
     listed = vertices(
         polytope, max_vertices=MOST_OF_QUERIES, time_limit=time_limit
     ).points
+    return variance_by_vertices(polytope, listed, point, gram, y, inverse)
+
+
+def variance_by_vertices(
+    polytope: Polytope,
+    listed: Array,
+    point: Array,
+    gram: Array,
+    y: Array,
+    inverse: Array,
+) -> float:
+    """The bound of `proven_variance` from all vertices, (k, n), as they were listed."""
     w = 0.5 * (inverse + inverse.T)
     sandwich = w @ gram @ w
     u = listed / point

@@ -358,8 +358,10 @@ class _ReleasedLaw:
 
     def numbers(self, name: str) -> Array:
         """The number of every row in a column; InputError if a text is none."""
-        numbers = _numbers_of(self.texts(name))
+        texts = self.texts(name)
+        numbers = _numbers_of(texts)
         if numbers is None:
+            _refuse_gaps(name, texts)
             raise InputError(
                 f"the column {quoted(name)} has values that are no numbers (bins are none, either):"
                 " ask for a column of numbers, or for frequencies (--of, of=)"
@@ -392,6 +394,7 @@ class _ReleasedLaw:
                 labels.append((name,))
                 columns.append(numbers)
                 continue
+            _refuse_gaps(name, texts)
             shares: dict[str, float] = {}
             for value, weight in zip(texts, self.weights.tolist(), strict=True):
                 shares[value] = shares.get(value, 0.0) + weight
@@ -481,6 +484,17 @@ class _ReleasedLaw:
             spread[k] = law.masses @ (second - first**2)
         # Rounding may leave a little less than nothing where rows stay what they are.
         return np.clip(spread, 0.0, None)
+
+
+def _refuse_gaps(name: str, texts: Sequence[str]) -> None:
+    """Refuse a column of numbers with released empty cells, which would be one of texts."""
+    filled = [text for text in texts if text]
+    if filled and len(filled) < len(texts) and _numbers_of(filled) is not None:
+        raise InputError(
+            f"the column {quoted(name)} has released empty cells beside its numbers, and what "
+            "stands for them is not known: design for the records that have all cells "
+            "(--missing drop), or ask for frequencies (--of)"
+        )
 
 
 def _numbers_of(texts: Sequence[str]) -> Array | None:

@@ -41,6 +41,11 @@ release.
 """
 
 
+SPARSE = 8
+"""Cells for every filled one from which sums over the filled cells are faster than those of an
+array."""
+
+
 class FilledCounts:
     """The counts of a table by sensitive symbol, and where they are not zero.
 
@@ -55,6 +60,7 @@ class FilledCounts:
             places = [x for x, count in enumerate(row) if count]
             self._filled.append((places, [row[x] for x in places]))
         self._size = sum(len(places) for places, _ in self._filled)
+        self.is_sparse = SPARSE * self._size < self._width * len(counts)
 
     def masses(self, inputs: Sequence[int], values: Sequence[int]) -> list[int]:
         """For each sensitive symbol s the sum over x of count(s, x) W(y|x)."""

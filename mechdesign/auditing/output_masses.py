@@ -111,8 +111,8 @@ def masses_by_output(
     """The masses of each output in turn; columns are over the useful symbols of the table."""
     sums = joint.sensitive_counts
     total = joint.total
-    small = _small_counts(joint)
     filled = FilledCounts(joint.counts)
+    small = None if filled.is_sparse else _small_counts(joint)
     for inputs, values in columns:
         # m_s = sum over x of count(s, x) W(y|x)
         if small is not None and len(inputs) > FEW and max(values) < LARGEST_VALUE:

@@ -21,14 +21,16 @@ UNSEEN = r"[\x{AD}\x{200B}-\x{200F}\x{2060}\x{FEFF}]"
 
 STEPS = (
     (UNSEEN, ""),
+    (r"[\x{2018}\x{2019}\x{201B}\x{02BC}\x{2032}]", "'"),
+    (r"[\x{2010}-\x{2015}\x{2212}]", "-"),
     (r"^[\s\x{A0}\x{FEFF}]+|[\s\x{A0}]+$", ""),
     (r"^\+([0-9])", r"\1"),
     (r"^(-?[0-9]+)\.0*$", r"\1"),
     (r"^(-?)0+([0-9]+)$", r"\1\2"),
     (r"^([A-Za-z]+[-_ ]?)0+([0-9]+)$", r"\1\2"),
 )
-"""Replacements one after the other: blanks around, a plus, .0, and zeros before a number, also
-after letters (P001). Identifiers of one length never become equal.
+"""Replacements one after the other: apostrophes and dashes as a keyboard has them, blanks around, a
+plus, .0, and zeros before a number, also after letters (P001).
 """
 
 

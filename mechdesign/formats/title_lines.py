@@ -57,6 +57,8 @@ def lines_above_header(text: bytes, delimiter: str, quote: str | None) -> int:
     for place, (line, row) in enumerate(zip(lines, rows, strict=True)):
         if line.startswith(COMMENT):
             continue
+        if place and _is_narrow_header(rows[place - 1], width):
+            return place - 1
         if len(row) == width and (width == 1 or _are_names(row)):
             below = [len(one) for one in rows[place:] if one]
             # Lines of all widths are a column of texts whose delimiters nobody quoted.
@@ -166,6 +168,19 @@ def _cells(line: bytes, delimiter: str, quote: str | None) -> list[str]:
     except (csv.Error, StopIteration):
         # A cell that is too long for Python's reader, or goes on in the next line.
         return []
+
+
+def _is_narrow_header(row: Sequence[str], width: int) -> bool:
+    """Whether a row is a header that lacks the names of its last columns, and no title: it has
+    different names for most of them.
+    """
+    names = [cell for cell in row if cell.strip()]
+    is_first = row[: len(names)] == names
+    return (
+        is_first
+        and len(set(names)) == len(names)
+        and width / 2 < len(names) < width - 1
+    )
 
 
 def _are_names(row: Sequence[str]) -> bool:

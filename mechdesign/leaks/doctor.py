@@ -8,6 +8,7 @@ that settles it; nothing is changed here.
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
 
 import numpy as np
@@ -55,7 +56,7 @@ def table_symptoms(
                 name,
                 f"nearly every record has a value of its own in {seen(name)}: leave it out, sort "
                 "numbers into bins (--bin), or draw by it",
-                f"apply --identity {name}",
+                f"apply --identity {shlex.quote(name)}",
             )
         )
     others = [

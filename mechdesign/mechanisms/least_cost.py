@@ -68,6 +68,10 @@ from solvers.errors import EmptyPolytope
 CONSTANT = "constant"
 """The method of a channel whose rows are all the same."""
 
+SIDES_ROUNDING = 1e-7
+"""Share by which the bound for a set of populations is lowered: whoever proves it again solves a
+program for every symbol, each to about 1e-9."""
+
 if TYPE_CHECKING:
     from mechdesign.mechanisms.least_cost_convex import ConvexProgram
 
@@ -127,8 +131,9 @@ def least_cost(
         constant = cheapest_constant(program, costs)
         if constant is None:
             _refuse(program, error)
+            remedy = "; allow more time (--time-limit)" if program.is_late else ""
             raise SolverFailure(
-                f"the channel of least cost could not be computed: {error}"
+                f"the channel of least cost could not be computed: {error}{remedy}"
             ) from error
         channel, verdict = constant
         # No program was solved, so nothing is proven about other channels.
@@ -137,6 +142,8 @@ def least_cost(
         method = CONSTANT
 
     cost = _rounded_up(costs.expected(channel, joint))
+    if isinstance(rules, PopulationRules):
+        lower_bound -= SIDES_ROUNDING * max(1.0, abs(lower_bound))
     if convex is None:
         # Costs of a matrix are not negative.
         lower_bound = max(lower_bound, 0.0)
@@ -286,18 +293,22 @@ def _messages(
     """Messages about a gap that is not closed, and about a channel that is constant."""
     messages: list[str] = []
     gap = least.cost - least.cost_lower_bound
-    if gap > max(search.gap, LEAST_GAP) * program.spread:
+    is_open = gap > max(search.gap, LEAST_GAP) * program.spread
+    if is_open:
         messages.append(
             f"the search ended early: the cost is proven to be within {gap:.2g} of the least"
         )
+    remedy = "give a larger budget, more records, or merge symbols"
+    if is_open and program.is_late:
+        remedy = "the time limit was over before anything else was found (--time-limit)"
     if len(channel.outputs) == 1:
         messages.append(
             f"every record is released as {quoted(channel.outputs[0])}, which tells nothing: "
-            "give a larger budget, more records, or merge symbols"
+            f"{remedy}"
         )
     elif method == CONSTANT:
         messages.append(
             "every record is drawn anew from the frequencies of the table, which tells nothing: "
-            "give a larger budget, more records, or merge symbols"
+            f"{remedy}"
         )
     return tuple(messages)

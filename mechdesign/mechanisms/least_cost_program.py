@@ -148,6 +148,11 @@ class LeastCostProgram:
             self._end = time.process_time() + search.time_limit
 
     @property
+    def is_late(self) -> bool:
+        """Whether the time limit is over."""
+        return time.process_time() >= self._end
+
+    @property
     def is_restricted(self) -> bool:
         """Whether limits may rule out the private channel whose rows are all P(x)."""
         if self.allowed is not None or self.convex is not None:

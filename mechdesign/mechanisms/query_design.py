@@ -31,7 +31,6 @@ import numpy as np
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.proof import QueryProof, with_proof
 from mechdesign.channel.record import AverageBudget
-from mechdesign.mechanisms.cut_sets import polytope_at
 from mechdesign.mechanisms.purposes import first_verified, touched_in_file, with_purpose
 from mechdesign.mechanisms.purposes_within import (
     purpose_within,
@@ -47,14 +46,13 @@ from solvers import (
     BackendFailure,
     OutOfTime,
     Polytope,
-    SolverError,
     TooManyVertices,
     lower_envelope,
     vertices,
 )
 from solvers.average.purposes import QueryPurpose
 from solvers.pricing.separate import staircase
-from solvers.proving import proven_variance
+from solvers.proving import variance_by_vertices
 from solvers.purposes.queries import LeastVariance, least_variance
 from solvers.purposes.query_sets import least_variance_of_sets
 
@@ -134,16 +132,12 @@ def for_queries(
         rounded, solution, rows_at = first_verified(single, program, end)
         least = solution.bound
         if solution.prices is not None and solution.inverse is not None:
-            found = QueryProof(
+            proof = QueryProof(
                 prices=tuple(solution.prices.tolist()),
                 inverse=tuple(map(tuple, solution.inverse.tolist())),
                 queries=None if proof is None else proof.queries,
                 touched=touched_in_file(rows_at),
             )
-            proven = _proven_by_cuts(single, queries, joint, solution, rows_at)
-            if proven is not None:
-                proof = found
-                least = min(least, proven)
 
     variance = total_variance(rounded.channel, queries, joint)
     noise_free = noise_free_variance(queries, joint.p_x)
@@ -175,34 +169,6 @@ def for_queries(
     if proof is None or (averages and not alone and rules.cuts is not None):
         return design
     return replace(design, channel=with_proof(design.channel, proof))
-
-
-def _proven_by_cuts(
-    rules: Rules,
-    queries: Queries,
-    joint: Joint,
-    solution: LeastVariance,
-    rows_at: Array | None,
-) -> float | None:
-    """What the prices prove for a promise that is approached by cuts; infinite for another one.
-
-    Vertices between many cuts are known less well, so the file states what it proves; None where
-    they are too many to list.
-    """
-    if rules.cuts is None or rows_at is None:
-        return math.inf
-    assert solution.prices is not None  # as its `inverse`
-    assert solution.inverse is not None
-    try:
-        return proven_variance(
-            polytope_at(rules.cuts, rows_at),
-            joint.p_x,
-            queries.gram,
-            solution.prices,
-            solution.inverse,
-        )
-    except SolverError:
-        return None
 
 
 def _own_queries(queries: Queries) -> QueryProof | None:
@@ -306,7 +272,13 @@ class _QueryProgram:
         if relaxed is None:
             # Without all vertices there is no certificate but that of no noise at all.
             return replace(solution, bound=-math.inf, prices=None)
-        return solution
+        if solution.prices is None or solution.inverse is None:
+            return solution
+        # What whoever proves it again finds, who knows that vertices are not exact.
+        proven = variance_by_vertices(
+            outer, relaxed, point, self._gram, solution.prices, solution.inverse
+        )
+        return replace(solution, bound=min(solution.bound, proven))
 
     def _least_variance(
         self, candidates: Array, relaxed: Array | None, start: Array | None

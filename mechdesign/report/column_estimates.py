@@ -148,18 +148,20 @@ def statistics_text(found: Statistics, *, fixed: bool, kept: bool) -> str:
                 f"Shown are the first {layout.MOST_ESTIMATES} of {len(rows):,}; all are in --json."
             )
         ]
-    for record in rows[: layout.MOST_ESTIMATES]:
+    for record, parts in zip(rows[: layout.MOST_ESTIMATES], found.names, strict=False):
+        # The mean of all records has no parts.
+        name = ", ".join(map(wording.label, parts)) or "all"
         if record["estimate"] is None:
-            table.append([wording.label(record["name"]), "-", "-", "-", "no record"])
+            table.append([name, "-", "-", "-", "no record"])
             continue
         if record["standard_error"] is None:
-            one = [wording.label(record["name"]) or "all", about(record["estimate"])]
+            one = [name, about(record["estimate"])]
             alike = "one record" if record["records"] == 1 else "equal numbers"
             table.append([*one, "-", "-", alike])
             continue
         table.append(
             [
-                wording.label(record["name"]) or "all",
+                name,
                 about(record["estimate"]),
                 about(record["standard_error"]),
                 about(record["from_draws"]),

@@ -264,6 +264,27 @@ def test_few_records_of_a_value_are_said_to_have_narrow_intervals(channel, frame
     assert "one record" in statistics_text(one, fixed=True, kept=True)
 
 
+def test_empty_cells_do_not_make_categories_of_numbers(frame):
+    """A regression on ages with gaps had a coefficient for every age."""
+    gaps = frame.assign(age=frame.age.astype(str).where(frame.index % 7 > 0, ""))
+    channel = md.design(
+        gaps,
+        md.LIP(0.25),
+        sensitive="income",
+        release=RELEASED,
+        missing="symbol",
+        smallest_group=1,
+    ).channel
+    rows = gaps[RELEASED].astype(str)
+    refused = "'age' has released empty cells beside its numbers, .* have all cells"
+    with pytest.raises(md.InputError, match=refused):
+        estimate_regression(channel, rows, "hours", ["job", "age"])
+    with pytest.raises(md.InputError, match=refused):
+        estimate_means(channel, rows, "age", ["job"])
+    groups = estimate_means(channel, rows, "hours", ["age"])
+    assert '""' in statistics_text(groups, fixed=True, kept=True)
+
+
 FILLED = {
     "own boxes": {"objective": "truth"},
     "free labels": {"objective": "information"},

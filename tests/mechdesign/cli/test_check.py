@@ -34,6 +34,28 @@ def released(folder, run, channel):
     return folder / "out.csv"
 
 
+@pytest.mark.parametrize("name", ["a.csv", "sub/a.csv"])
+def test_a_file_of_a_released_folder_has_its_manifest_there(run, channel, folder, name):
+    """A file that was changed after the release of its folder passed without a word."""
+    path = folder / "in" / name
+    path.parent.mkdir(parents=True)
+    path.write_text(PEOPLE, encoding="utf-8")
+    assert run("apply", channel, "in", "out", "--keep", "all").code == 0
+    check = ("check", f"out/{name}", "--channel", channel)
+    assert "this one was changed after its release" not in said(run(*check))
+    assert "no valid manifest" not in said(run("estimate", *check[1:]))
+    path = folder / "out" / name
+    lines = path.read_text(encoding="utf-8").splitlines()
+    lines[5] = lines[6]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert "this one was changed after its release" in said(run(*check))
+
+
+def said(result):
+    """What a command printed, in one line."""
+    return " ".join(result.out.split())
+
+
 def test_a_faithful_release(run, channel, released):
     result = run("check", "out.csv", "--channel", channel, "--original", "people.csv")
     assert result.code == 0, result.err

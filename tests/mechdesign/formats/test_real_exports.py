@@ -444,3 +444,12 @@ def test_decimal_commas_do_not_hide_the_delimiter(tmp_path, capfd, command):
     said = capfd.readouterr().err
     assert "separated by semicolons: say so (--delimiter ';')" in said
     assert "title" not in said
+
+
+@pytest.mark.parametrize("header", ["id,job,town,,", "id,job,town"])
+def test_a_header_without_its_last_names_is_no_title(header):
+    """Who followed the advice to skip it took the first person for the header."""
+    text = header + "\n" + "p1,clerk,north,1,0\n" * 9
+    assert lines_above_header(text.encode(), ",", '"') == 0
+    titled = "Survey of 2024\n" + text
+    assert lines_above_header(titled.encode(), ",", '"') == 1

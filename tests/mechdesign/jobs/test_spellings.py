@@ -36,6 +36,8 @@ JOBS = np.random.default_rng(1).choice([*"abc"], 300)
         ("P001", "P1"),
         ("AB-010", "AB-10"),
         (" Ann ", "Ann"),
+        ("O\u2019Neil", "O'Neil"),
+        ("Smith\u2013Jones", "Smith-Jones"),
         ("17", "17"),
         ("17.5", "17.5"),
         ("0.5", "0.5"),

@@ -10,8 +10,8 @@ from mechdesign.core.errors import InputError
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.text_doctor import text_symptoms
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.leaks.coded_table import CodedColumn
-from mechdesign.leaks.doctor import missing_codes
+from mechdesign.leaks.coded_table import CodedColumn, CodedTable
+from mechdesign.leaks.doctor import missing_codes, table_symptoms
 
 ROWS = ["job,region,income", *(f"clerk{i % 3},caf\u00e9,low{i % 2}" for i in range(40))]
 
@@ -211,3 +211,14 @@ def test_the_page_begins_with_it(frame):
 
     page = assessment_page(md.assess(frame, sensitive="income"), "t.csv", "again")
     assert page.sections[0].title == "To settle first"
+
+
+@pytest.mark.parametrize(
+    ("name", "typed"), [("Case No", "'Case No'"), ("", "''"), ("id", "id")]
+)
+def test_the_option_of_an_identifier_can_be_typed_as_it_stands(name, typed):
+    values = [str(i) for i in range(40)]
+    column = CodedColumn(name, np.arange(40, dtype=np.int32), values)
+    table = CodedTable(40, {name: column}, ())
+    (symptom, *_) = table_symptoms(table, [name], "symbol")
+    assert symptom.option == f"apply --identity {typed}"

@@ -370,6 +370,22 @@ def test_constraints_with_variables_of_their_own() -> None:
         )
 
 
+def test_a_time_limit_that_leaves_nothing_is_named_as_the_cause() -> None:
+    """It said that a larger budget helps, and the refusal of a share had no remedy."""
+    joint = md.Joint.from_counts([[46, 108, 56, 62], [45, 9, 46, 37]])
+    made = md.design(joint, md.LIP(1.0), objective="truth", time_limit=0.0)
+    told = "the time limit was over before anything else was found"
+    assert any(told in message for message in made.messages)
+    with pytest.raises(md.SolverFailure, match="allow more time"):
+        md.design(
+            joint,
+            md.LIP(0.01),
+            objective="truth",
+            stay={"x0": 0.5},
+            time_limit=0.0,
+        )
+
+
 def test_a_time_limit_leaves_a_verified_channel_with_its_gap() -> None:
     random = np.random.default_rng(3)
     joint = md.Joint.from_counts(random.integers(1, 60, size=(4, 70)))
