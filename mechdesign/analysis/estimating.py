@@ -191,7 +191,7 @@ def estimate(
                 "rows: leave it out"
             )
         if fixed is None:
-            fixed = is_path and has_fixed_counts(released)
+            fixed = is_path and has_fixed_counts(released, channel)
         if mean is not None:
             return estimate_means(
                 channel, released, mean, groups, level=level, target=target, fixed=fixed

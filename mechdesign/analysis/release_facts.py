@@ -14,7 +14,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, has_sha256
 from mechdesign.jobs.folder_stage import manifest_of
-from mechdesign.jobs.manifest_proof import refuse_false
+from mechdesign.jobs.manifest_proof import judge_manifest, refuse_false
 from mechdesign.jobs.manifest_records import (
     InternalColumn,
     InternalManifest,
@@ -122,14 +122,18 @@ def other_records(
     return OtherRecords(policy, is_known)
 
 
-def has_fixed_counts(path: PathLike) -> bool:
-    """True if the manifest beside a release says that its counts were fixed."""
+def has_fixed_counts(path: PathLike, channel: Channel | BoxChannel) -> bool:
+    """True if the manifest beside a release says that its counts were fixed, and the channel does
+    not disprove it.
+    """
     try:
         manifest = read_manifest(manifest_place(path), "public")
     except InputError:
         return False
     # The digest ties the manifest to this very file.
     if not has_sha256(path, manifest.output):
+        return False
+    if judge_manifest(manifest, channel).fault is not None:
         return False
     return all(column.draws == "fixed" for column in manifest.released)
 

@@ -309,7 +309,7 @@ def _estimate_shares(
 
     _refuse_renaming(file)
     level = number("--level", asked.level)
-    fixed = has_fixed_counts(file.path)
+    fixed = has_fixed_counts(file.path, channel)
     with reporter.work("counting", unit="records") as advance:
         estimates = estimate_shares(
             channel,
@@ -378,7 +378,7 @@ def _estimate_statistics(
     from mechdesign.report.layout import paragraph
 
     _refuse_renaming(file)
-    fixed = has_fixed_counts(file.path)
+    fixed = has_fixed_counts(file.path, channel)
     kept = channel.keeps_law
     with reporter.work("counting", unit="records") as advance:
         settings: dict[str, Any] = {

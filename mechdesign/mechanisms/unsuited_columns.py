@@ -46,8 +46,8 @@ def refuse_identifier(
     raise InputError(
         f"the useful column {name} has {symbols:,} symbols in {records:,} records, so "
         "it all but identifies them and the channel would list them; group its values "
-        "(--bin for numbers, dates and times), choose another column (of --release all it is left "
-        "out by --leave-out), or insist (--allow-identifier)"
+        "(--bin for numbers, dates and times), choose another column "
+        "(--leave-out, where all are released), or insist (--allow-identifier)"
     )
 
 

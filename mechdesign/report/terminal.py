@@ -121,6 +121,14 @@ def audit_text(
     )
 
 
+BEGINNINGS = {
+    True: "Promised",
+    None: "Stated, not checked",
+    False: "Stated, and false",
+}
+"""How the promise of a channel file begins, by the verdict of its own table, None without one."""
+
+
 def channel_text(channel: Channel) -> str:
     """Both directions without the zeros: the outputs of each symbol, and the meaning of
     each output.
@@ -146,9 +154,10 @@ def channel_text(channel: Channel) -> str:
         effect = effect_text(
             notion, promised_bounds(notion), secret, subject_of(channel)
         )
+        kept = keeps_promise(channel)
         promised = [
-            f"Promised: {effect}.",
-            promise_sentence(notion.text, keeps_promise(channel)),
+            f"{BEGINNINGS[kept]}: {effect}.",
+            promise_sentence(notion.text, kept),
             *relative_sentences(channel),
         ]
     population = _population_of(channel)

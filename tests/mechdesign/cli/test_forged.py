@@ -55,6 +55,8 @@ def test_show_says_that_the_table_disproves_it(run, forged):
     result = run("show", forged)
     assert result.code == 1
     assert "but its own table disproves it" in " ".join(result.out.split())
+    assert "Stated, and false: a released value" in result.out
+    assert "Promised" not in result.out
     assert run("show", forged, "--json").record["satisfied"] is False
     assert run("show", forged, "--csv").code == 1
 
@@ -63,6 +65,7 @@ def test_show_of_a_good_file_and_of_a_public_one(folder, run, channel):
     result = run("show", channel)
     assert result.code == 0
     assert "(verified on its own table)" in result.out
+    assert "Promised: a released value" in result.out
     record = run("show", channel, "--json").record
     assert record["satisfied"] is True
     assert record["certificate"]["scope"] == "stated"
@@ -70,6 +73,7 @@ def test_show_of_a_good_file_and_of_a_public_one(folder, run, channel):
     result = run("show", folder / "public.json")
     assert result.code == 0
     assert "The file states the promise" in result.out
+    assert "Stated, not checked: a released value" in result.out
     assert run("show", folder / "public.json", "--json").record["satisfied"] is None
 
 

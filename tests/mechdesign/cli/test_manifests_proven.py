@@ -317,3 +317,15 @@ def test_the_manifest_of_a_channel_after_another_is_proven(survey, run):
     rewrite(f"{RELEASE}.manifest.json", lambda c: c.update(whole_file=True))
     found, _ = faults(run, "--channel", "c.json")
     assert len(found) == 1
+
+
+def test_estimates_take_no_fixed_counts_from_a_false_manifest(survey, run):
+    line = ("estimate", RELEASE, "--channel", "c.json", "--of", "region")
+    released(run, *SHAPES["rows"])
+    assert "Its counts were fixed" in " ".join(run(*line).out.split())
+    (survey / "c.json").unlink()
+    released(run, SHAPES["rows"][0], ("--draws", "independent", "--fresh-draw"))
+    assert "Its counts were fixed" not in " ".join(run(*line).out.split())
+    edit = f"{RELEASE}.manifest.json"
+    rewrite(edit, lambda c: c["released"][0].update(draws="fixed"))
+    assert "Its counts were fixed" not in " ".join(run(*line).out.split())
