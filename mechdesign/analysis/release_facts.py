@@ -122,7 +122,7 @@ def other_records(
     return OtherRecords(policy, is_known)
 
 
-def has_fixed_counts(path: PathLike, channel: Channel | BoxChannel) -> bool:
+def has_fixed_counts(path: PathLike, channel: Channel) -> bool:
     """True if the manifest beside a release says that its counts were fixed, and the channel does
     not disprove it.
     """
