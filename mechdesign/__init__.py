@@ -28,12 +28,7 @@ __all__ += ["__version__", "report"]
 
 MODULES.update(
     display="mechdesign.report.display",
-    files="mechdesign.channel.loading",
     channel_file="mechdesign.channel.file",
-    box_file="mechdesign.channel.box_file",
-    box_recipe="mechdesign.jobs.box_recipe",
-    reports="mechdesign.report.collect",
-    box_reports="mechdesign.report.boxes_page",
     numbers="mechdesign.nonstochastic.numbers_recipe",
     people="mechdesign.frames.people_guard",
     application="mechdesign.cli.application",

@@ -10,7 +10,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mechdesign.channel.box_file import BoxChannelDocument
 from mechdesign.channel.file import ChannelDocument
 from mechdesign.cli.job_file import job_model
 from mechdesign.comparison.rows import ComparisonManifest
@@ -23,7 +22,6 @@ FOLDER = Path(__file__).parent
 
 KINDS: tuple[type[FileDocument], ...] = (
     ChannelDocument,
-    BoxChannelDocument,
     MechanismDocument,
     PublicManifest,
     InternalManifest,

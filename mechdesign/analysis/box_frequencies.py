@@ -46,10 +46,11 @@ from mechdesign.analysis.frequencies import (
     identifiability,
 )
 from mechdesign.analysis.released_table import Advance
-from mechdesign.channel.box_channel import BOX, BoxChannel, box_name
+from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.text_options import TextOptions
+from mechdesign.tables.row_boxes import BOX, box_name
 
 Floats = NDArray[np.float64]
 
@@ -60,7 +61,7 @@ a share of 0 or 1 among few records is not taken for certain (Agresti and Coull,
 
 
 def estimate_box_column(
-    channel: BoxChannel,
+    channel: Channel,
     released: Any | Mapping[str, int],
     name: str,
     *,
@@ -76,7 +77,7 @@ def estimate_box_column(
 
     Parameters
     ----------
-    channel : BoxChannel
+    channel : Channel
         Without given columns and without filling.
     released : path, column of labels, or mapping of label to count
     name : str
@@ -257,7 +258,7 @@ def _masses(frequencies: Frequencies, side: str, table: NDArray[np.bool_]) -> _M
     return _Masses(values, lower, upper, errors)
 
 
-def box_question(channel: BoxChannel, name: str) -> BoxQuestion:
+def box_question(channel: Channel, name: str) -> BoxQuestion:
     """What the frequencies of boxes must tell for those of the column `name`.
 
     Raises
@@ -268,7 +269,7 @@ def box_question(channel: BoxChannel, name: str) -> BoxQuestion:
     single = channel.single()
     (part,) = channel.parts
     place = _column_of(channel, name)
-    variable = channel.columns[place]
+    variable = channel.boxed.coder.columns[place]
     # The variable may be crossed: several of its symbols can have the same text in this column.
     within = variable.columns.index(name)
     texts = [symbol[within] for symbol in variable.symbols]
@@ -279,7 +280,7 @@ def box_question(channel: BoxChannel, name: str) -> BoxQuestion:
     # Boxes that the channel cannot tell apart are one here, which may hold what any of them holds.
     groups = identifiability(single).group_names
     boxes = {box_name(box): box for box in range(len(part.boxes))}
-    members = channel.members(part)
+    members = channel.boxed.coder.members(part.boxes)
     # A box that does not split on the variable holds all symbols, and others that no record had.
     everything = (set(range(len(variable))), False)
     alone = np.zeros((len(symbols), len(groups)), dtype=np.bool_)
@@ -303,10 +304,10 @@ def box_question(channel: BoxChannel, name: str) -> BoxQuestion:
     return BoxQuestion(name, symbols, groups, alone, possible, counts)
 
 
-def _column_of(channel: BoxChannel, name: str) -> int:
+def _column_of(channel: Channel, name: str) -> int:
     """The position of the variable that has this column."""
     columns: list[str] = []
-    for place, variable in enumerate(channel.columns):
+    for place, variable in enumerate(channel.boxed.coder.columns):
         if name in variable.columns:
             return place
         columns += variable.columns

@@ -23,14 +23,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.channel.box_channel import BoxChannel, BoxPart
-from mechdesign.channel.channel import Channel
+from mechdesign.channel.channel import BoxPart, Channel
 from mechdesign.release.box_samplers import law_of_boxes
 from mechdesign.tables.people import People, at_place
 from mechdesign.tables.row_boxes import box_name
 
 
-def box_truth(channel: BoxChannel) -> tuple[float, ...] | None:
+def box_truth(channel: Channel) -> tuple[float, ...] | None:
     """The expected share of unchanged cells of each column, among the records of the proof.
 
     Where symbols are released, a cell is unchanged if it is released as its own symbol. Where boxes
@@ -42,9 +41,9 @@ def box_truth(channel: BoxChannel) -> tuple[float, ...] | None:
     tuple of float, or None
         One for each variable of the boxes; None for a public channel, which has no counts.
     """
-    if channel.utility is None:
+    if channel.boxed.claims.utility is None:
         return None
-    unchanged = np.zeros(len(channel.columns))
+    unchanged = np.zeros(len(channel.boxed.coder.columns))
     for part in channel.parts:
         # A part without a channel releases nothing.
         if part.channel is None:
@@ -57,20 +56,20 @@ def box_truth(channel: BoxChannel) -> tuple[float, ...] | None:
         else:
             unchanged += _labelled(channel, part, part.channel)
     # The boxes were made of a slice of the records, which the proof does not count.
-    records = channel.utility.records - channel.slice_records
+    records = channel.boxed.claims.utility.records - channel.boxed.claims.slice_records
     # A sum of rounded probabilities can exceed 1.
     return tuple(np.minimum(unchanged / records, 1.0).tolist())
 
 
 def box_truth_of_records(
-    channel: BoxChannel, people: People, truth: Sequence[float]
+    channel: Channel, people: People, truth: Sequence[float]
 ) -> dict[str, float]:
     """The same of the columns of a record, among the records that are released as some; `truth` is
     that of the folded columns, which counts places that a person does not have as unchanged.
     """
-    if channel.utility is None:
+    if channel.boxed.claims.utility is None:
         raise TypeError("a public channel has no counts")
-    lengths = channel.given[0].symbols
+    lengths = channel.boxed.coder.given[0].symbols
     # How many people of the proof have a record at each place, and how many have none there.
     present = [0] * people.longest
     absent = [0] * people.longest
@@ -81,8 +80,10 @@ def box_truth_of_records(
         for place in range(people.longest):
             counted = present if place < length else absent
             counted[place] += part.channel.joint.total
-    proven = channel.utility.records - channel.slice_records
-    names = [name for variable in channel.columns for name in variable.columns]
+    proven = channel.boxed.claims.utility.records - channel.boxed.claims.slice_records
+    names = [
+        name for variable in channel.boxed.coder.columns for name in variable.columns
+    ]
     truth_of = dict(zip(names, truth, strict=True))
     shares: dict[str, float] = {}
     for name in people.released:
@@ -113,29 +114,27 @@ def _filled(part: BoxPart, channel: Channel) -> NDArray[np.float64]:
     return np.array(unchanged)
 
 
-def _labelled(
-    channel: BoxChannel, part: BoxPart, labels: Channel
-) -> NDArray[np.float64]:
+def _labelled(channel: Channel, part: BoxPart, labels: Channel) -> NDArray[np.float64]:
     """The expected number of cells of each column that their own released box tells."""
     # The integer of each box on its own label; a box without records has none.
     entries = dict(zip(labels.useful.names, labels.own_entries, strict=True))
-    unchanged = np.zeros(len(channel.columns))
-    for box, members in enumerate(channel.members(part)):
+    unchanged = np.zeros(len(channel.boxed.coder.columns))
+    for box, members in enumerate(channel.boxed.coder.members(part.boxes)):
         own_label = entries.get(box_name(box), 0) / labels.denominator
         # All columns have the same records.
         records = sum(part.inside[box][0])
-        for k in range(len(channel.columns)):
+        for k in range(len(channel.boxed.coder.columns)):
             if _is_single(channel, members, k):
                 unchanged[k] += own_label * records
     return unchanged
 
 
 def _is_single(
-    channel: BoxChannel, members: dict[int, tuple[set[int], bool]], column: int
+    channel: Channel, members: dict[int, tuple[set[int], bool]], column: int
 ) -> bool:
     """Whether a box has one symbol of a column, and no room for any other."""
     # The box does not split on this column, so it holds every symbol that there is.
     if column not in members:
-        return len(channel.columns[column]) == 1
+        return len(channel.boxed.coder.columns[column]) == 1
     inside, is_closed = members[column]
     return is_closed and len(inside) == 1

@@ -5,6 +5,8 @@
     labels of boxes of rows         of a column that the boxes are made of    `box_frequencies`
     any other channel               the draws undone                          `frequencies`
 
+`estimator_of` is the choice, for the command line, too.
+
 For example, ``estimate(channel, "released.csv", of=["job", "sex"])`` gives the table of jobs by sex
 where the release keeps it, ``estimate(channel, "released.csv", mean="hours", by="job")`` the mean
 hours of every job, and ``regress="hours", on=["age", "sex"]`` a regression.
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any
 
 from mechdesign.analysis.box_frequencies import estimate_box_column
@@ -36,7 +39,6 @@ from mechdesign.analysis.release_facts import (
     has_fixed_counts,
     other_records,
 )
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.loading import require_channel
 from mechdesign.core.errors import InputError
@@ -50,15 +52,60 @@ NOT_OF_LABELS = (
 )
 
 
-def refuse_means_of_people(channel: Channel | BoxChannel) -> None:
-    """Refuse means and regressions of people with several records."""
-    if channel.people is not None:
-        named = {"means": "a mean or a regression (mean, regress)"}
-        combinations.check(combinations.PEOPLE, named)
+class Estimator(Enum):
+    """What is estimated of a release."""
+
+    STATISTICS = "a mean or a regression of columns of rows"
+    BOXES = "frequencies of columns, from labels of boxes"
+    SHARES = "frequencies of columns of rows"
+    COLUMN = "frequencies of the useful column, or of boxes"
+
+
+def estimator_of(
+    channel: Channel, *, has_others: bool, is_statistic: bool, names_columns: bool
+) -> Estimator:
+    """What is estimated of a release of this channel.
+
+    Parameters
+    ----------
+    channel : Channel
+    has_others : bool
+        Whether there are draws in place of empty or unknown cells in the release.
+    is_statistic : bool
+        Whether a mean or a regression is asked for.
+    names_columns : bool
+        Whether columns are named.
+
+    Raises
+    ------
+    InputError
+        If the channel has no such estimates, or they cannot be corrected.
+    """
+    if channel.labels_boxes and names_columns and not is_statistic:
+        if has_others:
+            raise InputError(NOT_CORRECTED.format("boxes"))
+        return Estimator.BOXES
+    has_shares = channel.keeps_law or channel.tells_shares
+    if is_statistic:
+        if not has_shares:
+            raise InputError(NOT_OF_LABELS)
+        if channel.people is not None:
+            named = {"means": "a mean or a regression (mean, regress)"}
+            combinations.check(combinations.PEOPLE, named)
+    if not has_shares:
+        return Estimator.COLUMN
+    if has_others:
+        is_row = len(channel.released_columns) > 1 or channel.fills
+        if is_statistic or is_row:
+            raise InputError(NOT_CORRECTED.format("columns"))
+        # The shares of a file with other records are not those of its column, so they are
+        # estimated like those of any channel, and corrected.
+        return Estimator.COLUMN
+    return Estimator.STATISTICS if is_statistic else Estimator.SHARES
 
 
 def estimate(
-    channel: Channel | BoxChannel,
+    channel: Channel,
     released: Any,
     of: str | Sequence[str] | None = None,
     *,
@@ -76,7 +123,7 @@ def estimate(
 
     Parameters
     ----------
-    channel : Channel or BoxChannel
+    channel : Channel
     released : path, data frame or column
         As it was released. A column, for a channel of one.
     of : str or sequence of str, optional
@@ -122,34 +169,22 @@ def estimate(
     groups = names_of_columns(by) if by else ()
     terms = names_of_columns(on) if on else ()
     check_question(of=of, mean=mean, by=groups, regress=regress, on=terms)
-    is_statistic = mean is not None or regress is not None
-    boxes = channel.labelled_boxes
-    if boxes is not None:
-        if is_statistic:
-            raise InputError(NOT_OF_LABELS)
-        if of is not None:
-            if is_path and other_records(released, boxes).are_there:
-                raise InputError(NOT_CORRECTED.format("boxes"))
-            return [
-                estimate_box_column(boxes, released, name, level=level, **options)
-                for name in names_of_columns(of)
-            ]
-    if is_statistic:
-        refuse_means_of_people(channel)
     has_others = False
     if is_path:
         policy, manifest = options.get("policy"), options.get("manifest")
         has_others = other_records(released, channel, policy, manifest).are_there
-    has_shares = channel.keeps_law or channel.tells_shares
-    if (
-        has_shares
-        and has_others
-        and (channel.fills or len(channel.single().useful.columns) > 1)
-    ):
-        raise InputError(NOT_CORRECTED.format("columns"))
-    # The shares of a file with other records are not those of its column, so they are estimated
-    # like those of any channel, and corrected.
-    if has_shares and not has_others:
+    estimator = estimator_of(
+        channel,
+        has_others=has_others,
+        is_statistic=mean is not None or regress is not None,
+        names_columns=of is not None,
+    )
+    if estimator is Estimator.BOXES:
+        return [
+            estimate_box_column(channel, released, name, level=level, **options)
+            for name in names_of_columns(of or ())
+        ]
+    if estimator is not Estimator.COLUMN:
         if options:
             raise InputError(
                 f"{next(iter(options))} is for a channel of labels; this one releases rows as "
@@ -175,8 +210,6 @@ def estimate(
         return estimate_shares(
             channel, released, columns, level=level, target=target, fixed=fixed
         )
-    if is_statistic:
-        raise InputError(NOT_OF_LABELS)
     if of is not None or fixed is not None:
         raise InputError(
             "of and fixed are for a release of rows, and this channel releases labels: leave them "

@@ -44,7 +44,6 @@ from mechdesign.analysis.release_facts import (
 from mechdesign.analysis.released_table import Advance, Released, released_file
 from mechdesign.analysis.row_checking import check_filled, check_rows, is_wide
 from mechdesign.auditing.stated import refuse_broken
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.channel.loading import require_channel
 from mechdesign.channel.row_law import RowLaw
@@ -106,7 +105,7 @@ _FIXED = (
 
 @taking_frames
 def check(
-    channel: Channel | BoxChannel,
+    channel: Channel,
     released: Any,
     *,
     original: Any = None,
@@ -128,7 +127,7 @@ def check(
 
     Parameters
     ----------
-    channel : Channel or BoxChannel
+    channel : Channel
         With or without its table. Of boxes the labels are compared, without given columns; of
         filled ones the rows.
     released : path or data frame
@@ -177,7 +176,7 @@ def check(
     require_channel("channel", channel)
     # A draw of a channel that breaks its promise must not be called plausible.
     refuse_broken(channel)
-    filled: tuple[BoxChannel, RowLaw] | None = None
+    filled: tuple[Channel, RowLaw] | None = None
     if channel.fills is True:
         if original is not None:
             raise InputError(
@@ -251,9 +250,7 @@ def check(
     return check
 
 
-def _policy_of_release(
-    released: PathLike, channel: Channel | BoxChannel, labels: Channel
-) -> Policy:
+def _policy_of_release(released: PathLike, channel: Channel, labels: Channel) -> Policy:
     """What was released for cells without a symbol, by the manifest or else by the channel."""
     facts = facts_of_release(released, channel)
     if facts is not None:
@@ -273,7 +270,7 @@ def _has_manifest(released: PathLike) -> bool:
 
 
 def _judge_manifest(
-    released: PathLike, channel: Channel | BoxChannel, text: TextOptions | None
+    released: PathLike, channel: Channel, text: TextOptions | None
 ) -> ManifestVerdict:
     """What of the manifest beside a release holds, and why it is not used, if it is not.
 

@@ -39,7 +39,6 @@ from mechdesign.analysis.counting import count_release
 from mechdesign.analysis.people_estimates import groups_of_people, shares_of_people
 from mechdesign.analysis.released_table import Advance, released_file
 from mechdesign.analysis.score_intervals import check_level
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.output_cells import own_rows
 from mechdesign.channel.row_law import NOT_KEPT, RowLaw
@@ -57,7 +56,7 @@ RECORDS = "records"
 
 
 def estimate_shares(
-    channel: Channel | BoxChannel,
+    channel: Channel,
     released: Any,
     columns: Sequence[str] | None = None,
     *,
@@ -71,7 +70,7 @@ def estimate_shares(
 
     Parameters
     ----------
-    channel : Channel or BoxChannel
+    channel : Channel
         One that releases rows or symbols as such, also in filled boxes; with its table unless it
         keeps the law.
     released : path, data frame or sequence of tuples
@@ -133,7 +132,7 @@ def estimate_shares(
     return estimates
 
 
-def check_kept(channel: Channel | BoxChannel) -> None:
+def check_kept(channel: Channel) -> None:
     """Refuse a channel of which nobody knows how far it moves the shares of rows."""
     if not channel.keeps_law and not channel.tells_shares:
         raise InputError(NOT_KEPT)
@@ -147,7 +146,7 @@ def check_interval(level: float, target: str) -> float:
 
 
 def counts_of_release(
-    channel: Channel | BoxChannel,
+    channel: Channel,
     law: RowLaw,
     released: Any,
     text: TextOptions | None = None,
@@ -164,7 +163,7 @@ def counts_of_release(
     return counts[: len(law.outputs)]
 
 
-def reader_of(channel: Channel | BoxChannel, law: RowLaw) -> Channel:
+def reader_of(channel: Channel, law: RowLaw) -> Channel:
     """A channel that releases the rows of a law as they are, to read a file of them; those of which
     nothing is released come last.
     """

@@ -43,7 +43,6 @@ from mechdesign.analysis.law_estimates import (
     counts_of_release,
 )
 from mechdesign.analysis.released_table import Advance
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.row_law import RowLaw
 from mechdesign.core.errors import InputError
@@ -156,7 +155,7 @@ def check_question(
 
 
 def estimate_means(
-    channel: Channel | BoxChannel,
+    channel: Channel,
     released: Any,
     of: str,
     by: Sequence[str] = (),
@@ -171,7 +170,7 @@ def estimate_means(
 
     Parameters
     ----------
-    channel : Channel or BoxChannel
+    channel : Channel
         One that releases rows as such, also in filled boxes; with its table unless it keeps the
         law.
     released : path, data frame or sequence of tuples
@@ -225,7 +224,7 @@ def estimate_means(
 
 
 def estimate_regression(
-    channel: Channel | BoxChannel,
+    channel: Channel,
     released: Any,
     outcome: str,
     on: Sequence[str],
@@ -322,7 +321,7 @@ class _ReleasedLaw:
     @classmethod
     def of(
         cls,
-        channel: Channel | BoxChannel,
+        channel: Channel,
         released: Any,
         text: TextOptions | None,
         advance: Advance | None,

@@ -23,7 +23,8 @@ from typing import Any, cast
 import numpy as np
 
 from mechdesign.channel.channel import Array, Channel
-from mechdesign.core.errors import InputError, require_type
+from mechdesign.channel.loading import require_without_boxes
+from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
 from mechdesign.release.released_values import (
     FORMS,
@@ -73,8 +74,8 @@ class ReleaseModel:
 
 def release_model(channel: Channel, form: str = "label") -> ReleaseModel:
     """The model of a column released by `channel`."""
-    require_type(
-        "channel", channel, Channel, "; the channel comes first, then what was released"
+    require_without_boxes(
+        "channel", channel, "; the channel comes first, then what was released"
     )
     if form not in FORMS:
         raise InputError(

@@ -10,7 +10,6 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, has_sha256
@@ -19,7 +18,6 @@ from mechdesign.jobs.manifest_proof import judge_manifest, refuse_false
 from mechdesign.jobs.manifest_records import (
     InternalColumn,
     InternalManifest,
-    InternalRows,
     PublicColumn,
     PublicManifest,
     read_manifest,
@@ -52,7 +50,7 @@ class ReleaseFacts:
 
 def facts_of_release(
     released: PathLike,
-    channel: Channel | BoxChannel,
+    channel: Channel,
     manifest: PathLike | None = None,
 ) -> ReleaseFacts | None:
     """What the manifest says of a file that this channel released.
@@ -110,7 +108,7 @@ class OtherRecords:
 
 def other_records(
     released: PathLike,
-    channel: Channel | BoxChannel,
+    channel: Channel,
     policy: Policy | None = None,
     manifest: PathLike | None = None,
 ) -> OtherRecords:
@@ -124,7 +122,7 @@ def other_records(
     return OtherRecords(policy, is_known)
 
 
-def has_fixed_counts(path: PathLike, channel: Channel | BoxChannel) -> bool:
+def has_fixed_counts(path: PathLike, channel: Channel) -> bool:
     """True if the manifest beside a release says that its counts were fixed, and the channel does
     not disprove it.
     """
@@ -140,9 +138,7 @@ def has_fixed_counts(path: PathLike, channel: Channel | BoxChannel) -> bool:
     return all(column.draws == "fixed" for column in manifest.released)
 
 
-def _facts_of(
-    released: PathLike, channel: Channel | BoxChannel, path: PathLike
-) -> ReleaseFacts:
+def _facts_of(released: PathLike, channel: Channel, path: PathLike) -> ReleaseFacts:
     """The facts in one manifest."""
     found = manifest_of_either_kind(path)
     if not has_sha256(released, found.output):
@@ -165,10 +161,11 @@ def _facts_of(
         missing_codes=column.missing_codes,
     )
     facts = ReleaseFacts(os.fspath(path), policy, shuffled=found.shuffled)
-    if isinstance(column, InternalColumn) and found.records:
+    if isinstance(column, InternalColumn) and found.records and len(column.counts) == 1:
+        (counts,) = column.counts
         shares = (
-            column.empty_cells / found.records,
-            column.unknown_symbols / found.records,
+            counts.empty_cells / found.records,
+            counts.unknown_symbols / found.records,
         )
         return replace(facts, shares=shares)
     return facts
@@ -200,8 +197,8 @@ def manifest_of_either_kind(path: PathLike) -> PublicManifest | InternalManifest
 
 def column_of(
     manifest: PublicManifest | InternalManifest,
-    channel: Channel | BoxChannel,
-) -> PublicColumn | InternalRows | None:
+    channel: Channel,
+) -> PublicColumn | None:
     """What the manifest says of the release through this channel, None if there is none."""
     digest = channel.digest
     for column in manifest.released:

@@ -38,7 +38,6 @@ from mechdesign.analysis.other_columns import (
 )
 from mechdesign.analysis.p_values import Counts
 from mechdesign.analysis.released_table import Released, cells_of, slices
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.row_law import RowLaw
 from mechdesign.core.files import PathLike
@@ -103,7 +102,7 @@ _ANY_DATA = (
 
 
 def check_filled(
-    channel: BoxChannel,
+    channel: Channel,
     law: RowLaw,
     file: Released,
     *,
@@ -120,7 +119,9 @@ def check_filled(
     for part in channel.parts:
         if part.channel is None:
             continue
-        for text, filling in zip(channel.box_texts(part), part.fill, strict=True):
+        for text, filling in zip(
+            channel.boxed.coder.box_texts(part.boxes), part.fill, strict=True
+        ):
             shares = np.array([records for *_, records in filling], dtype=np.float64)
             rows.append((text, shares, counts[first : first + len(filling)]))
             first += len(filling)

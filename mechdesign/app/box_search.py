@@ -51,7 +51,6 @@ from mechdesign.app.searching import (
 from mechdesign.core.wording import joined_name, percent_of
 
 if TYPE_CHECKING:
-    from mechdesign.channel.box_channel import BoxChannel
     from mechdesign.mechanisms.box_result import BoxDesign
     from mechdesign.report.boxes_page import BoxReport
 
@@ -122,7 +121,7 @@ def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
 
 def _box_files(report: BoxReport, text: str) -> tuple[Download, ...]:
     """The channel file and its reports."""
-    from mechdesign.channel.box_file import text_of
+    from mechdesign.channel.file import text_of
     from mechdesign.report.boxes_page import (
         public_box_page,
         report_page,
@@ -200,7 +199,7 @@ def _facts(design: BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
     # Boxes depend on the slice alone, so only the other records may count as draws of the proof.
     secret = w.title(choice.sensitive)
     span = factors(design.achieved.eps_l, design.achieved.eps_u)
-    level = percent_of(channel.level)
+    level = percent_of(channel.boxed.claims.level)
     released = "row"
     if choice.merge_rare:
         released = "value"
@@ -228,7 +227,7 @@ def _facts(design: BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
     for text in untitled(law_lines(design.utility, channel)):
         facts.append((TITLE, text))
     if design.limit is not None:
-        facts.append(("What limits it", design.limit.text(channel.level)))
+        facts.append(("What limits it", design.limit.text(channel.boxed.claims.level)))
     return tuple(facts)
 
 
@@ -247,13 +246,13 @@ def _beliefs(
     names: list[str] = []
     shares: list[float] = []
     for group in first.together:
-        members = [design.channel.sensitive.names[s] for s in group]
+        members = [design.channel.boxed.sensitive.names[s] for s in group]
         names.append(joined_name(members))
         shares.append(sum(prior[name] for name in members))
     return belief_rows(names, shares, design.achieved)
 
 
-def _unchanged(channel: BoxChannel) -> tuple[tuple[str, str], ...]:
+def _unchanged(channel: md.Channel) -> tuple[tuple[str, str], ...]:
     """The expected share of the cells of every column that stay as they are; empty where it is not
     defined.
     """
@@ -288,7 +287,7 @@ def _worst_factors(report: BoxReport) -> tuple[OutputFactors, ...]:
     return tuple(rows)
 
 
-def _meanings(channel: BoxChannel) -> tuple[Meaning, ...]:
+def _meanings(channel: md.Channel) -> tuple[Meaning, ...]:
     """The released labels with the boxes behind them; none where values are drawn inside."""
     from mechdesign.report import wording as w
 
@@ -307,7 +306,7 @@ def _meanings(channel: BoxChannel) -> tuple[Meaning, ...]:
         for output, share in zip(shown, masses, strict=False):
             rows.append(
                 Meaning(
-                    group=_given(channel.stratum_text(part)),
+                    group=_given(channel.boxed.coder.stratum_text(part.stratum)),
                     released=w.label(output),
                     share=w.percent(min(1.0, share)),
                     behind=behind_text(list(codebook[output].items())),
@@ -316,13 +315,13 @@ def _meanings(channel: BoxChannel) -> tuple[Meaning, ...]:
     return tuple(rows)
 
 
-def _together(channel: BoxChannel) -> tuple[str, ...]:
+def _together(channel: md.Channel) -> tuple[str, ...]:
     """The protected values that are promised together, once for all strata that agree."""
     from mechdesign.report import wording as w
 
     texts: list[str] = []
-    for part in channel.parts:
-        for text in channel.together_texts(part):
+    for groups in channel.boxed.together_texts:
+        for text in groups:
             sentence = w.label(f"{text[:1].upper()}{text[1:]}.")
             # Strata that merge the same values would repeat the sentence.
             if sentence not in texts:

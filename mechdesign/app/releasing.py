@@ -47,7 +47,6 @@ from mechdesign.formats.text_options import TextOptions
 
 if TYPE_CHECKING:
     from mechdesign.analysis.checking import ReleaseCheck
-    from mechdesign.channel.box_channel import BoxChannel
     from mechdesign.channel.channel import Channel
     from mechdesign.frames.sanitising import FrameRelease
     from mechdesign.jobs.keyed_recipe import KeyedRecipe
@@ -159,7 +158,7 @@ def judge_file(
     return Judged(tuple(facts), judgement_text(judgement), page)
 
 
-def channel_in(text: str) -> Channel | BoxChannel:
+def channel_in(text: str) -> Channel:
     """The channel of a channel file that is in memory."""
     from mechdesign.channel.loading import load
 
@@ -167,7 +166,7 @@ def channel_in(text: str) -> Channel | BoxChannel:
         return load(path)
 
 
-def _of_records(channel: Channel | BoxChannel, choice: Choice) -> Channel | None:
+def _of_records(channel: Channel, choice: Choice) -> Channel | None:
     """The channel where it promises for single records of this file: None of boxes, which promise
     for a population, and of people, whose records are released together.
     """
@@ -177,7 +176,7 @@ def _of_records(channel: Channel | BoxChannel, choice: Choice) -> Channel | None
 
 
 def _drawn(
-    channel: Channel | BoxChannel, table: MemoryTable, *, is_shuffled: bool
+    channel: Channel, table: MemoryTable, *, is_shuffled: bool
 ) -> tuple[FrameRelease, KeyedRecipe, Callable[[str], str]]:
     """The released frame, the recipe that drew it, and what makes the manifest of its text.
 
@@ -223,7 +222,7 @@ def _drawn(
 
 
 def _checked(
-    channel: Channel | BoxChannel,
+    channel: Channel,
     content: str,
     table: MemoryTable,
     *,
@@ -275,7 +274,7 @@ def _readings(channel: Channel | None, frame: Any) -> tuple[Reading, ...]:
 
 
 def _facts(
-    channel: Channel | BoxChannel,
+    channel: Channel,
     table: MemoryTable,
     *,
     whole_file: bool,

@@ -23,8 +23,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.loading import require_without_boxes
 from mechdesign.core.arguments import list_argument
-from mechdesign.core.errors import InputError, require_type
+from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Symbol, Variable
@@ -42,7 +43,7 @@ def common_table(channels: Sequence[Channel], joint: Joint | None = None) -> Joi
     if not channels:
         raise InputError("there is no channel to compose: give at least one")
     for channel in list_argument("channels", channels, "channels"):
-        require_type("each of the channels", channel, Channel)
+        require_without_boxes("each of the channels", channel)
     _check_bins(channels)
     if joint is not None:
         return joint

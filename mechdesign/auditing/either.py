@@ -1,14 +1,12 @@
-"""The exact verdict on a channel, or on one for boxes of rows.
+"""The exact verdict on a channel.
 
-`audit` is the public function. It chooses by the channel, and refuses arguments that the kind does
-not have:
+`audit` is the public function. A channel is judged on a table, or on every population of a set
+(`population.audit`); but one with claims by strata is judged on the confidence sets of the counts
+that it carries (`audit_boxes`).
 
-    Channel      `population.audit`   on a table, or every population of a set; after others
-    BoxChannel   `audit_boxes`        on the confidence sets of the counts that it carries
-
-A channel for boxes (`channel.box_channel`) sorts the rows of each stratum into boxes and releases a
-randomised box. Its part for a stratum is an ordinary channel whose useful symbols are the boxes,
-and carries the counts that its promise is proven on. `audit_boxes` goes part by part:
+Such a channel sorts the rows of each stratum into boxes and releases a randomised box. Its part
+for a stratum is an ordinary channel whose useful symbols are the boxes, with the counts that its
+promise is proven on. `audit_boxes` goes part by part:
 
 1. a part that releases nothing keeps every promise, and is passed over;
 2. the confidence set is computed again from the counts of the part (`set_of_record`);
@@ -23,12 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, cast
 
 from mechdesign.auditing import population as of_channels
 from mechdesign.auditing.extremes import Achieved, largest_of
 from mechdesign.auditing.verdict import Audit
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.loading import require_channel
 from mechdesign.core.above import above
@@ -39,7 +36,6 @@ from mechdesign.tables.confidence import ConfidenceSet, set_of_record
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.people_tables import PeopleRoles, people_of_frame
 from mechdesign.tables.records import bins_by_column
-from mechdesign.tables.variable import column_names
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,7 +70,6 @@ class BoxAudit(Described):
         return above("display").record(self)
 
 
-@overload
 def audit(
     channel: Channel,
     joint: Any = None,
@@ -82,25 +77,14 @@ def audit(
     *,
     population: ConfidenceSet | None = None,
     after: Sequence[Channel] = (),
-) -> Audit: ...
-@overload
-def audit(
-    channel: BoxChannel, joint: None = None, notion: Notion | None = None
-) -> BoxAudit: ...
-def audit(
-    channel: Channel | BoxChannel,
-    joint: Any = None,
-    notion: Notion | None = None,
-    *,
-    population: ConfidenceSet | None = None,
-    after: Sequence[Channel] = (),
-) -> Audit | BoxAudit:
+) -> Audit:
     """Decide exactly whether a channel keeps a promise.
 
     Parameters
     ----------
-    channel : Channel or BoxChannel
-        One of boxes is judged on the confidence sets of the counts that it carries.
+    channel : Channel
+        One of boxes is judged on the confidence sets of the counts that it carries, with a
+        `BoxAudit` as the result.
     joint : Joint or data frame, optional
         By default the table that the channel carries.
     notion : Notion, optional
@@ -116,13 +100,14 @@ def audit(
         As `auditing.population.audit` does.
     """
     require_channel("channel", channel)
-    if channel.judged_alone is True:
+    if channel.judged_alone:
         if joint is not None or population is not None or after:
             raise InputError(
                 "a channel of boxes is audited on the counts that it carries: leave table, "
                 "population and after out"
             )
-        return audit_boxes(channel, notion)
+        # As `design` does with a `BoxDesign`.
+        return cast("Audit", audit_boxes(channel, notion))
     joint = _table_for(channel, joint)
     given_notion: Any = notion
     if notion is None:
@@ -161,14 +146,14 @@ def _table_for(channel: Channel, table: Any) -> Any:
     )
 
 
-def audit_boxes(channel: BoxChannel, notion: Notion | None = None) -> BoxAudit:
+def audit_boxes(channel: Channel, notion: Notion | None = None) -> BoxAudit:
     """Decide exactly whether a channel for boxes keeps a promise for the population.
 
     The intervals are computed again from the counts of the file.
 
     Parameters
     ----------
-    channel : BoxChannel
+    channel : Channel
     notion : Notion, optional
         By default what its parts were designed for.
 
@@ -205,10 +190,10 @@ def audit_boxes(channel: BoxChannel, notion: Notion | None = None) -> BoxAudit:
         on_sets.append(of_channels.achieved_on_set(part_channel, joint, populations))
     return BoxAudit(
         satisfied=all(verdict.satisfied for verdict in verdicts),
-        level=channel.level,
+        level=channel.boxed.claims.level,
         notion=asked,
-        sensitive=channel.sensitive.columns,
-        given=column_names(channel.given),
+        sensitive=channel.boxed.sensitive.columns,
+        given=channel.given,
         records=records,
         achieved=largest_of(on_sets),
         on_table=largest_of(verdict.achieved for verdict in verdicts),
@@ -218,7 +203,7 @@ def audit_boxes(channel: BoxChannel, notion: Notion | None = None) -> BoxAudit:
     )
 
 
-def _together(channel: BoxChannel) -> tuple[tuple[str, ...], ...]:
+def _together(channel: Channel) -> tuple[tuple[str, ...], ...]:
     """The groups of several sensitive values of all parts, each once.
 
     Of a group the promise bounds the share of its values together, not of each.
@@ -228,6 +213,6 @@ def _together(channel: BoxChannel) -> tuple[tuple[str, ...], ...]:
     for part in channel.parts:
         for members in part.together:
             if part.channel is not None and len(members) > 1:
-                group = tuple(channel.sensitive.names[s] for s in members)
+                group = tuple(channel.boxed.sensitive.names[s] for s in members)
                 groups[group] = None
     return tuple(groups)

@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing.columns import Entries
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError
@@ -143,7 +142,7 @@ def channel_law(channel: Channel, joint: Joint) -> Law | None:
     )
 
 
-def box_law(channel: BoxChannel) -> Law | None:
+def box_law(channel: Channel) -> Law | None:
     """What an analyst reads of released rows; None where boxes are released, or not by the law.
 
     Rows are released only where they fill the boxes (`absent_box_law` has the reason).
@@ -153,7 +152,7 @@ def box_law(channel: BoxChannel) -> Law | None:
     return _kept_law(channel.released_columns)
 
 
-def absent_box_law(channel: BoxChannel) -> str:
+def absent_box_law(channel: Channel) -> str:
     """Why there is no law of a channel of boxes."""
     if not channel.fills:
         return "labels of boxes are released in the place of rows"

@@ -34,7 +34,6 @@ from mechdesign.auditing.measures import beyond_given, utility
 from mechdesign.auditing.proofs import numbers_in
 from mechdesign.auditing.unchanged import share_of_cells, unchanged_cells
 from mechdesign.auditing.verdict import achieved_by
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import Objective
 from mechdesign.core.balls import quotient_above
@@ -122,12 +121,12 @@ class Statement:
         return self.kept is False or bool(self.wrong) or bool(self.unproven)
 
 
-def has_table(channel: Channel | BoxChannel) -> bool:
+def has_table(channel: Channel) -> bool:
     """Whether a channel carries the table, or the counts, that decide its promise."""
     return all(single.joint is not None for single in channel.channels)
 
 
-def keeps_promise(channel: Channel | BoxChannel) -> bool | None:
+def keeps_promise(channel: Channel) -> bool | None:
     """Whether a channel keeps its promise on its own table, exactly.
 
     None if it has no table, or promises nothing.
@@ -153,7 +152,7 @@ def _keeps(channel: Channel, notion: Notion | None) -> bool | None:
     return all(average.kept for average in averages)
 
 
-def refuse_broken(channel: Channel | BoxChannel, name: str = "the channel") -> bool:
+def refuse_broken(channel: Channel, name: str = "the channel") -> bool:
     """Refuse a channel whose own table disproves its promise; whether the table proved it.
 
     Raises
@@ -175,7 +174,7 @@ def refuse_broken(channel: Channel | BoxChannel, name: str = "the channel") -> b
     return kept is True
 
 
-def _refuse_wrong_budgets(channel: Channel | BoxChannel, name: str) -> None:
+def _refuse_wrong_budgets(channel: Channel, name: str) -> None:
     """Refuse a channel whose file states other achieved budgets than those of its table, which
     manifests would repeat.
     """

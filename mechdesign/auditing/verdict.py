@@ -43,6 +43,7 @@ from mechdesign.auditing.extremes import (
 from mechdesign.auditing.mean_verdict import mean_verdict
 from mechdesign.auditing.strata import relative_lifts
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.loading import require_without_boxes
 from mechdesign.channel.record import RELATIVE
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, require_type
@@ -106,7 +107,7 @@ def audit(
     Arguments are those of `population.audit`. The verdict covers each of several secrets of the
     table, and the budgets of single symbols in the notion.
     """
-    require_type("channel", channel, Channel)
+    require_without_boxes("channel", channel)
     require_type("joint", joint, Joint)
     require_type(
         "notion", notion, Notion, "; write one, as in ALIP(eps_l=0.5, eps_u=0.5)"

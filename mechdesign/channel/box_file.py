@@ -1,9 +1,8 @@
-"""The file of a channel of boxes: canonical JSON with a hash.
+"""What makes a channel one of boxes, in its file: the keys `coder`, `claims` and `fill`.
 
-`content` makes plain values of a channel, and `_channel` a channel of the checked document. Every
-part, one for each stratum, has its splits and the content of a channel file (`channel.file`). A
-split names a column, the codes of the symbols that go to its first child, and two children: later
-splits, or a negative number -1 - b for box b (`tables/row_boxes.py`). Two splits make three boxes:
+A split of the coder names a column, the codes of the symbols that go to its first child, and two
+children: later splits, or a negative number -1 - b for box b (`tables/row_boxes.py`). Two splits
+make three boxes:
 
     "splits": [{"column": 0, "inside": [2, 3], "first": -1, "second": 1},
                {"column": 1, "inside": [0], "first": -2, "second": -3}]
@@ -16,29 +15,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, ClassVar
+from typing import Any
 
-from pydantic import Field
-
-from mechdesign.channel import file
-from mechdesign.channel.box_channel import BoxChannel, BoxPart
-from mechdesign.channel.box_utility import BoxUtility
+from mechdesign.channel.box_claims import BoxClaims, BoxUtility, StratumClaim
+from mechdesign.channel.record_file import (
+    PeopleOfFile,
+    RecordOfFile,
+    people_of,
+    record_of,
+    record_values,
+)
 from mechdesign.channel.variable_labels import (
     BinnedLabels,
-    Labels,
     binned_labels_record,
-    labels_record,
     variable_of,
 )
-from mechdesign.core import documents as d
-from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike
+from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.records import Record
-from mechdesign.tables.people import People
-from mechdesign.tables.row_boxes import Boxes, BoxSplit
+from mechdesign.tables.box_coder import BoxCoder, Stratum
+from mechdesign.tables.joint import Joint
+from mechdesign.tables.row_boxes import BOX, Boxes, BoxSplit
+from mechdesign.tables.variable import Variable
 
 
-class SplitRecord(Record):
+class SplitOfFile(Record):
     """A split: rows with a code of `inside` in `column` go to the first child."""
 
     column: int
@@ -47,124 +47,130 @@ class SplitRecord(Record):
     second: int
 
 
-class PartRecord(Record):
-    """A `BoxPart`; `channel` has the content of a channel file, and is missing where the part
-    releases nothing.
-    """
+class StratumOfFile(Record):
+    """The codes of the given symbols, and the splits that make the boxes."""
 
-    stratum: tuple[int, ...]
-    splits: tuple[SplitRecord, ...]
-    together: tuple[tuple[int, ...], ...]
-    fill: tuple[tuple[tuple[int, ...], ...], ...] = ()
-    inside: tuple[tuple[tuple[int, ...], ...], ...] = ()
-    channel: dict[str, Any] | None = None
+    codes: tuple[int, ...]
+    splits: tuple[SplitOfFile, ...]
 
 
-class BoxChannelDocument(d.FileDocument):
-    """A channel of boxes."""
+class CoderOfFile(Record):
+    """Columns that are released as they are, and columns that the boxes are made of."""
 
-    FORMAT: ClassVar[str] = "mechdesign.box-channel"
-    WHAT: ClassVar[str] = "box channel file"
-
-    sensitive: Labels
     given: tuple[BinnedLabels, ...] = ()
     columns: tuple[BinnedLabels, ...]
+    strata: tuple[StratumOfFile, ...]
+    people: PeopleOfFile | None = None
+
+
+class ClaimOfFile(RecordOfFile):
+    """What is promised in a stratum.
+
+    `together` has the places of sensitive symbols that are promised as one, `joint` the counts of
+    these groups, by boxes that have a row. Without a group nothing is released.
+    """
+
+    together: tuple[tuple[int, ...], ...] = ()
+    joint: tuple[tuple[int, ...], ...] | None = None
+
+
+class ClaimsOfFile(Record):
+    """The level of the whole, the records that the boxes were learned on, and every stratum."""
+
     level: float
     slice_records: int
-    parts: tuple[PartRecord, ...]
-    provenance: dict[str, Any] = Field(default_factory=dict[str, Any])
+    strata: tuple[ClaimOfFile, ...]
     utility: BoxUtility | None = None
-    people: file.PeopleOfFile | None = Field(
-        None, description="How a row is the sequence of the records of a person."
-    )
 
 
-def pieces(channel: BoxChannel) -> Sequence[str]:
-    """The text of the file, in one piece."""
-    return (text_of(channel),)
+class FillOfFile(Record):
+    """By stratum and box the rows, as codes and records; by stratum, box and column the records
+    with each symbol.
+    """
+
+    rows: tuple[tuple[tuple[tuple[int, ...], ...], ...], ...]
+    counts: tuple[tuple[tuple[tuple[int, ...], ...], ...], ...]
 
 
-def text_of(channel: BoxChannel) -> str:
-    """The whole text of the file."""
-    version = BoxChannelDocument.VERSIONS[-1]
-    return d.hashed_text(BoxChannelDocument.FORMAT, version, content(channel))
-
-
-def content(channel: BoxChannel) -> dict[str, Any]:
-    """Everything but format, version and hash."""
-    utility: dict[str, Any] | None = None
-    if channel.utility is not None:
-        utility = asdict(channel.utility)
+def coder_values(coder: BoxCoder) -> dict[str, Any]:
+    """The `CoderOfFile` of a coder."""
+    strata: list[dict[str, Any]] = []
+    for stratum in coder.strata:
+        splits = list(map(vars, stratum.boxes.splits))
+        strata.append({"codes": stratum.codes, "splits": splits})
     return {
-        "sensitive": labels_record(channel.sensitive),
-        "given": list(map(binned_labels_record, channel.given)),
-        "columns": list(map(binned_labels_record, channel.columns)),
-        "level": channel.level,
-        "slice_records": channel.slice_records,
-        "parts": list(map(_content_of_part, channel.parts)),
-        "provenance": dict(channel.provenance),
-        "utility": utility,
-        "people": None if channel.people is None else asdict(channel.people),
+        "given": list(map(binned_labels_record, coder.given)),
+        "columns": list(map(binned_labels_record, coder.columns)),
+        "strata": strata,
+        "people": None if coder.people is None else asdict(coder.people),
     }
 
 
-def _content_of_part(part: BoxPart) -> dict[str, Any]:
-    """The values of a `PartRecord`."""
-    of_channel: dict[str, Any] | None = None
-    if part.channel is not None:
-        of_channel = file.content(part.channel)
-    return {
-        "stratum": part.stratum,
-        "splits": list(map(vars, part.boxes.splits)),
-        "together": part.together,
-        "fill": part.fill,
-        "inside": part.inside,
-        "channel": of_channel,
-    }
-
-
-def read(path: PathLike) -> BoxChannel:
-    """Read the file of a channel of boxes."""
-    return d.read_built(path, BoxChannelDocument, _channel)
-
-
-def _channel(version: int, document: BoxChannelDocument) -> BoxChannel:
-    """The channel of a document whose keys and types have been checked."""
-    people: People | None = None
+def coder_of(document: CoderOfFile) -> BoxCoder:
+    """The coder of a document."""
+    strata: list[Stratum] = []
+    for stratum in document.strata:
+        splits = [BoxSplit(**dict(split)) for split in stratum.splits]
+        _check_tree(splits)
+        strata.append(Stratum(stratum.codes, Boxes(tuple(splits))))
+    people = None
     if document.people is not None:
-        people = People(**document.people.model_dump())
-    channel = BoxChannel(
-        sensitive=variable_of(document.sensitive, "sensitive"),
-        given=tuple(variable_of(labels, "given") for labels in document.given),
-        columns=tuple(variable_of(labels, "released") for labels in document.columns),
-        parts=tuple(map(_part, document.parts)),
-        level=document.level,
-        slice_records=document.slice_records,
-        provenance=document.provenance,
-        utility=document.utility,
-        people=people,
+        people = people_of(document.people)
+    return BoxCoder(
+        tuple(variable_of(labels, "given") for labels in document.given),
+        tuple(variable_of(labels, "released") for labels in document.columns),
+        tuple(strata),
+        people,
     )
-    # The public form serves a report alone, and has no file.
-    channel.check_filled()
-    return channel
 
 
-def _part(record: PartRecord) -> BoxPart:
-    """The part of a record; whether it fits the variables is checked by `BoxChannel`."""
-    splits: list[BoxSplit] = []
-    for split in record.splits:
-        splits.append(BoxSplit(split.column, split.inside, split.first, split.second))
-    _check_tree(splits)
-    channel = None
-    if record.channel is not None:
-        channel = file.channel_of(record.channel)
-    return BoxPart(
-        stratum=record.stratum,
-        boxes=Boxes(tuple(splits)),
-        together=record.together,
-        channel=channel,
-        fill=record.fill,
-        inside=record.inside,
+def claims_values(claims: BoxClaims) -> dict[str, Any]:
+    """The `ClaimsOfFile` of claims."""
+    strata: list[dict[str, Any]] = []
+    for claim in claims.strata:
+        values: dict[str, Any] = {"together": claim.together}
+        if claim.record is not None:
+            record = record_values(claim.record)
+            values |= {key: value for key, value in record.items() if value is not None}
+        if claim.joint is not None:
+            values["joint"] = claim.joint.counts
+        strata.append(values)
+    return {
+        "level": claims.level,
+        "slice_records": claims.slice_records,
+        "strata": strata,
+        "utility": None if claims.utility is None else asdict(claims.utility),
+    }
+
+
+def claims_of(
+    document: ClaimsOfFile, coder: BoxCoder, sensitive: Variable, useful: Variable
+) -> BoxClaims:
+    """The claims of a document; `useful` has the boxes that have a row."""
+    if len(document.strata) != len(coder.strata):
+        raise InputError("there must be a claim for every stratum")
+    claims: list[StratumClaim] = []
+    for k, (stratum, claim) in enumerate(
+        zip(coder.strata, document.strata, strict=True)
+    ):
+        if not claim.together:
+            claims.append(StratumClaim())
+            continue
+        together = claim.together
+        if sorted(s for group in together for s in group) != [*range(len(sensitive))]:
+            raise InputError(
+                "every sensitive symbol must be promised once in every part"
+            )
+        joint = None
+        if claim.joint is not None:
+            given = coder.given_texts(stratum.codes)
+            boxes = tuple(s[-1:] for s in useful.symbols if s[:-1] == given)
+            protected = StratumClaim(together).protected(sensitive)
+            with errors_naming(f"claims.strata[{k}].joint"):
+                joint = Joint(protected, Variable((BOX,), boxes), claim.joint)
+        claims.append(StratumClaim(together, record_of(claim), joint))
+    return BoxClaims(
+        document.level, document.slice_records, tuple(claims), document.utility
     )
 
 

@@ -6,6 +6,14 @@ joint table, if it has one. With the rows (3, 1) and (1, 3) over 4 for x = clerk
 clerks and 20 nurses in the table, the output y = clerk has the masses 30 and 20 behind it
 (`behind`), so P(clerk | y) = 3/5 and P(y) = 50/120.
 
+*Boxes.* With a `coder` the records are coded first: the useful columns are the given columns and
+'box', and the cells of a record choose its stratum and its box there (`tables.box_coder`). Then the
+promise is one for the population, made in each stratum by itself (`claims`), so a stratum is seen
+as a channel of its own, too (`parts`). An output is published as the label of a box, or as a row of
+the table in it (`fill`). For example, the record (F; nurse, 40) with the given column sex is (F,
+'box 3') if it lies in the third box of F, 'job nurse, clerk; hours 38-42'. The output may be (F,
+'{box 2, box 3}'), and filled (F; clerk, 38).
+
 The class checks that its rows are probabilities. Whether they keep a promise is decided by
 `auditing`, never here.
 """
@@ -13,29 +21,35 @@ The class checks that its rows are probabilities. Whether they keep a promise is
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
+from mechdesign.channel.box_claims import BoxClaims, StratumClaim
 from mechdesign.channel.checks import check_published, check_rows
+from mechdesign.channel.filled_law import filled_law, keeps_law_of_rows
 from mechdesign.channel.output_cells import OutputCells
 from mechdesign.channel.record import ChannelRecord, check_symbol_budgets
 from mechdesign.channel.row_law import NOT_KEPT, RowLaw
-from mechdesign.channel.saving import Saved
 from mechdesign.channel.true_records import symbol_of, symbol_of_person
 from mechdesign.core.above import above
 from mechdesign.core.arguments import repeated, valid_text
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
+from mechdesign.core.files import EXISTS_OVERWRITE, check_target, replacing
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
-from mechdesign.core.wording import listed, quoted
+from mechdesign.core.wording import listed, percent_of, quoted
+from mechdesign.formats.cells import encode, encoded_columns
 from mechdesign.notions import Notion, from_record
 from mechdesign.release.drawing import (
+    BOXES_NOT_FIXED,
     DRAWS,
+    FIXED,
     INDEPENDENT,
     Release,
     channel_digest,
@@ -47,18 +61,27 @@ from mechdesign.release.policies import REFUSE, Policy
 from mechdesign.release.released_frames import frame_of_columns
 from mechdesign.release.released_values import LABEL
 from mechdesign.release.whole_tables import fix_where_whole
-from mechdesign.tables.columns import is_frame, values_of
+from mechdesign.tables.box_coder import BoxCoder
+from mechdesign.tables.box_fill import BoxFill, RowsByBox, SymbolCounts
+from mechdesign.tables.columns import is_frame, positions_of, values_of
 from mechdesign.tables.joint import Array, Joint
 from mechdesign.tables.people import People
 from mechdesign.tables.rebuilding import rebuild
-from mechdesign.tables.variable import Variable
+from mechdesign.tables.row_boxes import BOX, NOTHING, Boxes, box_name
+from mechdesign.tables.variable import Variable, column_names
 
 DENOMINATOR = 2**53
 """Common denominator of every designed channel: its probabilities are doubles without rounding."""
 
+NOT_PUBLIC = (
+    "boxes are filled with rows of the table, which their channel file holds to draw from: it "
+    "cannot be public; leave --fill out to release boxes by a public channel, or --public"
+)
+"""The refusal of a public file of a channel with filling."""
+
 
 @dataclass(frozen=True, repr=False)
-class Channel(Saved, Displayed):
+class Channel(Displayed):
     """W(y|x) = ``rows[x][y] / denominator``, exactly; rows are inputs x, columns outputs y.
 
     A `Channel` has rows of probabilities. Its privacy is a matter of `auditing.audit`.
@@ -88,6 +111,13 @@ class Channel(Saved, Displayed):
         have the same cells there.
     published : OutputCells, optional
         What is written for each output, where it is more than one column of labels.
+    coder : BoxCoder, optional
+        How the cells of a record become its symbol, where this is a box; the symbols are those of
+        one stratum after the other. A box without a row has no record of the proof.
+    claims : BoxClaims, optional
+        What is promised of boxes in each stratum.
+    fill : BoxFill, optional
+        What is in the boxes; None in a public channel.
 
     Raises
     ------
@@ -105,20 +135,18 @@ class Channel(Saved, Displayed):
     totals: tuple[int, ...] | None = None
     given: tuple[str, ...] = ()
     published: OutputCells | None = None
-
-    FILES: ClassVar[str] = "channel_file"
-    REPORTS: ClassVar[str] = "reports"
-
-    fills: ClassVar[Literal[False]] = False
-    """No rows are drawn within boxes."""
-
-    labelled_boxes: ClassVar[None] = None
-    """Labels of boxes, in which columns are estimated: none are released."""
-
-    judged_alone: ClassVar[Literal[False]] = False
-    """True of a channel that is judged on the counts that it carries, and on no other table."""
+    coder: BoxCoder | None = None
+    claims: BoxClaims | None = None
+    fill: BoxFill | None = None
 
     def __repr__(self) -> str:
+        if self.coder is not None:
+            columns = ", ".join(variable.brief for variable in self.coder.columns)
+            protected = "" if self.sensitive is None else self.sensitive.brief
+            return (
+                f"Channel({columns}; {self.coder.size} boxes, protects {protected}, "
+                f"{percent_of(self.boxed.claims.level)} confidence)"
+            )
         text = f"Channel({self.useful.brief} to {len(self.outputs):,} outputs"
         if self.sensitive is not None:
             text += f", protects {self.sensitive.brief}"
@@ -152,6 +180,50 @@ class Channel(Saved, Displayed):
             object.__setattr__(self, "sensitive", self.joint.sensitive)
         # After `sensitive` is set: budgets belong to its symbols.
         self._check_record()
+        if self.coder is not None:
+            self._check_boxes()
+        elif self.claims is not None or self.fill is not None:
+            raise InputError("claims and fill belong to a channel with a coder")
+
+    def _check_boxes(self) -> None:
+        """Raise InputError unless the symbols are boxes of the coder, and claims and fill fit."""
+        coder, claims, sensitive = self.boxed
+        given = column_names(coder.given)
+        if self.useful.columns != (*given, BOX):
+            raise InputError("a channel of boxes has the given columns and 'box'")
+        if self.given != given or self.published is None:
+            raise InputError(
+                "a channel of boxes releases its given columns as they are"
+            )
+        if self.joint is not None:
+            raise InputError("a channel of boxes has its counts in its claims")
+        boxes: list[list[str]] = []
+        records: list[dict[str, int]] = []
+        for block, claim in zip(self._blocks, claims.strata, strict=True):
+            names = [self.useful.symbols[x][-1] for x in block]
+            boxes.append(names)
+            counts: Sequence[int] = [0] * len(names)
+            if claim.joint is not None:
+                counts = claim.joint.useful_counts
+            records.append(dict(zip(names, counts, strict=False)))
+            # Nothing is promised there, so nothing may be released.
+            if claim.record is None and self._labels_of(block) != {NOTHING}:
+                raise InputError("a stratum without a promise releases its boxes")
+        claims.check(sensitive, coder, boxes)
+        if self.fill is not None:
+            self.fill.check(coder, records)
+        # Each stratum is a channel of its own, which checks itself.
+        _ = self.parts
+        # The public form has nothing to fill boxes with: it serves a report, and draws nothing.
+        if claims.utility is not None:
+            self.check_filled()
+
+    def check_filled(self) -> None:
+        """Raise InputError for people whose boxes have no sequences to be filled with."""
+        if self.coder is not None and self.people is not None and not self.fills:
+            raise InputError(
+                "people: boxes must be filled with sequences, as a label of a box has no records"
+            )
 
     def _check_joint(self, joint: Joint) -> None:
         """Raise InputError unless the joint table is over the channel's own variables."""
@@ -207,13 +279,123 @@ class Channel(Saved, Displayed):
                 )
 
     @property
+    def boxed(self) -> Boxed:
+        """The coder and the claims of a channel of boxes.
+
+        Raises
+        ------
+        InputError
+            If it is another channel.
+        """
+        if self.coder is None or self.claims is None or self.sensitive is None:
+            raise InputError("this is for a channel of boxes of rows")
+        return Boxed(self.coder, self.claims, self.sensitive)
+
+    @cached_property
+    def _blocks(self) -> list[range]:
+        """The places of the symbols of each stratum, one after the other."""
+        blocks: list[range] = []
+        symbols = self.useful.symbols
+        start = 0
+        for stratum in self.boxed.coder.strata:
+            given = self.boxed.coder.given_texts(stratum.codes)
+            names = {(*given, box_name(box)) for box in range(len(stratum.boxes))}
+            end = start
+            while end < len(symbols) and symbols[end] in names:
+                end += 1
+            if end == start:
+                raise InputError("the channel has no box of a stratum")
+            blocks.append(range(start, end))
+            start = end
+        if start < len(symbols):
+            raise InputError("the channel of a part has a box that is not there")
+        return blocks
+
+    @property
+    def parts(self) -> tuple[BoxPart, ...]:
+        """A channel of boxes by strata."""
+        return self._parts
+
+    @cached_property
+    def _parts(self) -> tuple[BoxPart, ...]:
+        coder, claims, _ = self.boxed
+        nothing: tuple[tuple[()], ...] = ((),) * len(coder.strata)
+        fill = self.fill or BoxFill(nothing, nothing)
+        parts: list[BoxPart] = []
+        for stratum, block, claim, rows, counts in zip(
+            coder.strata,
+            self._blocks,
+            claims.strata,
+            fill.rows,
+            fill.counts,
+            strict=True,
+        ):
+            channel = self._of_stratum(block, claim)
+            parts.append(
+                BoxPart(
+                    stratum.codes, stratum.boxes, claim.together, channel, rows, counts
+                )
+            )
+        return tuple(parts)
+
+    def _labels_of(self, block: range) -> set[str]:
+        """The labels that the symbols at these places are released as."""
+        indptr = self.integers.indptr
+        places = self.integers.indices[indptr[block.start] : indptr[block.stop]]
+        return {self.output_cells[int(y)][-1] for y in places}
+
+    def _of_stratum(self, block: range, claim: StratumClaim) -> Channel | None:
+        """The channel from the boxes of a stratum to their labels, with its own promise; None where
+        nothing is released.
+        """
+        if claim.record is None:
+            return None
+        integers = self.integers
+        ends = integers.indptr[block.start : block.stop + 1]
+        entries = slice(int(ends[0]), int(ends[-1]))
+        # Strata have outputs of their own, as their given cells differ.
+        outputs, indices = np.unique(integers.indices[entries], return_inverse=True)
+        return Channel(
+            useful=Variable(
+                (BOX,), tuple((self.useful.symbols[x][-1],) for x in block)
+            ),
+            outputs=tuple(self.output_cells[int(y)][-1] for y in outputs),
+            rows=IntegerRows(
+                (len(block), len(outputs)),
+                ends - ends[0],
+                indices.astype(np.int64),
+                integers.values[entries],
+            ),
+            totals=self.row_totals[block.start : block.stop],
+            joint=claim.joint,
+            sensitive=claim.protected(self.boxed.sensitive),
+            record=claim.record,
+        )
+
+    @property
     def channels(self) -> tuple[Channel, ...]:
-        """The channels that records go through: this one alone. Boxes have one a stratum."""
-        return (self,)
+        """The channels that are judged by themselves: this one, or of boxes one for each stratum
+        that releases something.
+        """
+        if self.coder is None:
+            return (self,)
+        return tuple(part.channel for part in self.parts if part.channel is not None)
+
+    @property
+    def judged_alone(self) -> bool:
+        """True of a channel that is judged on the counts that it carries, and on no other table.
+
+        The proof of boxes holds for records that they were not learned on, and another table may
+        contain the very records that they were learned on.
+        """
+        return self.claims is not None
 
     @property
     def promise(self) -> Notion | None:
         """The notion that the channel was designed for; None if it promises nothing."""
+        if self.coder is not None:
+            # All strata were designed for one notion.
+            return self.channels[0].promise if self.channels else None
         return self.record.promise(self.sensitive)
 
     @property
@@ -232,9 +414,14 @@ class Channel(Saved, Displayed):
         return channel_digest(self)
 
     @property
+    def groups(self) -> tuple[Variable, ...]:
+        """The variables that a record is coded by: the useful one, or those of the coder."""
+        return (self.useful,) if self.coder is None else self.coder.groups
+
+    @property
     def hidden(self) -> tuple[Variable, ...]:
         """The variables whose symbols the channel hides, beside the sensitive one."""
-        return (self.useful,)
+        return (self.useful,) if self.coder is None else self.coder.columns
 
     @property
     def watched(self) -> tuple[Variable, ...]:
@@ -242,24 +429,30 @@ class Channel(Saved, Displayed):
 
         The sequences of people tell how many records they have, which is given: where the records
         of a file are in random order, people with more of them come first. Their first records are
-        looked at instead (`jobs.people_run.watch_order`).
+        looked at instead (`jobs.people_run.watch_order`). Of boxes these are the variables of the
+        first place, which everybody has.
         """
-        return () if self.people is not None else self.hidden
+        if self.people is None:
+            return self.hidden
+        return () if self.coder is None else self.hidden[: len(self.people.released)]
 
     @property
     def people(self) -> People | None:
         """The people with several records that the channel is for; None where it is for records."""
-        return self.useful.people
+        return self.useful.people if self.coder is None else self.coder.people
 
     @property
     def input_columns(self) -> tuple[tuple[Variable, int], ...]:
         """For each column that a record is drawn by, its variable, and its place there."""
-        return tuple((self.useful, part) for part in range(len(self.useful.columns)))
+        inputs: list[tuple[Variable, int]] = []
+        for variable in self.groups:
+            inputs += [(variable, part) for part in range(len(variable.columns))]
+        return tuple(inputs)
 
     @property
     def released_columns(self) -> tuple[str, ...]:
         """Columns that the channel needs of a record."""
-        return self.useful.columns
+        return column_names(self.groups)
 
     @property
     def given_columns(self) -> tuple[str, ...]:
@@ -269,14 +462,38 @@ class Channel(Saved, Displayed):
     @property
     def randomised_columns(self) -> tuple[str, ...]:
         """Names of the released columns that are not given."""
-        return tuple(name for name in self.useful.columns if name not in self.given)
+        return tuple(name for name in self.released_columns if name not in self.given)
 
     def single(self) -> Channel:
-        """The one channel to released labels: itself. Boxes have it inside, if at all."""
-        return self
+        """The one channel to released labels, for work on these: itself, or that of the boxes.
+
+        Raises
+        ------
+        InputError
+            Of boxes with given columns, which have a channel for each stratum, with filling, which
+            releases no labels, or where a box without records is released as the marginal.
+        """
+        if self.coder is None:
+            return self
+        if self.given or self.fills:
+            raise InputError(
+                "this takes a channel for boxes without given columns (--given) and without "
+                "filling (--fill), whose released column is 'box'"
+            )
+        if not self.channels:
+            raise InputError("the channel releases nothing: there is nothing to count")
+        (single,) = self.channels
+        if single.unseen:
+            raise InputError(
+                "some boxes of this channel had no record in the table, and are released as the "
+                "marginal: the released labels do not tell their frequencies"
+            )
+        return single
 
     def on_tables(self, refusal: str) -> Channel:
         """The channel as one whose promise a table decides: itself. Boxes raise the `refusal`."""
+        if self.claims is not None:
+            raise InputError(refusal)
         return self
 
     @property
@@ -409,13 +626,15 @@ class Channel(Saved, Displayed):
     @property
     def output_columns(self) -> tuple[str, ...]:
         """Names of the columns that are written for an output."""
+        if self.fills:
+            return self.released_columns
         if self.published is None:
             return (",".join(self.useful.columns),)
         return self.published.columns
 
     @property
     def output_cells(self) -> tuple[tuple[str, ...], ...]:
-        """For each output what is written, a text for each of `output_columns`."""
+        """For each output what is written, before boxes are filled."""
         if self.published is None:
             return tuple((label,) for label in self.outputs)
         return self.published.cells
@@ -428,14 +647,26 @@ class Channel(Saved, Displayed):
     @property
     def releases_symbols(self) -> bool:
         """True if outputs are written as symbols of the columns, and not as labels."""
+        if self.coder is not None:
+            return self.fills
         return (
             self.published is not None and self.published.columns == self.useful.columns
         )
 
     @property
+    def fills(self) -> bool:
+        """True if rows are drawn within boxes."""
+        return self.fill is not None and self.fill.has_rows
+
+    @property
+    def labels_boxes(self) -> bool:
+        """True if labels of boxes are released, in which columns are estimated."""
+        return self.coder is not None and not self.fills
+
+    @property
     def tells_shares(self) -> bool:
         """Whether rows or symbols are released as such, and the table is there to say how often."""
-        return self.releases_symbols and self.joint is not None
+        return self.fills or (self.releases_symbols and self.joint is not None)
 
     @cached_property
     def row_law(self) -> RowLaw:
@@ -444,8 +675,11 @@ class Channel(Saved, Displayed):
         Raises
         ------
         InputError
-            If neither a table nor a kept law says how often there are which rows.
+            If neither a table nor a kept law says how often there are which rows, or every stratum
+            of boxes releases nothing.
         """
+        if self.coder is not None and self.fills:
+            return filled_law(self.coder, self.parts)
         if self.joint is not None:
             masses = self.joint.p_x
         elif self.keeps_law:
@@ -469,18 +703,28 @@ class Channel(Saved, Displayed):
 
     @property
     def silent_strata(self) -> Sequence[str]:
-        """Strata of which nothing but the given columns is released: none."""
-        return ()
+        """Strata of boxes of which nothing but the given columns is released, in words."""
+        if self.coder is None:
+            return ()
+        texts: list[str] = []
+        for part in self.parts:
+            if part.channel is None:
+                texts.append(self.coder.stratum_text(part.stratum).removesuffix(": "))
+        return texts
 
     @cached_property
     def keeps_law(self) -> bool:
         """True if every row of the table is released exactly as often as the table has it.
 
         The total of each row must be in proportion to its records. A public channel does not say
-        how many these are: it is taken to be, where the design was asked to keep the law.
+        how many these are: it is taken to be, where the design was asked to keep the law. Rows that
+        fill boxes are drawn as often in each as the table has them there, so the boxes must be
+        released as often as the table has them.
         """
         if not self.releases_symbols:
             return False
+        if self.coder is not None:
+            return all(map(keeps_law_of_rows, self.parts))
         objective = self.record.objective
         if self.joint is None and (objective is None or not objective.keep_frequencies):
             return False
@@ -546,13 +790,15 @@ class Channel(Saved, Displayed):
         -------
         dict from tuples of released texts to probabilities, which sum to 1
             One text for each of `output_columns`; of a person a tuple of such tuples, one for each
-            record.
+            record. Of boxes the given columns and the label, which rows are then drawn for.
 
         Raises
         ------
         InputError
             If a column is missing, or the channel does not know the row.
         """
+        if self.coder is not None:
+            return self._law_of(self._box_of(self.coder, cast("Any", row)))
         if self.useful.people is not None:
             return self._distribution_of_person(self.useful.people, row)
         symbol = symbol_of(self.useful, cast("Sequence[str]", row))
@@ -564,6 +810,30 @@ class Channel(Saved, Displayed):
         """The exact law of what is released for all records of a person."""
         law = self._law_of(symbol_of(self.useful, symbol_of_person(people, records)))
         return {people.records(symbol): share for symbol, share in law.items()}
+
+    def _box_of(self, coder: BoxCoder, row: Mapping[str, str]) -> tuple[str, ...]:
+        """The symbol of a record with these true texts: its given cells and its box."""
+        missing = [name for name in coder.released_columns if name not in row]
+        if missing:
+            raise InputError(f"the row has no column {listed(missing)}")
+        codes: list[int] = []
+        for variable in coder.groups:
+            cells = [encode([row[name]], name) for name in variable.columns]
+            codes.append(int(positions_of(cells, variable)[0]))
+        given = len(coder.given)
+        strata = coder.strata_of(np.array([codes[:given]], dtype=np.int64))
+        if strata[0] < 0:
+            raise InputError(
+                "the channel does not know this combination of given symbols: no record of its "
+                "slice has it"
+            )
+        boxes = coder.numbers_of(strata, np.array([codes[given:]], dtype=np.int64))
+        symbol = coder.symbols[int(boxes[0])]
+        if symbol not in self.useful.index:
+            raise InputError(
+                f"{symbol[-1]} has no record: its rows are released as the marginal"
+            )
+        return symbol
 
     def _law_of(self, symbol: tuple[str, ...]) -> dict[tuple[Any, ...], Fraction]:
         """The exact law of what is released for a symbol."""
@@ -622,6 +892,7 @@ class Channel(Saved, Displayed):
             Symbols of X as text; for one column or more a frame that has them, and for crossed ones
             also a sequence of tuples. Where the channel is for people with several records, a frame
             with their records: as many come out as before, and each person gets a new number.
+            Boxes take a frame.
         key : draws.Key, optional
         identity : sequence of str, optional
             What identifies each record; its row number otherwise.
@@ -647,16 +918,21 @@ class Channel(Saved, Displayed):
         """
         if policy is None:
             policy = Policy.recorded(self.record.rules)
-        if self.useful.people is not None:
+        if draws == FIXED:
+            self.on_tables(BOXES_NOT_FIXED)
+        if self.people is not None:
             if first_row:
                 raise InputError(
                     "people are drawn as a whole table: leave first_row out"
                 )
             release = self.prepared(key_of(key, insecure_seed), policy=policy)
             return apply_to_people(
-                release, self.useful.people, column, identity=identity, draws=draws
+                release, self.people, column, identity=identity, draws=draws
             )
-        cells = values_of(column, self.useful)
+        if self.coder is None:
+            cells = values_of(column, self.useful)
+        else:
+            cells = encoded_columns(column, self.released_columns)
         records = records_of(identity, first_row, len(cells[0]))
         if draws not in (None, *DRAWS):
             raise InputError(f"draws ({quoted(draws)}) must be one of {listed(DRAWS)}")
@@ -668,10 +944,9 @@ class Channel(Saved, Displayed):
             fix_where_whole(release, cells, records, is_asked=draws is not None)
         drawn = release.draw(cells, records)
         if is_frame(column):
-            columns = self.useful.columns
-            return frame_of_columns(
-                column, drawn, release.texts, release.names, columns[0]
-            )
+            # A label has the type of the first column that it replaces.
+            first = self.hidden[0].columns[0]
+            return frame_of_columns(column, drawn, release.texts, release.names, first)
         if len(self.output_columns) > 1:
             return _tuples(drawn, release)
         return rebuild(
@@ -691,11 +966,14 @@ class Channel(Saved, Displayed):
         changed: str = REFUSE,
     ) -> Release:
         """The channel prepared for drawing; the parameters are those of `Release`."""
+        self.check_filled()
+        if self.coder is not None and form != LABEL:
+            raise InputError("boxes say themselves what is released of each column")
         return Release(self, key, policy=policy, form=form, changed=changed)
 
     def writes_symbols(self, place: int, form: str) -> bool:
         """Whether the released column at this place has symbols of its source, and not labels."""
-        if form != LABEL:
+        if form != LABEL or self.coder is not None:
             return True
         if self.published is None:
             return self.releases_own_symbols
@@ -711,11 +989,108 @@ class Channel(Saved, Displayed):
         """The channel without the joint table and whatever is computed from it.
 
         It keeps the rows with their labels, the notion with its budgets, and the columns and
-        symbols of S, which name what is protected and must not be left in a release.
+        symbols of S, which name what is protected and must not be left in a release. Of boxes it
+        has neither counts nor rows to fill them with.
         """
         return replace(
-            self, useful=self.useful.public(), joint=None, record=self.record.public()
+            self,
+            useful=self.useful.public(),
+            joint=None,
+            record=self.record.public(),
+            coder=None if self.coder is None else self.coder.public(),
+            claims=None if self.claims is None else self.claims.public(),
+            fill=None,
         )
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        overwrite: bool = False,
+        public: bool = False,
+    ) -> None:
+        """Write the channel file.
+
+        Parameters
+        ----------
+        path : path of the file
+        overwrite : bool
+            Whether an existing file may be replaced.
+        public : bool
+            Leave out the joint table and whatever else discloses it (achieved budgets, utility,
+            certificate and source); such a channel can be applied, but audited only with the table
+            at hand.
+
+        Raises
+        ------
+        InputError
+            If the file exists (without `overwrite`), is a folder or cannot be written, or the
+            channel may not be (`ChannelRecord.unwritable`; a public file of filled boxes, which
+            needs the rows of the table).
+        """
+        if public and self.fills:
+            raise InputError(NOT_PUBLIC)
+        # Before any work: the text of a large channel takes seconds.
+        check_target(path, force=overwrite, exists=EXISTS_OVERWRITE)
+        channel = self.public() if public else self
+        with (
+            replacing(path, force=overwrite, exists=EXISTS_OVERWRITE) as temporary,
+            open(temporary, "w", encoding="utf-8", newline="\n") as out,
+        ):
+            out.writelines(above("channel_file").pieces(channel))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Any:
+        """Read a channel file; InputError if it is none, or was edited or damaged."""
+        return above("channel_file").read(path)
+
+
+class Boxed(NamedTuple):
+    """What makes a channel one of boxes, and what it protects."""
+
+    coder: BoxCoder
+    claims: BoxClaims
+    sensitive: Variable
+
+    @property
+    def together_texts(self) -> list[list[str]]:
+        """For each stratum which sensitive symbols are promised together, in words."""
+        return [claim.together_texts(self.sensitive) for claim in self.claims.strata]
+
+
+@dataclass(frozen=True)
+class BoxPart:
+    """The boxes of one stratum, and the channel for them.
+
+    Parameters
+    ----------
+    stratum : tuple of int
+        Codes of the given columns; empty without them.
+    boxes : Boxes
+    together : tuple of tuples of int
+        Sensitive symbols that are promised together, as one value of the channel.
+    channel : Channel, optional
+        From boxes to labels; None where the part releases nothing.
+    fill : RowsByBox
+        For each box the distinct rows of all records in it; empty without filling, and in a public
+        channel.
+    inside : SymbolCounts
+        For each box and column, records with each symbol, of those that the promise was proven on;
+        empty in a public channel.
+    """
+
+    stratum: tuple[int, ...]
+    boxes: Boxes
+    together: tuple[tuple[int, ...], ...] = ()
+    channel: Channel | None = None
+    fill: RowsByBox = ()
+    inside: SymbolCounts = ()
+
+    @property
+    def releases_boxes(self) -> bool:
+        """Whether the outputs are the boxes themselves, and not labels of several."""
+        if self.channel is None or self.channel.record.objective is None:
+            return False
+        return self.channel.record.objective.name == "truth"
 
 
 def _tuples(drawn: Sequence[Any], release: Release) -> list[tuple[str, ...]]:

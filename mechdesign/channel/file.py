@@ -33,22 +33,29 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field, WithJsonSchema
 
+from mechdesign.channel.box_file import (
+    ClaimsOfFile,
+    CoderOfFile,
+    FillOfFile,
+    claims_of,
+    claims_values,
+    coder_of,
+    coder_values,
+)
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.output_cells import OutputCells
-from mechdesign.channel.record import (
-    TOTAL,
-    AverageBudget,
-    ChannelRecord,
-    Confidence,
-    Objective,
-    SymbolBudgets,
+from mechdesign.channel.record_file import (
+    PeopleOfFile,
+    RecordOfFile,
+    people_of,
+    record_of,
+    record_values,
 )
 from mechdesign.channel.variable_labels import Labels, labels_record, variable_of
 from mechdesign.core import documents as d
@@ -57,14 +64,12 @@ from mechdesign.core.files import (
     PathLike,
 )
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
-from mechdesign.core.json_values import canonical, with_infinities, without_infinities
-from mechdesign.core.records import Digest, Record
-from mechdesign.core.wording import listed, quoted
-from mechdesign.notions import from_record
+from mechdesign.core.json_values import canonical
+from mechdesign.core.records import Record
+from mechdesign.core.wording import listed
 from mechdesign.tables.bins import Bins
-from mechdesign.tables.cell_rules import NO_RULES, CellRules
+from mechdesign.tables.box_fill import BoxFill
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.people import PERSON, People
 from mechdesign.tables.variable import Variable
 
 SPARSE_CELLS = 2**20
@@ -91,23 +96,7 @@ class Published(Record):
     cells: tuple[tuple[str, ...], ...]
 
 
-class PeopleOfFile(Record):
-    """The columns of a long table that make people of records.
-
-    A symbol of useful is then the sequence of a person's records: their number, and a cell of each
-    of `columns` at each of `longest` places.
-    """
-
-    person: tuple[str, ...]
-    wave: str | None = None
-    columns: tuple[str, ...]
-    given: tuple[str, ...] = ()
-    longest: Annotated[int, Field(ge=1)]
-    sensitive: tuple[str, ...] = ()
-    sensitive_of: Literal["person", "sequence"] = PERSON
-
-
-class ChannelDocument(d.FileDocument):
+class ChannelDocument(RecordOfFile, d.FileDocument):
     """A channel file.
 
     It has either `rows` or `sparse_rows`. The keys after `provenance` belong to version 2.
@@ -128,21 +117,11 @@ class ChannelDocument(d.FileDocument):
     rows: _Table = None
     joint: _Table = None
     counts: bool = True
-    notion: dict[str, Any] | None = None
-    achieved: dict[str, Any] | None = None
-    utility: dict[str, Any] | None = None
-    certificate: dict[str, Any] | None = None
-    provenance: dict[str, Any] | None = None
     sparse_rows: _Pairs = None
     sparse_joint: _Pairs = None
-    confidence: Confidence | None = None
-    objective: Objective | None = None
     bins: dict[str, Bins] = Field(
         default_factory=dict[str, Bins], description="By column of useful."
     )
-    budgets: tuple[SymbolBudgets, ...] = ()
-    after: tuple[Digest, ...] = ()
-    averages: tuple[AverageBudget, ...] = ()
     totals: Annotated[
         tuple[Annotated[int, Field(ge=1, le=LARGEST_INTEGER)], ...] | None,
         Field(description="The sum of each row, where rows have sums of their own."),
@@ -153,15 +132,22 @@ class ChannelDocument(d.FileDocument):
         description="The released columns and their texts for each output; 'rows' where every "
         "output is a symbol of useful, each column written by itself.",
     )
-    promise: Literal["total", "relative"] = "total"
-    rules: CellRules = NO_RULES
     people: PeopleOfFile | None = Field(
         default=None,
         description="How the symbols of useful are sequences of the records of people.",
     )
+    coder: CoderOfFile | None = Field(
+        default=None,
+        description="How the cells of a record become its box, which is the last column of useful.",
+    )
+    claims: ClaimsOfFile | None = Field(
+        default=None, description="What is promised of boxes in each stratum."
+    )
+    fill: FillOfFile | None = Field(
+        default=None, description="What is in the boxes of each stratum."
+    )
 
 
-RECORDS = ("notion", "achieved", "utility", "certificate")
 OF_VERSION_2 = (
     "sparse_rows",
     "sparse_joint",
@@ -177,6 +163,7 @@ OF_VERSION_2 = (
     "promise",
     "rules",
     "people",
+    "coder",
 )
 
 
@@ -237,7 +224,6 @@ def _version(channel: Channel, keys: Collection[str]) -> int:
 def _values(channel: Channel) -> dict[str, Any]:
     """Everything except tables of integers, as JSON values; None for keys that the file omits."""
     useful = channel.useful
-    record = channel.record
     values: dict[str, Any] = {
         "useful": labels_record(useful),
         "sensitive": None,
@@ -246,30 +232,26 @@ def _values(channel: Channel) -> dict[str, Any]:
         "totals": channel.totals,
         "given": channel.given or None,
         "published": _published(channel),
-        "promise": record.promise_kind if record.promise_kind != TOTAL else None,
+        **record_values(channel.record),
     }
     if channel.sensitive is not None:
         values["sensitive"] = labels_record(channel.sensitive)
-    for key in (*RECORDS, "confidence", "provenance"):
-        values[key] = without_infinities(getattr(record, key), key)
-    values["objective"] = None
-    if record.objective is not None:
-        values["objective"] = record.objective.model_dump()
     bins: dict[str, Any] = {}
     for column, in_bins in zip(useful.columns, useful.bins, strict=False):
         if in_bins is not None:
             bins[column] = in_bins.model_dump(exclude_none=True)
     # The file has no key for what is empty.
     values["bins"] = bins or None
-    values["budgets"] = _plain(record.budgets) or None
-    values["after"] = record.after or None
-    values["averages"] = _plain(record.averages) or None
-    values["rules"] = None
-    if record.rules != NO_RULES:
-        values["rules"] = record.rules.model_dump()
     values["people"] = None
     if useful.people is not None:
         values["people"] = asdict(useful.people)
+    if channel.coder is not None:
+        values["coder"] = coder_values(channel.coder)
+    if channel.claims is not None:
+        values["claims"] = claims_values(channel.claims)
+    if channel.fill is not None:
+        # Not copied, because it may have a row for every record.
+        values["fill"] = dict(vars(channel.fill))
     return values
 
 
@@ -291,11 +273,6 @@ def _are_own_rows(
         return False
     symbol_of = dict(zip(useful.names, useful.symbols, strict=True))
     return [symbol_of.get(label) for label in outputs] == list(published.cells)
-
-
-def _plain(models: Sequence[Record]) -> list[dict[str, Any]]:
-    """Models as JSON values, without the fields that are None."""
-    return [model.model_dump(exclude_none=True) for model in models]
 
 
 def _joint_texts(joint: Joint) -> dict[str, list[str]]:
@@ -363,37 +340,6 @@ def _digest_of(texts: Mapping[str, list[str]]) -> str:
     return sha256.hexdigest()
 
 
-def content(channel: Channel) -> dict[str, Any]:
-    """The keys of the channel's file but format and hash, as a part of another file."""
-    values: dict[str, Any] = {}
-    for key, pieces in _texts(channel).items():
-        values[key] = json.loads("".join(pieces))
-    del values["format"]
-    return values
-
-
-def channel_of(values: Mapping[str, Any]) -> Channel:
-    """The channel that `content` describes.
-
-    Raises
-    ------
-    InputError
-        If the values are not of this form, or do not fit together.
-    """
-    rest = dict(values)
-    version = rest.pop("version", None)
-    if version not in ChannelDocument.VERSIONS:
-        raise InputError("the channel inside has a version that is not known")
-    # Large tables are not written as JSON only to be parsed again: they join the checked document.
-    arrays: dict[str, Any] = {}
-    for key in ChannelDocument.ARRAYS & rest.keys():
-        arrays[key] = rest.pop(key)
-    placeholders = dict.fromkeys(arrays)
-    # As JSON, because only there a model takes lists for tuples.
-    document = ChannelDocument.model_validate_json(canonical({**rest, **placeholders}))
-    return _channel(version, document.model_copy(update=arrays))
-
-
 def read(path: PathLike) -> Channel:
     """Read a channel file."""
     return d.read_built(path, ChannelDocument, _channel)
@@ -410,7 +356,7 @@ def _channel(version: int, document: ChannelDocument) -> Channel:
     useful = variable_of(document.useful, "useful", document.bins)
     if document.people is not None:
         with errors_naming("people"):
-            useful = replace(useful, people=People(**document.people.model_dump()))
+            useful = replace(useful, people=people_of(document.people))
     sensitive = None
     if document.sensitive is not None:
         sensitive = variable_of(document.sensitive, "sensitive")
@@ -419,7 +365,8 @@ def _channel(version: int, document: ChannelDocument) -> Channel:
         raise InputError(
             "the channel file must have either a denominator or the totals of its rows"
         )
-    return Channel(
+    boxed = _boxed(document, sensitive, useful)
+    channel = Channel(
         useful=useful,
         outputs=document.outputs,
         rows=_rows(document, useful),
@@ -429,8 +376,30 @@ def _channel(version: int, document: ChannelDocument) -> Channel:
         published=_output_cells(document, useful),
         joint=_joint(document, sensitive, useful),
         sensitive=sensitive,
-        record=_record(document),
+        record=record_of(document),
+        **boxed,
     )
+    # The public form serves a report alone, and has no file.
+    channel.check_filled()
+    return channel
+
+
+def _boxed(
+    document: ChannelDocument, sensitive: Variable | None, useful: Variable
+) -> dict[str, Any]:
+    """The members of a channel of boxes; none for another channel."""
+    if document.coder is None or document.claims is None or sensitive is None:
+        if document.coder or document.claims or document.fill:
+            raise InputError(
+                "the channel file of boxes must have a coder, claims and sensitive symbols"
+            )
+        return {}
+    coder = coder_of(document.coder)
+    return {
+        "coder": coder,
+        "claims": claims_of(document.claims, coder, sensitive, useful),
+        "fill": None if document.fill is None else BoxFill(**dict(document.fill)),
+    }
 
 
 def _output_cells(document: ChannelDocument, useful: Variable) -> OutputCells | None:
@@ -461,85 +430,6 @@ def _rows(document: ChannelDocument, useful: Variable) -> IntegerRows:
         raise InputError("the channel file has both 'rows' and 'sparse_rows'")
     width = len(document.outputs)
     return IntegerRows.of_pairs(document.sparse_rows, width, useful.names)
-
-
-def _record(document: ChannelDocument) -> ChannelRecord:
-    """The record of a document, with infinities that JSON does not have."""
-    notion = with_infinities(document.notion)
-    if document.notion is not None:
-        from_record(document.notion)  # refuses a notion that does not exist
-    for place in ("achieved", "utility", "certificate"):
-        _check_figures(getattr(document, place) or {}, place)
-    confidence = None
-    if document.confidence is not None:
-        confidence = document.confidence.model_dump(mode="json", exclude_unset=True)
-    return ChannelRecord(
-        notion=notion,
-        achieved=with_infinities(document.achieved),
-        utility=with_infinities(document.utility),
-        certificate=with_infinities(document.certificate),
-        provenance=document.provenance or {},
-        confidence=confidence,
-        objective=document.objective,
-        budgets=document.budgets,
-        after=document.after,
-        averages=document.averages,
-        promise_kind=document.promise,
-        rules=document.rules,
-    )
-
-
-INFINITE = {
-    "eps_l": ("inf", "-inf"),
-    "eps_u": ("inf", "-inf"),
-    "eps_ldp": ("inf", "-inf"),
-    "cost_lower_bound": ("-inf",),
-}
-"""Figures that may be infinite, and how."""
-
-NUMBERS = (
-    *INFINITE,
-    "cost",
-    "entropy",
-    "frequency_deviation",
-    "gap_nmi",
-    "impossible_rows",
-    "largest_deviation",
-    "mutual_information",
-    "nmi",
-    "total_variation",
-    "truth",
-    "upper_bound_nmi",
-)
-"""Entries that are numbers, if they are there."""
-
-NUMBERS_BY_COLUMN = ("columns", "truth_by_column")
-"""Entries with a number for every column."""
-
-
-def _check_figures(entries: Mapping[str, Any], place: str) -> None:
-    """Refuse figures that are no numbers, which reports and pages could not print."""
-    for name, value in entries.items():
-        at = f"{place}.{name}"
-        if name in NUMBERS:
-            if value not in (None, *INFINITE.get(name, ())):
-                _check_figure(value, at)
-        elif isinstance(value, dict) and name in NUMBERS_BY_COLUMN:
-            for column, figure in cast("dict[str, Any]", value).items():
-                _check_figure(figure, f"{at}.{column}")
-        elif isinstance(value, dict):
-            _check_figures(cast("dict[str, Any]", value), at)
-        elif type(value) in (int, float):
-            _check_figure(value, at)
-
-
-def _check_figure(value: Any, place: str) -> None:
-    """Raise InputError unless a figure is a number that a double holds."""
-    # bool is a kind of int, and no figure; 1e999 is read as an infinity.
-    if type(value) is int and abs(value) <= LARGEST_INTEGER:
-        return
-    if type(value) is not float or not math.isfinite(value):
-        raise InputError(f"{place} ({quoted(value)}) must be a number")
 
 
 def _joint(

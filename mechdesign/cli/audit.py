@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from mechdesign.auditing.measures import ChannelMeasures
     from mechdesign.auditing.population_promise import PopulationPromise
     from mechdesign.auditing.stated import Statement
-    from mechdesign.channel.box_channel import BoxChannel
 
 EXAMPLE = (
     "Example:  mechdesign audit channel.json        Or any matrix:  mechdesign audit --matrix "
@@ -148,7 +147,7 @@ def audit(
         )
     else:
         loaded = md.load(channel)
-        if loaded.judged_alone is True:
+        if loaded.judged_alone:
             if what.certificate:
                 raise InputError(NO_CERTIFICATE)
             _refuse_breach(levels, "a channel for boxes of rows")
@@ -449,7 +448,7 @@ def _law_of(channel: md.Channel, joint: md.Joint) -> Mapping[str, Any] | None:
 
 def _audit_boxes(
     reporter: Reporter,
-    channel: BoxChannel,
+    channel: md.Channel,
     path: str,
     table: table_options.OtherTable,
     budget: options.MaybeBudget,
@@ -457,6 +456,7 @@ def _audit_boxes(
     common: options.CommonOptions,
 ) -> int:
     """The verdict on a channel for boxes of rows, on the confidence sets of its counts."""
+    from mechdesign.auditing.either import audit_boxes
     from mechdesign.auditing.law import absent_box_law, box_law
     from mechdesign.report.boxes import box_audit_text, box_law_text
     from mechdesign.report.command_records import law_record
@@ -470,7 +470,7 @@ def _audit_boxes(
     if budget != options.MaybeBudget():
         notion = budget.notion_or("alip")
     with reporter.work("auditing"):
-        result = md.audit(channel, None, notion)
+        result = audit_boxes(channel, notion)
     _report_verdict(reporter, path, result.satisfied)
     record = {
         **result.to_record(),

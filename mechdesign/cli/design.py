@@ -38,11 +38,9 @@ from mechdesign.cli.design_options import (
 from mechdesign.cli.people_guard import PeopleGuard
 from mechdesign.cli.report import ReportOptions
 from mechdesign.cli.row_options import RowOptions
-from mechdesign.core.above import above
 from mechdesign.core.errors import InputError, errors_noting
 
 if TYPE_CHECKING:
-    from mechdesign.channel.box_channel import BoxChannel
     from mechdesign.mechanisms.box_result import BoxDesign
     from mechdesign.mechanisms.merge_proposals import MergeProposals
     from mechdesign.mechanisms.request import DesignRequest
@@ -344,7 +342,7 @@ def _noting_channel(arguments: DesignArguments) -> AbstractContextManager[None]:
 def _save_reports(
     reporter: Reporter,
     arguments: DesignArguments,
-    channel: md.Channel | BoxChannel,
+    channel: md.Channel,
     behind: Any,
 ) -> None:
     """Write the reports."""
@@ -425,7 +423,7 @@ def _design_boxes(
     population: options.PopulationRequest,
 ) -> int:
     """Design a channel for boxes of rows, write it and its report, print its promise."""
-    from mechdesign.channel.box_channel import NOT_PUBLIC
+    from mechdesign.channel.channel import NOT_PUBLIC
     from mechdesign.mechanisms.designing import design_requested
 
     _refuse_other_options(arguments, is_of_rows=True)
@@ -573,12 +571,10 @@ def _answer_boxes(
         channel.save(files.output, overwrite=arguments.force, public=files.public)
     with _noting_channel(arguments):
         if reports.asked:
-            _save_reports(
-                reporter,
-                arguments,
-                channel,
-                above(channel.REPORTS).behind(channel, design),
-            )
+            from mechdesign.report.reports import views_of
+
+            behind = views_of(channel).behind(channel, design)
+            _save_reports(reporter, arguments, channel, behind)
         last = arguments.written
         reporter.done("designed", "\n".join(last))
         record = {**design.to_record(), "output": files.output} | reports.files

@@ -37,7 +37,6 @@ from mechdesign.core.errors import InputError
 if TYPE_CHECKING:
     from mechdesign.analysis.column_frequencies import ColumnFrequencies
     from mechdesign.analysis.release_facts import OtherRecords
-    from mechdesign.channel.box_channel import BoxChannel
 
 EXAMPLE = (
     "Example:  mechdesign estimate released.csv --channel channel.json --method ml "
@@ -106,8 +105,7 @@ def estimate(
     Symbols that the channel cannot tell apart are estimated together.
     """
     common.refuse_beside(as_csv)
-    from mechdesign.analysis.estimating import NOT_OF_LABELS, refuse_means_of_people
-    from mechdesign.analysis.release_facts import NOT_CORRECTED
+    from mechdesign.analysis.estimating import Estimator, estimator_of
     from mechdesign.channel.loading import load
 
     # The kind of the channel decides which options have a meaning; the others are refused, because
@@ -117,58 +115,53 @@ def estimate(
     columns = replace(columns, person=None, wave=None)
     file = _ReleasedFile(released, columns, published, others, reading, text)
     question = (asked.mean, asked.regress, asked.on)
-    if any(word is not None for word in question):
+    is_statistic = any(word is not None for word in question)
+    if is_statistic:
         _check_question(asked, as_csv=as_csv)
-        if not (loaded.keeps_law or loaded.tells_shares):
-            raise InputError(NOT_OF_LABELS)
-        refuse_means_of_people(loaded)
-        besides = file.other_records(loaded)
-        if besides.are_there:
-            raise InputError(NOT_CORRECTED.format("columns"))
-        _estimate_statistics(reporter, file, loaded, besides.policy, asked, common)
-        return
-    boxes = loaded.labelled_boxes
-    if boxes is not None and asked.of is not None:
-        boxed = file.other_records(boxes)
-        if boxed.are_there:
-            raise InputError(NOT_CORRECTED.format("boxes"))
-        _estimate_boxes(reporter, file, boxes, asked, common, is_known=boxed.are_known)
-        return
-    if asked.any_data:
+    elif asked.any_data and not (loaded.labels_boxes and asked.of is not None):
         raise InputError(
             "--any-data is for the columns of released boxes (--of COL): leave it out"
         )
-    if loaded.fills:
-        if asked.by is not None or as_csv:
-            raise InputError(
-                "--by and --csv are not for rows: name columns (--of COL,..), or take --json"
-            )
+    estimator = Estimator.COLUMN
+    is_by_one = not is_statistic and (asked.by is not None or as_csv)
+    if is_by_one:
+        _refuse_by(loaded)
+    if not is_by_one or loaded.labels_boxes:
         besides = file.other_records(loaded)
-        if besides.are_there:
-            raise InputError(NOT_CORRECTED.format("columns"))
-        _estimate_shares(reporter, file, loaded, besides, asked, common)
+        estimator = estimator_of(
+            loaded,
+            has_others=besides.are_there,
+            is_statistic=is_statistic,
+            names_columns=asked.of is not None,
+        )
+        if estimator is Estimator.STATISTICS:
+            _estimate_statistics(reporter, file, loaded, besides.policy, asked, common)
+        elif estimator is Estimator.BOXES:
+            _estimate_boxes(
+                reporter, file, loaded, asked, common, is_known=besides.are_known
+            )
+        elif estimator is Estimator.SHARES:
+            _estimate_shares(reporter, file, loaded, besides, asked, common)
+    if estimator is not Estimator.COLUMN:
         return
     # Of boxes their own frequencies; `show` says which rows each of them has.
     loaded = loaded.single()
-    if loaded.people is not None and (asked.by is not None or as_csv):
+    if asked.of is not None:
+        raise InputError(_of_refusal(loaded, asked))
+    _estimate_column(reporter, file, loaded, asked, common, as_csv=as_csv)
+
+
+def _refuse_by(channel: md.Channel) -> None:
+    """Refuse --by and --csv for rows in boxes and for people."""
+    if channel.fills:
+        raise InputError(
+            "--by and --csv are not for rows: name columns (--of COL,..), or take --json"
+        )
+    if channel.people is not None:
         raise InputError(
             "--by and --csv are not built for people with several records: name columns of a "
             "record (--of COL,..), or take --json"
         )
-    has_shares = loaded.keeps_law or loaded.tells_shares
-    if has_shares and asked.by is None and not as_csv:
-        besides = file.other_records(loaded)
-        is_row = len(loaded.useful.columns) > 1
-        if besides.are_there and is_row:
-            raise InputError(NOT_CORRECTED.format("columns"))
-        # The shares of a file with other records are not those of its column, so they are
-        # estimated like those of any channel, and corrected.
-        if not besides.are_there:
-            _estimate_shares(reporter, file, loaded, besides, asked, common)
-            return
-    if asked.of is not None:
-        raise InputError(_of_refusal(loaded, asked))
-    _estimate_column(reporter, file, loaded, asked, common, as_csv=as_csv)
 
 
 def _of_refusal(channel: md.Channel, asked: EstimateOptions) -> str:
@@ -198,7 +191,7 @@ class _ReleasedFile(NamedTuple):
     reading: ReleaseReading
     text: table_options.TextFormat
 
-    def other_records(self, channel: md.Channel | BoxChannel) -> OtherRecords:
+    def other_records(self, channel: md.Channel) -> OtherRecords:
         """Records of the file in whose place another value was drawn."""
         from mechdesign.analysis.release_facts import other_records
 
@@ -252,7 +245,7 @@ def _estimate_column(
 def _estimate_boxes(
     reporter: Reporter,
     file: _ReleasedFile,
-    channel: BoxChannel,
+    channel: md.Channel,
     asked: EstimateOptions,
     common: options.CommonOptions,
     *,
@@ -301,7 +294,7 @@ def _estimate_boxes(
 def _estimate_shares(
     reporter: Reporter,
     file: _ReleasedFile,
-    channel: md.Channel | BoxChannel,
+    channel: md.Channel,
     without: OtherRecords,
     asked: EstimateOptions,
     common: options.CommonOptions,
@@ -368,7 +361,7 @@ def _check_question(asked: EstimateOptions, *, as_csv: bool) -> None:
 def _estimate_statistics(
     reporter: Reporter,
     file: _ReleasedFile,
-    channel: md.Channel | BoxChannel,
+    channel: md.Channel,
     policy: md.Policy,
     asked: EstimateOptions,
     common: options.CommonOptions,

@@ -29,7 +29,6 @@ from mechdesign.cli.released import ChannelOption, FileColumns
 from mechdesign.core.wording import listed
 
 if TYPE_CHECKING:
-    from mechdesign.channel.box_channel import BoxChannel
     from mechdesign.leaks.inspection import Inspection
     from mechdesign.report.blocks import Document
 
@@ -126,7 +125,7 @@ def inspect(
 def _name_people(
     reporter: Reporter,
     source: str,
-    channel: md.Channel | BoxChannel,
+    channel: md.Channel,
     inspection: Inspection,
     text: table_options.TextFormat,
 ) -> None:

@@ -61,9 +61,7 @@ class FileColumns:
             return
         asked = parsing.names("--person", self.person)
         for channel in channels:
-            variable = getattr(channel, "useful", None)
-            # That of boxes says it itself.
-            people = getattr(variable or channel, "people", None)
+            people = getattr(channel, "people", None)
             if people is None:
                 raise InputError(
                     f"--person {','.join(asked)} names people with several records, and the "

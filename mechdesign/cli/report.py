@@ -4,7 +4,7 @@ file for people.
 `report` loads the channel, audits it again where the file has its table, and lets `ReportOptions`
 write the files. --report is an internal report, computed from the table, --public-report one for
 everybody, computed from the channel alone. Each kind of channel has its module of reports
-(`Saved.REPORTS`), and a mechanism file of `quantize` a page of its own. A report on a channel of
+(`report.reports`), and a mechanism file of `quantize` a page of its own. A report on a channel of
 columns has the shell lines that design, audit, apply and show it (`commands`). `design` shares
 `ReportOptions`.
 """
@@ -24,11 +24,9 @@ from mechdesign.cli.console import NO, PROGRAM, Reporter
 from mechdesign.cli.line import COMMAND, flag, option, recorded_line
 from mechdesign.cli.mechanism import is_mechanism, report_mechanism
 from mechdesign.cli.parsing import number
-from mechdesign.core.above import above
 from mechdesign.core.errors import InputError, errors_noting
 
 if TYPE_CHECKING:
-    from mechdesign.channel.box_channel import BoxChannel
     from mechdesign.report.record import Command
 
 
@@ -96,7 +94,7 @@ class ReportOptions:
 
     def save(
         self,
-        channel: md.Channel | BoxChannel,
+        channel: md.Channel,
         behind: Any,
         reporter: Reporter,
         *,
@@ -111,6 +109,7 @@ class ReportOptions:
         of the channel, or what else its reports need; there is no internal report without it.
         """
         from mechdesign.report.collect import Wanted
+        from mechdesign.report.reports import views_of
 
         files: dict[str, str] = {}
         table_name = None
@@ -134,7 +133,7 @@ class ReportOptions:
             commands=commands(line, output, public=False),
             public_commands=commands(public_line, None, public=True),
         )
-        above(channel.REPORTS).save_reports(channel, behind, wanted)
+        views_of(channel).save_reports(channel, behind, wanted)
 
     def text(self) -> str:
         """One line for people."""
@@ -288,7 +287,7 @@ def report(
 
 def _save_reports(
     reporter: Reporter,
-    channel: md.Channel | BoxChannel,
+    channel: md.Channel,
     name: str,
     reports: ReportOptions,
     proof: ProofOptions,
@@ -300,6 +299,7 @@ def _save_reports(
     where nobody can decide it.
     """
     from mechdesign.auditing.stated import has_table
+    from mechdesign.report.reports import views_of
 
     if not has_table(channel):
         proof.refuse()
@@ -310,7 +310,7 @@ def _save_reports(
                 "give --public-report FILE"
             )
     with reporter.work("auditing"):
-        behind = above(channel.REPORTS).behind(
+        behind = views_of(channel).behind(
             channel, None, name, certificate=proof.certificate
         )
     line = design_line(channel, os.path.basename(name))
@@ -321,7 +321,7 @@ def _save_reports(
     return None if behind is None else behind.verified
 
 
-def design_line(channel: md.Channel | BoxChannel, output: str) -> str | None:
+def design_line(channel: md.Channel, output: str) -> str | None:
     """The command that designed the channel, from its file."""
     return recorded_line(channel.provenance.get(COMMAND), {"--output": output})
 

@@ -315,7 +315,7 @@ def _verify(
 
     table: dict[str, Any] = {"channel": channel}
     # Such a channel takes no table.
-    if loaded.judged_alone is True:
+    if loaded.judged_alone:
         return _called(audit, reporter, common, table)
     # The channel has its own bins, and one for people says which columns make them: `audit`
     # refuses to be told of either.

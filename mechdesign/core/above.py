@@ -12,10 +12,9 @@ from importlib import import_module
 from typing import Any
 
 MODULES: dict[str, str] = {}
-"""The module for each purpose: "display" (`report.display`), "files" (`channel.loading`),
-"channel_file" and "box_file" (of `channel`), "box_recipe" (of `jobs`), "reports" and "box_reports"
-(`report.collect`, `report.boxes_page`), "numbers" (`nonstochastic.numbers_recipe`), "people"
-(`frames.people_guard`), and "application" (`cli.application`).
+"""The module for each purpose: "display" (`report.display`), "channel_file" (`channel.file`),
+"numbers" (`nonstochastic.numbers_recipe`), "people" (`frames.people_guard`), and "application"
+(`cli.application`).
 """
 
 

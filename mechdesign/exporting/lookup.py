@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 
 from mechdesign.auditing.stated import keeps_promise, refuse_broken
 from mechdesign.channel.channel import DENOMINATOR, Channel
-from mechdesign.core.errors import InputError, NotPrivate, require_type
+from mechdesign.channel.loading import require_without_boxes
+from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.core.integers import IntegerRows
 from mechdesign.tables.variable import Symbol, Variable
 
@@ -107,7 +108,7 @@ def lookup_of(channel: Channel) -> Lookup:
         If rows with sums of their own break the promise when they are rounded.
     """
     # Callers without a type checker may pass anything, most likely a channel for boxes of rows.
-    require_type("channel", channel, Channel, "; boxes have no script: use apply")
+    require_without_boxes("channel", channel, "; boxes have no script: use apply")
     if channel.useful.people is not None:
         raise InputError(
             "a channel for people with several records folds their records first, which no script "

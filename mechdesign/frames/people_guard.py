@@ -18,7 +18,6 @@ from typing import Any
 
 import narwhals as nw
 
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import Encoded, encode_anything
@@ -73,9 +72,7 @@ def refuse_people_of_frame(
     )
 
 
-def refuse_people_of_draw(
-    channel: Channel | BoxChannel, records: Any, unit: str | None
-) -> None:
+def refuse_people_of_draw(channel: Channel, records: Any, unit: str | None) -> None:
     """The same for `apply` of a channel: released columns alone come out, in the old order; a
     column of pandas has its index.
     """
@@ -120,7 +117,7 @@ def people_message(
     frame: Any,
     sensitive: Sequence[str],
     released: Sequence[str],
-    channel: Channel | BoxChannel,
+    channel: Channel,
 ) -> str | None:
     """What `design` says of a frame in which people have several records; None where none have.
 
@@ -128,7 +125,7 @@ def people_message(
     ----------
     frame : table of any library or engine
     sensitive, released : sequence of str
-    channel : Channel or BoxChannel
+    channel : Channel
         For its records.
     """
     adapter = find_adapter(frame)

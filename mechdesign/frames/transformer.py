@@ -49,9 +49,8 @@ from sklearn.utils.validation import (
 )
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.loading import load_without_boxes
-from mechdesign.channel.saving import Saved
-from mechdesign.core.errors import InputError, require_type
+from mechdesign.channel.loading import load_without_boxes, require_without_boxes
+from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import encode
 from mechdesign.frames.eager import require_different_names
@@ -206,7 +205,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             self.channel_ = self._designed(table, y)
         else:
             hint = "; boxes have no transformer: use sanitise"
-            self.channel_ = require_type("channel", channel, Channel, hint)
+            self.channel_ = require_without_boxes("channel", channel, hint)
 
         options = self._options()
         # One key for all calls of `transform`, or the data of `fit` would be drawn anew in each.
@@ -327,7 +326,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
 
     def _given_channel(self) -> Channel | PathLike | None:
         """The channel that was given, if any."""
-        if self.channel is None and isinstance(self.notion, Saved):
+        if self.channel is None and isinstance(self.notion, Channel):
             return self.notion
         return self.channel
 

@@ -5,7 +5,7 @@ The modules by what they do for that promise:
 - A file is released: `release_file`, `file_run`, `vital_files`. A folder: `folders`,
   `folder_release`, `folder_stage`, `folder_table`.
 - How a table is released, and what it draws: `recipe`, `file_recipe`, `grouped_recipe`,
-  `keyed_recipe`, `channel_recipe`, `box_recipe`, and the drawer `release_drawer`.
+  `keyed_recipe`, `channel_recipe`, and the drawer `release_drawer`.
   Each of these recipes is the next one's base, from the first to `keyed_recipe`: what a table needs
   of it, then what a file needs, columns released together, and keys from a job of the ledger.
 - What may stay in the output: `column_plan` decides by the header, with `column_groups`,

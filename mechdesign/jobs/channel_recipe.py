@@ -4,7 +4,7 @@ A recipe is all that a release needs besides the table: channels, keys and optio
 `recipe_of` is the entry point of every release. It takes what a user wants to release a table
 through, and gives the recipe of that kind.
 
-Channels of one column or of crossed columns become a `ChannelRecipe` (`ChannelRecipe.of`):
+Channels become a `ChannelRecipe` (`ChannelRecipe.of`):
 
 1. The channels are checked, and those with a table are audited: nothing is released through one
    whose table disproves its promise.
@@ -27,6 +27,11 @@ in the table, and a channel that moves one in four to the other label::
     A,nurse,0.25,0.1
     B,clerk,0.25,0.5
     B,nurse,0.75,0.5
+
+Of boxes it has the given columns, the box and its rows in words::
+
+    output,sex,box,rows,p_output_given_symbol,p_symbol_given_output
+    "F, box 1",F,box 1,"job {clerk, nurse}; hours {38, any other}",0.75,
 """
 
 from __future__ import annotations
@@ -39,24 +44,22 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.saving import Saved
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.wording import quoted
 from mechdesign.jobs.column_plan import Plan
-from mechdesign.jobs.entries import Use
+from mechdesign.jobs.entries import ROW
 from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.keyed_recipe import KeyedRecipe, check_rows
-from mechdesign.jobs.manifest_columns import Released, released_column
 from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.jobs.people_nights import BOXES_OF_NIGHTS
 from mechdesign.jobs.recipe import Codes, Recipe, TablePart
 from mechdesign.jobs.release_drawer import ReleaseDrawer
 from mechdesign.release.drawing import (
+    BOXES_NOT_FIXED,
     FIXED,
     INDEPENDENT,
-    Release,
     fixed_records,
 )
 from mechdesign.release.policies import MARGINAL, Policy, recorded_rules
@@ -82,7 +85,7 @@ class OffersRecipe(Protocol):
 
 
 def recipe_of(
-    releasable: Channel | Sequence[Channel] | BoxChannel | OffersRecipe,
+    releasable: Channel | Sequence[Channel] | OffersRecipe,
     options: ReleaseOptions,
 ) -> FileRecipe:
     """The recipe of what a user wants to release a table through.
@@ -120,12 +123,17 @@ class ChannelRecipe(KeyedRecipe):
             raise InputError("give at least one channel")
         # Before the key, which may be in a file.
         for single in channels:
-            _check_channel(single, options)
+            _check_channel(single, options, is_alone=len(channels) == 1)
         if options.policy is None:
             # As their tables were read: what was one symbol there is one here.
             policy = Policy.recorded(recorded_rules(channels))
             options = replace(options, policy=policy)
         return cls.keyed(channels, options)
+
+    @property
+    def form(self) -> str:
+        """The form of the options; of boxes whole rows, drawn together."""
+        return ROW if self.channels[0].judged_alone else self.options.form
 
     def drawer(self, header: Sequence[Any]) -> ReleaseDrawer:
         """Ready for the parts of a table with this header."""
@@ -222,12 +230,6 @@ class ChannelRecipe(KeyedRecipe):
             first_row += count
         return None if missing.any() else np.concatenate(codes)
 
-    def released_by(
-        self, channel: Channel, release: Release, use: Use, *names: Any, **roles: Any
-    ) -> Released:
-        """What manifests say of a channel."""
-        return released_column(channel, release, use, *names, **roles)
-
     def without_tables(self) -> ChannelRecipe:
         """The recipe as far as draws need it: other machines get no joint table."""
         lean: list[Channel] = []
@@ -267,14 +269,19 @@ def _listed(channel: Any) -> tuple[Any, ...]:
     return (channel,)
 
 
-def _check_channel(channel: Any, options: ReleaseOptions) -> None:
+def _check_channel(channel: Any, options: ReleaseOptions, *, is_alone: bool) -> None:
     """Refuse what is no channel, and a form that does not go with one."""
-    if not isinstance(channel, Saved):
+    if not isinstance(channel, Channel):
         raise InputError(
             f"{quoted(channel)} is no channel; give a Channel (Channel.load reads a file), or "
             "several of them"
         )
-    channel = cast("Channel", channel).on_tables(BOXES_ALONE)
+    if not is_alone:
+        channel.on_tables(BOXES_ALONE)
+    if options.draws == FIXED:
+        channel.on_tables(BOXES_NOT_FIXED)
+    if channel.people is not None and options.nights > 1:
+        channel.on_tables(BOXES_OF_NIGHTS)
     if channel.published is not None:
         check_rows(options)
     if channel.record.objective is not None and options.form == POSTERIOR_DRAW:
@@ -317,14 +324,20 @@ def _without_table(channel: Channel, options: ReleaseOptions) -> Channel:
 def codebook_text(channel: Channel) -> str:
     """One line for each output and each symbol that it can stand for.
 
-    The columns are `output`, the columns of X with the symbol, `p_output_given_symbol` (of the
-    channel) and `p_symbol_given_output` (under the table that the channel was designed for; empty
-    where it carries none).
+    The columns are `output`, the columns of X with the symbol, of boxes `rows`,
+    `p_output_given_symbol` (of the channel) and `p_symbol_given_output` (under the table that the
+    channel was designed for; empty where it carries none, and of boxes).
     """
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
     probabilities = ("p_output_given_symbol", "p_symbol_given_output")
-    writer.writerow(["output", *channel.useful.columns, *probabilities])
+    symbols_of: list[tuple[str, ...]] = list(channel.useful.symbols)
+    columns_of_symbols = channel.useful.columns
+    if channel.coder:
+        columns_of_symbols = (*columns_of_symbols, "rows")
+        rows = dict(zip(channel.coder.symbols, channel.coder.row_sets, strict=True))
+        symbols_of = [(*symbol, rows[symbol]) for symbol in symbols_of]
+    writer.writerow(["output", *columns_of_symbols, *probabilities])
     behind: list[list[int]] | None = None
     if channel.joint is not None:
         # The numerators of Bayes, in integers; the denominator of the channel cancels.
@@ -343,5 +356,5 @@ def codebook_text(channel: Channel) -> str:
                 posterior = [repr(mass / total) for mass in masses]
         for x, w, backward in zip(symbols, values, posterior, strict=True):
             forward = repr(w / totals[x])
-            writer.writerow([label, *channel.useful.symbols[x], forward, backward])
+            writer.writerow([label, *symbols_of[x], forward, backward])
     return stream.getvalue()

@@ -27,7 +27,6 @@ from enum import Enum
 from sqlite3 import Connection
 from typing import Any
 
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.formats.census import Content
@@ -153,7 +152,7 @@ def _left_no_symbols(entry: Entry, file: str | None) -> bool:
 def with_joint_budget(
     earlier: EarlierReleases,
     drawn: Sequence[Drawn],
-    channels: Sequence[Channel | BoxChannel],
+    channels: Sequence[Channel],
 ) -> EarlierReleases:
     """The same with the budget that all draws of the records have together, and its notice."""
     before = drawn_uses([*earlier.runs, *earlier.beside])

@@ -36,7 +36,6 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
 
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.documents import versions
 from mechdesign.core.errors import InputError, StartAgain
@@ -103,7 +102,7 @@ class Job:
         What else decides which bytes are written.
     source : str, optional
         Where the data set lies.
-    channels : sequence of Channel or BoxChannel
+    channels : sequence of Channel
         The channels of the uses, for joint budgets.
     channel_files : sequence of paths
         The files that they were read from.
@@ -122,7 +121,7 @@ class Job:
         fresh_draw: bool = False,
         settings: Settings | None = None,
         source: str | None = None,
-        channels: Sequence[Channel | BoxChannel] = (),
+        channels: Sequence[Channel] = (),
         channel_files: Sequence[PathLike] = (),
         people: PeopleAtHand | None = None,
     ) -> None:

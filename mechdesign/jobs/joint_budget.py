@@ -22,7 +22,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.loading import load
 from mechdesign.core.errors import InputError
@@ -68,7 +67,7 @@ class JointBudget:
 
 def joint_budget(
     draws: Sequence[Drawn],
-    channels: Sequence[Channel | BoxChannel],
+    channels: Sequence[Channel],
     table: TableOf | None = None,
 ) -> JointBudget:
     """The joint budget of independent draws.
@@ -169,7 +168,7 @@ def _redrawn(draws: Sequence[Drawn]) -> str:
     return ""
 
 
-def _box_channel_budget(draws: Sequence[Drawn], channel: BoxChannel) -> JointBudget:
+def _box_channel_budget(draws: Sequence[Drawn], channel: Channel) -> JointBudget:
     """The budget of one draw of a channel of boxes, for the population."""
     # The audit takes as long to import as a small job.
     from mechdesign.auditing.either import audit_boxes
@@ -183,15 +182,13 @@ def _box_channel_budget(draws: Sequence[Drawn], channel: BoxChannel) -> JointBud
         budget = None
     sentence = (
         "the one draw of a record, of its whole row, makes "
-        f"{_effect(sides, listed(channel.sensitive.columns))} for the population, with "
-        f"{percent_of(channel.level)} confidence{given}"
+        f"{_effect(sides, listed(channel.boxed.sensitive.columns))} for the population, with "
+        f"{percent_of(channel.boxed.claims.level)} confidence{given}"
     )
     return JointBudget(budget, sentence + _redrawn(draws))
 
 
-def channels_of(
-    draws: Sequence[Drawn], channels: Sequence[Channel | BoxChannel]
-) -> dict[str, Any]:
+def channels_of(draws: Sequence[Drawn], channels: Sequence[Channel]) -> dict[str, Any]:
     """The channels of some draws by their digests; raises InputError if one is nowhere."""
     by_digest: dict[str, Any] = {}
     for channel in channels:
@@ -222,7 +219,7 @@ def _loaded(file: str) -> Any:
     return None
 
 
-def local_budget(channel: Channel | BoxChannel) -> float:
+def local_budget(channel: Channel) -> float:
     """The largest log W(y|x) / W(y|x') in nats, rounded up: what one draw tells at most of
     anything.
 

@@ -35,7 +35,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 from mechdesign.auditing.stated import refuse_broken
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, StartAgain
 from mechdesign.core.files import PathLike
@@ -56,7 +55,7 @@ from mechdesign.jobs.job import Job
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE, record_notices
 from mechdesign.jobs.manifest import Manifest
-from mechdesign.jobs.manifest_columns import Released
+from mechdesign.jobs.manifest_columns import Released, released_channel
 from mechdesign.jobs.option_keys import key_for_columns, key_in_options
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.people_nights import PeopleAtHand, check_nights
@@ -103,14 +102,12 @@ class KeyedRecipe(GroupedRecipe):
 
     draws: ClassVar[bool] = True
 
-    channels: tuple[Channel | BoxChannel, ...]
+    channels: tuple[Channel, ...]
     keyless: bool = False
     table_of_people: FoldedTable | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def keyed(
-        cls, channels: tuple[Channel | BoxChannel, ...], options: ReleaseOptions
-    ) -> Self:
+    def keyed(cls, channels: tuple[Channel, ...], options: ReleaseOptions) -> Self:
         """The recipe of channels that are checked for these options, with a key for each.
 
         Raises
@@ -229,9 +226,10 @@ class KeyedRecipe(GroupedRecipe):
                 names = use.columns
                 given = (RECORDS, *in_table(people.given, self.options))
                 sensitive = in_table(people.sensitive, self.options)
-            released = self.released_by(
+            release: Any = drawer.releases[k]
+            released = released_channel(
                 channel,
-                drawer.releases[k],
+                release,
                 use,
                 names,
                 given=given,
@@ -240,12 +238,6 @@ class KeyedRecipe(GroupedRecipe):
             )
             columns.append(released)
         return columns
-
-    @abstractmethod
-    def released_by(
-        self, channel: Any, release: Any, use: Use, *names: Any, **roles: Any
-    ) -> Released:
-        """What manifests say of a channel: `manifest_columns.released_column` or its like."""
 
     @abstractmethod
     def without_tables(self) -> Recipe:
@@ -678,7 +670,7 @@ def _inspection(
     return inspect
 
 
-def _people_of(channels: Sequence[Channel | BoxChannel]) -> People | None:
+def _people_of(channels: Sequence[Channel]) -> People | None:
     """The people of a channel that stands alone; refuses one among several."""
     people = [channel.people for channel in channels]
     if len(people) > 1 and any(people):

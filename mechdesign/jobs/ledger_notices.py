@@ -147,7 +147,7 @@ def nearest_notices(releases: Sequence[RecordedDraws]) -> tuple[str, ...]:
         if not isinstance(release, Release) or release.policy.unknown != NEAREST:
             continue
         # The last count is that of the unknown ones.
-        unknown = int(release.symbol_counts[-1])
+        unknown = int(release.symbol_counts[0][-1])
         if unknown:
             have = "record has a row" if unknown == 1 else "records have rows"
             notices.append(

@@ -10,8 +10,8 @@ manifests.
 A job collects the facts in a `Manifest` when its output is complete, and writes its `text` for each
 audience. Both texts share `_common`. The internal one adds the data set, the earlier releases and
 all counts; of the description of each channel, which is made for the internal one
-(`manifest_columns`), the public one has the fields of `PublicRows` alone. So a field that is added
-to a description stays inside until somebody adds it to the public record.
+(`manifest_columns`), the public one has the fields of `PublicColumn` alone. So a field that is
+added to a description stays inside until somebody adds it to the public record.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from mechdesign.jobs.manifest_records import (
     Audience,
     EarlierRelease,
     InternalManifest,
+    PublicColumn,
     PublicManifest,
-    PublicRows,
 )
 from mechdesign.jobs.manifest_sentences import voids
 
@@ -90,7 +90,7 @@ class Manifest:
     def _public(self) -> PublicManifest:
         """What goes out with the data."""
         # By the names of the fields that are shown, so that counts stay inside.
-        shown = {*PublicRows.model_fields}
+        shown = {*PublicColumn.model_fields}
         released: list[dict[str, Any]] = []
         for column in self.released:
             released.append(column.description.model_dump(include=shown))

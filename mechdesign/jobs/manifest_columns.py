@@ -1,14 +1,13 @@
 """What manifests say of each channel of a release, counted when all records have been drawn.
 
-There is one function for each kind of channel: `released_column` for one of a column or crossed
-columns, `released_boxes` for one of boxes. What they give is `Released`: its description is that of
-the internal manifest, and the public one has a part of it (`manifest.Manifest`).
+`released_channel` gives a `Released`: its description is that of the internal manifest, and the
+public one has a part of it (`manifest.Manifest`).
 
-All counts come from the drawer's release. The symbols of X are counted as they were read, and two
-counts more: of empty cells and of unknown symbols. The outputs are counted as they were released.
-Of 100 records, for example::
+All counts come from the drawer's release. The symbols of each variable are counted as they were
+read, and two counts more: of empty cells and of unknown symbols. The outputs are counted as they
+were released. Of 100 records, for example::
 
-    symbols            clerk 60, nurse 37       release.symbol_counts = [60, 37, 2, 1]
+    symbols            clerk 60, nurse 37       release.symbol_counts = [[60, 37, 2, 1]]
     missing            2
     unknown_symbols    1
     outputs            A 55, B 45               release.output_counts = [55, 45]
@@ -16,109 +15,59 @@ Of 100 records, for example::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.record import RELATIVE, TOTAL
 from mechdesign.core.json_values import without_infinities
 from mechdesign.jobs.entries import Use
 from mechdesign.jobs.manifest_records import (
     InternalColumn,
-    InternalRows,
-    LevelCounts,
     SymbolCount,
     ValueCount,
+    VariableCounts,
 )
-from mechdesign.jobs.manifest_sentences import box_covers, covers
-from mechdesign.release.box_drawing import BoxRelease
+from mechdesign.jobs.manifest_sentences import covers
 from mechdesign.release.drawing import Release
 from mechdesign.release.released_values import OF_SYMBOLS
 
 
 @dataclass(frozen=True)
 class Released:
-    """What a manifest says of one channel; `description` is the entry of the internal manifest."""
+    """What a manifest says of one channel: the entry of the internal manifest, and the channel."""
 
-    description: InternalColumn | InternalRows
-    channel: Channel | BoxChannel
+    description: InternalColumn
+    channel: Channel
 
     def covers(self, *, internal: bool, whole_file: bool) -> list[str]:
         """What the promise of the channel is, for insiders or for the public; `whole_file` is
         whether it is proven for a reader of the whole file, too.
         """
-        statements = statements_on(self.channel)
-        return statements.covers(
+        return covers(
             self.description, self.channel, internal=internal, whole_file=whole_file
         )
 
 
-class Statements(NamedTuple):
-    """What manifests say of channels of a kind.
-
-    `decided` gives the entries of a description that the channel alone decides, by their names, and
-    `covers` the sentences on its promise.
-    """
-
-    decided: Callable[[Any], dict[str, Any]]
-    covers: Callable[..., list[str]]
-
-
-def statements_on(channel: Channel | BoxChannel) -> Statements:
-    """What manifests say of channels of this kind."""
-    return _STATEMENTS[type(channel)]
-
-
-def _decided_by_channel(channel: Channel) -> dict[str, Any]:
-    """The entries that a channel of one column or crossed ones decides."""
-    joint = channel.joint
-    # A channel file may be without its table.
-    table_records = None
-    zero_cells = None
-    if joint is not None:
-        table_records = joint.records
-        zero_cells = sum(row.count(0) for row in joint.counts)
+def decided_by(channel: Channel) -> dict[str, Any]:
+    """The entries of a description that the channel alone decides, by their names."""
+    # A channel file may be without its table. Of boxes these are the tables of all strata, whose
+    # records are those of the proof.
+    joints = [single.joint for single in channel.channels if single.joint is not None]
+    zero_cells = sum(row.count(0) for joint in joints for row in joint.counts)
     return {
         "notion": without_infinities(channel.record.notion),
         "law_kept": channel.keeps_law,
         "promise": channel.record.promise_kind,
+        # Of boxes each stratum has its own. Those of the whole, for the population and for the
+        # table, are audited anew for a sentence (`manifest_sentences`).
         "achieved": without_infinities(channel.record.achieved),
-        "table_records": table_records,
-        "zero_cells": zero_cells,
+        "table_records": sum(joint.records or 0 for joint in joints) or None,
+        "zero_cells": zero_cells if joints else None,
     }
 
 
-def _decided_by_boxes(channel: BoxChannel) -> dict[str, Any]:
-    """The entries that a channel of boxes decides, whose law is not kept by name."""
-    # `design` makes the channels of all strata for one notion, so any of them has it. Each stratum
-    # is proven on its own records, and together these are the records of the proof.
-    notion: dict[str, Any] | None = None
-    records = 0
-    for part in channel.parts:
-        if part.channel is None:
-            continue
-        notion = part.channel.record.notion
-        if part.channel.joint is not None:
-            records += part.channel.joint.records or 0
-    return {
-        "notion": without_infinities(notion),
-        "promise": RELATIVE if channel.given else TOTAL,
-        # Each stratum has its own achieved budgets. Those of the whole, for the population and for
-        # the table, are audited anew for a sentence (`manifest_sentences.box_covers`).
-        "achieved": None,
-        "table_records": records or None,
-    }
-
-
-_STATEMENTS: dict[type[Any], Statements] = {
-    Channel: Statements(_decided_by_channel, covers),
-    BoxChannel: Statements(_decided_by_boxes, box_covers),
-}
-
-
-def released_column(
+def released_channel(
     channel: Channel,
     release: Release,
     use: Use,
@@ -146,51 +95,14 @@ def released_column(
     channel_file : str, optional
         The hash of the channel file.
     """
-    # Behind the counts of the symbols stand those of the cells without one.
-    *symbol_counts, missing, unknown = release.symbol_counts.tolist()
-    values: Sequence[tuple[str, ...]] = channel.output_cells
-    if release.form in OF_SYMBOLS:
-        values = channel.useful.symbols
     description = InternalColumn(
         **use.model_dump(),
         names=names,
         sensitive=sensitive,
         given=given,
         channel_file=channel_file,
-        **_decided_by_channel(channel),
-        symbols=_symbol_counts(channel.useful.symbols, symbol_counts),
-        empty_cells=missing,
-        unknown_symbols=unknown,
-        changes=release.changes,
-        outputs=_value_counts(values, release.output_counts.tolist()),
-    )
-    return Released(description, channel)
-
-
-def released_boxes(
-    channel: BoxChannel,
-    release: BoxRelease,
-    use: Use,
-    names: tuple[str, ...],
-    *,
-    sensitive: tuple[str, ...] | None,
-    given: tuple[str, ...],
-    channel_file: str | None = None,
-) -> Released:
-    """What a manifest says of a channel of boxes, when all records have been drawn.
-
-    Parameters are those of `released_column`; `given` are the given columns by their names in the
-    table. The outputs are counted with the last column: without
-    filling they are those of all columns together.
-    """
-    description = InternalRows(
-        **use.model_dump(),
-        names=names,
-        sensitive=sensitive,
-        given=given,
-        channel_file=channel_file,
-        **_decided_by_boxes(channel),
-        levels=_level_counts(channel, release),
+        **decided_by(channel),
+        counts=_counts(channel, release),
         changes=release.changes,
     )
     return Released(description, channel)
@@ -212,16 +124,14 @@ def _value_counts(
     return tuple(ValueCount(value=value, records=count) for value, count in pairs)
 
 
-def _level_counts(channel: BoxChannel, release: BoxRelease) -> tuple[LevelCounts, ...]:
-    """Records of every symbol and every output, for each group of columns: those of the given
-    columns, then those of the levels.
-    """
-    levels: list[LevelCounts] = []
+def _counts(channel: Channel, release: Release) -> tuple[VariableCounts, ...]:
+    """Records of every symbol and every output, for each variable that records are coded by."""
+    counts: list[VariableCounts] = []
     for k, variable in enumerate(channel.groups):
         # Behind the counts of the symbols stand those of the cells without one.
         *symbol_counts, missing, unknown = release.symbol_counts[k].tolist()
-        levels.append(
-            LevelCounts(
+        counts.append(
+            VariableCounts(
                 columns=variable.columns,
                 symbols=_symbol_counts(variable.symbols, symbol_counts),
                 empty_cells=missing,
@@ -229,24 +139,21 @@ def _level_counts(channel: BoxChannel, release: BoxRelease) -> tuple[LevelCounts
                 outputs=_outputs_of(channel, release, k),
             )
         )
-    return tuple(levels)
+    return tuple(counts)
 
 
-def _outputs_of(
-    channel: BoxChannel, release: BoxRelease, k: int
-) -> tuple[ValueCount, ...]:
-    """The released values of the group k of columns, each with its records."""
-    given = len(channel.given)
-    # Given columns are released as they are.
-    if k < given:
-        counts = release.output_counts[k].tolist()
-        return _value_counts(channel.given[k].symbols, counts)
-    group = k
-    if not channel.fills:
+def _outputs_of(channel: Channel, release: Release, k: int) -> tuple[ValueCount, ...]:
+    """The released values of the variable at place k, each with its records."""
+    if not channel.coder:
+        values: Sequence[tuple[str, ...]] = channel.output_cells
+        if release.form in OF_SYMBOLS:
+            values = channel.useful.symbols
+        return _value_counts(values, release.output_counts.tolist())
+    columns: Sequence[str] = channel.groups[k].columns
+    if columns[0] not in release.names:
         # All columns have one label together, which stands with the last of them.
         if k + 1 < len(channel.groups):
             return ()
-        group = given
-    counts = release.output_counts[group].tolist()
-    values = [channel.texts_of(group - given, place) for place in range(len(counts))]
-    return _value_counts(values, counts)
+        columns = release.names[-1:]
+    counts = release.value_counts(columns)
+    return _value_counts(list(counts), list(counts.values()))

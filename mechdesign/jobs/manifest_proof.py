@@ -2,9 +2,9 @@
 
 Whoever edits a manifest can renew its hash, so the hash proves nothing. But what a manifest says of
 a channel, and its sentences, are functions: of the channel, and of what the manifest says that its
-job did. So they are made again here (`manifest_columns.statements_on`) and
-compared. If the channel promises alip (eps_l 1, eps_u 1), for example, and the manifest says eps_u
-0.1, in an entry or in a sentence, that is a fault.
+job did. So they are made again here (`manifest_columns.decided_by`, `manifest_sentences.covers`)
+and compared. If the channel promises alip (eps_l 1, eps_u 1), for example, and the manifest says
+eps_u 0.1, in an entry or in a sentence, that is a fault.
 
 Some of it stays a statement: what the job did (a draw, a seed, other channels), what another
 channel promises, which is not at hand, and, of a public channel, that its promise was checked
@@ -19,19 +19,17 @@ from dataclasses import dataclass
 
 from mechdesign import __version__
 from mechdesign.auditing.stated import has_table
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.json_values import canonical
 from mechdesign.core.wording import quoted
-from mechdesign.jobs.manifest_columns import statements_on
+from mechdesign.jobs.manifest_columns import decided_by
 from mechdesign.jobs.manifest_records import (
     InternalManifest,
-    InternalRows,
     PublicColumn,
     PublicManifest,
 )
-from mechdesign.jobs.manifest_sentences import voids
+from mechdesign.jobs.manifest_sentences import covers, voids
 from mechdesign.release.drawing import FIXED
 
 CHECKED_BY_JOB = (
@@ -71,12 +69,12 @@ class _Form:
     the public one, whose promise is not checked before a release.
     """
 
-    channel: Channel | BoxChannel
+    channel: Channel
     checked: bool
 
 
 def judge_manifest(
-    manifest: PublicManifest | InternalManifest, channel: Channel | BoxChannel
+    manifest: PublicManifest | InternalManifest, channel: Channel
 ) -> ManifestVerdict:
     """Compare a manifest with one of its channels."""
     stated: list[str] = []
@@ -107,7 +105,7 @@ def _has_our_words(manifest: PublicManifest | InternalManifest) -> bool:
 def _judge_column(
     manifest: PublicManifest | InternalManifest,
     place: int,
-    channel: Channel | BoxChannel,
+    channel: Channel,
 ) -> ManifestVerdict:
     """Compare what a manifest says of one of its uses of a channel."""
     first: str | None = None
@@ -123,7 +121,7 @@ def _judge_column(
     return ManifestVerdict(first)
 
 
-def _forms(channel: Channel | BoxChannel) -> list[_Form]:
+def _forms(channel: Channel) -> list[_Form]:
     """The forms of a channel that a release may have been made with."""
     forms = [_Form(channel, True)]
     if not has_table(channel):
@@ -162,13 +160,13 @@ def _fault_of_column(
 
 
 def _wrong_entry(
-    column: PublicColumn | InternalRows,
-    channel: Channel | BoxChannel,
+    column: PublicColumn,
+    channel: Channel,
     *,
     is_whole: bool = False,
 ) -> str | None:
     """An entry of a use that the channel decides, and decides otherwise."""
-    for name, value in statements_on(channel).decided(channel).items():
+    for name, value in decided_by(channel).items():
         if name not in type(column).model_fields:
             continue
         if name in OF_TABLE and not is_whole:
@@ -183,11 +181,11 @@ def _wrong_entry(
 
 def _sentences(
     manifest: PublicManifest | InternalManifest,
-    column: PublicColumn | InternalRows,
+    column: PublicColumn,
     form: _Form,
 ) -> list[str]:
     """The sentences on the promise of a use, made again."""
-    return statements_on(form.channel).covers(
+    return covers(
         column,
         form.channel,
         internal=isinstance(manifest, InternalManifest),
@@ -210,7 +208,7 @@ def _difference(said: Sequence[str], true: Sequence[str]) -> str | None:
 
 
 def _fault_of_job(
-    manifest: PublicManifest | InternalManifest, channel: Channel | BoxChannel
+    manifest: PublicManifest | InternalManifest, channel: Channel
 ) -> str | None:
     """What a manifest says of its job that cannot be, whatever the job was."""
     released: list[str] = []
@@ -239,7 +237,7 @@ def _fault_of_job(
 
 def refuse_false(
     manifest: PublicManifest | InternalManifest,
-    channel: Channel | BoxChannel,
+    channel: Channel,
     name: str,
 ) -> None:
     """Raise InputError if the channel disproves a manifest, which messages call `name`."""

@@ -4,8 +4,8 @@ Each kind of record has a public form and an internal one, which inherits it and
 inside: counts of symbols and outputs, achieved budgets, and hashes of data set and channel file.
 `manifest.Manifest` fills them, and `read_manifest` checks a file against them. ::
 
-    PublicManifest      ManifestDocument and, for each channel, PublicColumn or PublicRows
-    InternalManifest    ManifestDocument and, for each channel, InternalColumn or InternalRows
+    PublicManifest      ManifestDocument and, for each channel, PublicColumn
+    InternalManifest    ManifestDocument and, for each channel, InternalColumn
 
 The fields of these classes are the format of the files. A public manifest holds, in part::
 
@@ -52,10 +52,6 @@ class PublicColumn(Record):
     notion: dict[str, Any] | None
 
 
-class PublicRows(PublicColumn):
-    """A channel of boxes of rows, for readers of the data; `given` columns stay as they are."""
-
-
 class SymbolCount(Record):
     """Records of one symbol of X, which is given as one text for each column."""
 
@@ -70,23 +66,9 @@ class ValueCount(Record):
     records: Natural
 
 
-class InternalColumn(PublicColumn):
-    """One channel, for the data holder: also counts, achieved budgets, and the file."""
-
-    channel_file: Digest | None
-    achieved: dict[str, Any] | None
-    table_records: Natural | None
-    zero_cells: Natural | None
-    symbols: tuple[SymbolCount, ...]
-    empty_cells: Natural
-    unknown_symbols: Natural
-    changes: Natural = 0
-    outputs: tuple[ValueCount, ...]
-
-
-class LevelCounts(Record):
-    """Counts of the columns that a level of a channel of rows releases together, or of a given
-    one.
+class VariableCounts(Record):
+    """Counts of a variable that records are coded by: the useful columns together, or each given
+    column of boxes and each column that they are made of.
     """
 
     columns: tuple[str, ...]
@@ -96,13 +78,14 @@ class LevelCounts(Record):
     outputs: tuple[ValueCount, ...]
 
 
-class InternalRows(PublicRows):
-    """A channel of rows, for the data holder."""
+class InternalColumn(PublicColumn):
+    """One channel, for the data holder: also counts, achieved budgets, and the file."""
 
     channel_file: Digest | None
     achieved: dict[str, Any] | None
     table_records: Natural | None
-    levels: tuple[LevelCounts, ...]
+    zero_cells: Natural | None
+    counts: tuple[VariableCounts, ...]
     changes: Natural = 0
 
 
@@ -140,7 +123,7 @@ class PublicManifest(ManifestDocument):
     FORMAT: ClassVar[str] = "mechdesign.manifest"
     WHAT: ClassVar[str] = "manifest"
 
-    released: tuple[PublicColumn | PublicRows, ...]
+    released: tuple[PublicColumn, ...]
 
 
 class InternalManifest(ManifestDocument):
@@ -149,7 +132,7 @@ class InternalManifest(ManifestDocument):
     FORMAT: ClassVar[str] = "mechdesign.internal-manifest"
     WHAT: ClassVar[str] = "internal manifest"
 
-    released: tuple[InternalColumn | InternalRows, ...]
+    released: tuple[InternalColumn, ...]
     dataset: Digest
     earlier: tuple[EarlierRelease, ...]
 

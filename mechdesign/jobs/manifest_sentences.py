@@ -28,7 +28,6 @@ from typing import Any, Protocol
 from mechdesign.auditing.either import audit_boxes
 from mechdesign.auditing.population_promise import population_promise
 from mechdesign.auditing.stated import has_table
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.wording import (
     at_most,
@@ -81,6 +80,8 @@ def covers(
     `whole_file` is whether it is proven for a reader of the whole file, too, and `checked` whether
     it was verified before the release, by default where the channel has its table.
     """
+    if channel.judged_alone:
+        return _box_covers(column, channel, internal=internal, checked=checked)
     # A recipe refuses a channel whose table disproves its promise, so a table is a proof here.
     if checked is None:
         checked = has_table(channel)
@@ -104,20 +105,19 @@ def covers(
     return _sentences(text)
 
 
-def box_covers(
+def _box_covers(
     column: PublicColumn,
-    channel: BoxChannel,
+    channel: Channel,
     *,
     internal: bool,
-    whole_file: bool,
     checked: bool | None = None,
 ) -> list[str]:
     """What the promise of a channel of boxes is, and which sensitive symbols are one value in it.
 
-    They are drawn independently, so that nothing is claimed of a `whole_file`. Insiders read the
+    They are drawn independently, so that nothing is claimed of a whole file. Insiders read the
     exact figures for the population and for the table.
     """
-    level = percent_of(channel.level)
+    level = percent_of(channel.boxed.claims.level)
     if checked is None:
         checked = has_table(channel)
     text = template().covers_boxes(column, checked, level, channel.fills)
@@ -127,19 +127,19 @@ def box_covers(
             sentences = [text.replace(of_record, of_person) for text in sentences]
         sentences.append(ONE_RELEASE)
     records = None
-    if internal and channel.utility is not None:
+    if internal and channel.boxed.claims.utility is not None:
         sentences.append(_box_figures(channel))
-        records = channel.utility.records
-    sentences.append(uncovered_sentence(channel.level, records))
-    for part in channel.parts:
-        for group in channel.together_texts(part):
+        records = channel.boxed.claims.utility.records
+    sentences.append(uncovered_sentence(channel.boxed.claims.level, records))
+    for groups in channel.boxed.together_texts:
+        for group in groups:
             sentence = f"Sensitive values are {group}; nothing is promised of one against another."
             if sentence not in sentences:
                 sentences.append(sentence)
     return sentences
 
 
-def _box_figures(channel: BoxChannel) -> str:
+def _box_figures(channel: Channel) -> str:
     """What holds for the population and for the table, side by side."""
     verdict = audit_boxes(channel)
     population = verdict.achieved

@@ -28,7 +28,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
@@ -78,7 +77,7 @@ def history_of(
     data: PathLike,
     *,
     text: TextOptions | None = None,
-    channels: Sequence[Channel | BoxChannel] = (),
+    channels: Sequence[Channel] = (),
     table: TableOf | None = None,
     person: Sequence[str] = (),
     progress: Progress | None = None,
@@ -92,7 +91,7 @@ def history_of(
         Known by the content of its records, in any order and packing.
     text : TextOptions, optional
         How a CSV is read.
-    channels : sequence of Channel or BoxChannel
+    channels : sequence of Channel
         Those that are no more where they were at the release.
     table : function, optional
         Gives a table of all released columns for the channels.
@@ -208,7 +207,7 @@ def people_history(
     entries: Sequence[Entry],
     *,
     text: TextOptions | None,
-    channels: Sequence[Channel | BoxChannel],
+    channels: Sequence[Channel],
     table: TableOf | None,
 ) -> PeopleHistory:
     """What was released of the people of a file.
@@ -298,7 +297,7 @@ def _of_nights(
     nights: dict[str, Any],
     person: Sequence[str],
     runs: Sequence[Entry],
-    channels: Sequence[Channel | BoxChannel],
+    channels: Sequence[Channel],
 ) -> str:
     """What the releases of people tell together, whose bounds become entries of `nights`."""
     people, most = nights["people"], nights["most"]

@@ -24,7 +24,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import digest
 from mechdesign.core.errors import InputError
@@ -198,7 +197,7 @@ def _is_counted(entry: Entry, after: Sequence[str]) -> bool:
 
 
 def reached_by_releases(
-    channels: Sequence[Channel | BoxChannel], runs: Sequence[Entry], most: int
+    channels: Sequence[Channel], runs: Sequence[Entry], most: int
 ) -> tuple[float, float]:
     """The bounds of so many releases of people through these channels, outwards.
 
@@ -305,7 +304,7 @@ def how_often(releases: int) -> str:
 
 def nights_sentence(
     at_hand: PeopleAtHand,
-    channel: Channel | BoxChannel,
+    channel: Channel,
     drawn: Sequence[Drawn],
     earlier: EarlierNights,
 ) -> str | None:

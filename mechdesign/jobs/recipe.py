@@ -28,7 +28,6 @@ from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
@@ -97,7 +96,7 @@ class RecordedDraws(Protocol):
     """
 
     @property
-    def channel(self) -> Channel | BoxChannel:
+    def channel(self) -> Channel:
         """What is drawn from."""
         ...
 

@@ -1,6 +1,6 @@
 """Channels at work on the parts of a table: every record draws one output of each channel.
 
-A channel's release (`release.drawing`, `release.box_drawing`) draws codes of outputs;
+A channel's release (`release.drawing`) draws codes of outputs;
 `ReleaseDrawer` is what lies between it and a table. For each part `draw` encodes the columns that
 records are drawn by (`_cells`), finds what identifies each record (`_records`), lets every release
 draw, and translates the codes of outputs into those of labels: two outputs may have one text, and
@@ -34,7 +34,6 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
@@ -54,7 +53,6 @@ from mechdesign.jobs.recipe import (
     Recipe,
 )
 from mechdesign.leaks.order import Order
-from mechdesign.release.box_drawing import BoxRelease
 from mechdesign.release.drawing import Release
 from mechdesign.release.draws import (
     Identifiers,
@@ -80,13 +78,13 @@ class ReleaseDrawer(Drawer):
     def __init__(
         self,
         recipe: Recipe,
-        channels: Sequence[Channel | BoxChannel],
+        channels: Sequence[Channel],
         header: Sequence[Any],
     ) -> None:
         plan = recipe.plan(header)
         options = recipe.options
         self._channels = channels
-        self._releases: list[Release | BoxRelease] = []
+        self._releases: list[Release] = []
         self._orders: list[list[Order]] = []
         orders: dict[str, Order] = {}
         for channel, key in zip(channels, recipe.keys, strict=True):
@@ -128,7 +126,7 @@ class ReleaseDrawer(Drawer):
         return binned
 
     @property
-    def releases(self) -> Sequence[Release | BoxRelease]:
+    def releases(self) -> Sequence[Release]:
         """The draws, one for each channel."""
         return self._releases
 
@@ -304,7 +302,7 @@ def naming_faults(records: Records) -> Generator[None]:
 def _protected_views(
     recipe: Recipe,
     plan: Plan,
-    channels: Sequence[Channel | BoxChannel],
+    channels: Sequence[Channel],
     header: Sequence[Any],
 ) -> dict[View, Binned | None]:
     """What no kept column may copy: X as it is and in its bins, and S where it is dropped."""

@@ -42,15 +42,15 @@ class ColumnRecords:
     def __init__(self, ledger: Ledger, releases: Sequence[RecordedDraws]) -> None:
         self._columns: dict[int, tuple[Release, BareRecords]] = {}
         for k, release in enumerate(releases):
-            # Channels of whole rows know no single symbol of a record.
-            if isinstance(release, Release):
+            # Of boxes a record has no single symbol.
+            if isinstance(release, Release) and release.channel.coder is None:
                 census = partial(CodedCensus, _symbol_hashes(ledger, release))
                 self._columns[k] = release, BareRecords([release], census)
 
     def add_last(self) -> None:
         """Visit the records that were just drawn."""
         for release, records in self._columns.values():
-            records.add(release.codes)
+            records.add(release.codes[0])
 
     def content(self, k: int) -> BareContent | None:
         """The column that a channel has released; None of a channel of rows."""
@@ -68,7 +68,7 @@ class ColumnRecords:
 def _symbol_hashes(ledger: Ledger, release: Release) -> Hashes:
     """A hash for each symbol of a channel, and for missing and unknown ones."""
     secret = ledger.key.derived("ledger", "column", release.digest).secret
-    hashes = np.zeros(len(release.symbol_counts), np.uint64)
+    hashes = np.zeros(len(release.symbol_counts[0]), np.uint64)
     for code in range(len(hashes)):
         digest = hashlib.blake2b(str(code).encode(), key=secret, digest_size=8).digest()
         hashes[code] = int.from_bytes(digest, "little")

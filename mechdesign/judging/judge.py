@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from mechdesign.auditing.stated import refuse_broken
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.loading import load, require_channel
 from mechdesign.core.errors import InputError
@@ -70,7 +69,7 @@ def judge(
     *,
     original: Any,
     sensitive: str | Sequence[str],
-    channel: Channel | BoxChannel | str | Path | None = None,
+    channel: Channel | str | Path | None = None,
     known: str | Sequence[str] | None = None,
     learn: str | Sequence[str] | None = None,
     identity: str | Sequence[str] | None = None,

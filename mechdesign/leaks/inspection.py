@@ -19,7 +19,6 @@ from functools import partial
 
 import numpy as np
 
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
@@ -115,7 +114,7 @@ class Inspection:
 
 
 def inspect_file(
-    channel: Channel | BoxChannel,
+    channel: Channel,
     source: PathLike,
     *,
     sensitive: Sequence[str] = (),

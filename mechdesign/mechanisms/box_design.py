@@ -40,8 +40,9 @@ from numpy.typing import NDArray
 
 import mechdesign
 from mechdesign.auditing.either import audit_boxes
-from mechdesign.channel.box_channel import BoxChannel, BoxPart, box_name
-from mechdesign.channel.box_utility import BoxUtility, ColumnKept
+from mechdesign.channel.box_claims import BoxUtility, ColumnKept
+from mechdesign.channel.boxes import channel_of_boxes
+from mechdesign.channel.channel import BoxPart
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.integers import Integers
@@ -56,6 +57,7 @@ from mechdesign.mechanisms.unsuited_columns import refuse_secret_identifier
 from mechdesign.tables.confidence import check_counts, unprotected
 from mechdesign.tables.rare_limit import RareLimit, rare_limit
 from mechdesign.tables.records import Records
+from mechdesign.tables.row_boxes import box_name
 
 FEWEST_RECORDS = 40
 """Smaller tables are refused: a slice of them decides nothing."""
@@ -95,11 +97,11 @@ def design_boxes(records: Records, request: BoxRequest) -> BoxDesign:
     designed = designs.designed(started)
 
     utility = _utility(records, request, designed, proving)
-    channel = BoxChannel(
+    channel = channel_of_boxes(
         sensitive=records.sensitive,
         given=records.groups[: request.given],
         columns=records.groups[request.given :],
-        parts=tuple(designed.parts),
+        parts=designed.parts,
         level=float(request.level),
         slice_records=int(learning.sum()),
         provenance={

@@ -25,17 +25,17 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
 
 import numpy as np
 
-from mechdesign.channel.box_channel import BoxPart
+from mechdesign.channel.channel import BoxPart
 from mechdesign.core.integers import Integers
 from mechdesign.mechanisms.box_plan import BoxPlanner, design_for_boxes
 from mechdesign.mechanisms.box_request import TRUTH, BoxRequest
 from mechdesign.mechanisms.box_rows import StratumRecords
 from mechdesign.mechanisms.optimal import X_IS_PRIVATE
 from mechdesign.mechanisms.result import Design, LeastCost
+from mechdesign.tables.box_fill import RowsByBox, SymbolCounts
 from mechdesign.tables.records import Records
 from mechdesign.tables.row_boxes import Boxes
 
@@ -48,12 +48,6 @@ GUESS_SHARE_OF_OWN = 0.6
 LEAST_SECONDS = 0.02
 """Time of a stratum whatever the limit is: enough for a merging of few boxes, and hundreds of
 strata overrun the limit by little."""
-
-SymbolCounts: TypeAlias = tuple[tuple[tuple[int, ...], ...], ...]
-"""Records by box, column and symbol: entry [b][j][x] counts those in box b with symbol x."""
-
-RowsByBox: TypeAlias = tuple[tuple[tuple[int, ...], ...], ...]
-"""The distinct rows of each box: entry [b][i] has the codes of row i, and then its records."""
 
 BOXES_ARE_PRIVATE = (
     "The boxes themselves keep the promise, and are released as they are."

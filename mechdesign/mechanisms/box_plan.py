@@ -49,8 +49,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.channel.box_claims import protected_groups
 from mechdesign.core.errors import SolverFailure
-from mechdesign.core.wording import joined_name
 from mechdesign.mechanisms.box_own import own_boxes
 from mechdesign.mechanisms.box_request import AUTO, TRUTH, BoxRequest
 from mechdesign.mechanisms.box_rows import SLICE_SHARE, GroupedRows, StratumRecords
@@ -169,7 +169,7 @@ class BoxPlanner:
         return GroupedRows(
             codes=self._records.codes,
             groups=group_of[self._records.secrets],
-            names=names_of_groups(self._sensitive, together),
+            names=protected_groups(self._sensitive, together).names,
             column=",".join(self._sensitive.columns),
         )
 
@@ -341,13 +341,3 @@ def nested_groups(
         groups.append(tuple(sorted(order[:size])))
         groupings.append(tuple(sorted(groups)))
     return groupings
-
-
-def names_of_groups(
-    sensitive: Variable, together: Sequence[Sequence[int]]
-) -> list[str]:
-    """A name for every group of sensitive values."""
-    names: list[str] = []
-    for members in together:
-        names.append(joined_name([sensitive.names[s] for s in members]))
-    return names

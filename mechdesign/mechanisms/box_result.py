@@ -14,8 +14,8 @@ from typing import Any
 from mechdesign.auditing.either import BoxAudit
 from mechdesign.auditing.law import Law, absent_box_law, box_law
 from mechdesign.auditing.verdict import Achieved
-from mechdesign.channel.box_channel import BoxChannel
-from mechdesign.channel.box_utility import BoxUtility
+from mechdesign.channel.box_claims import BoxUtility
+from mechdesign.channel.channel import Channel
 from mechdesign.core.above import above
 from mechdesign.core.display import Described
 from mechdesign.core.wording import percent_of
@@ -29,7 +29,7 @@ class BoxDesign(Described):
 
     Attributes
     ----------
-    channel : BoxChannel
+    channel : Channel
     notion : Notion
     audit : BoxAudit
         The exact verdict on all populations of the confidence sets.
@@ -39,7 +39,7 @@ class BoxDesign(Described):
     seconds : float
     """
 
-    channel: BoxChannel
+    channel: Channel
     notion: Notion
     audit: BoxAudit
     utility: BoxUtility
@@ -98,8 +98,8 @@ class BoxDesign(Described):
 
     def __repr__(self) -> str:
         return (
-            f"BoxDesign({self.channel.boxes} boxes, {self.notion.text}, "
-            f"{percent_of(self.channel.level)} confidence, kept {self.nmi:.3f})"
+            f"BoxDesign({self.channel.boxed.coder.size} boxes, {self.notion.text}, "
+            f"{percent_of(self.channel.boxed.claims.level)} confidence, kept {self.nmi:.3f})"
         )
 
     def to_record(self) -> dict[str, Any]:

@@ -21,11 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.channel.box_channel import BOX, box_name
 from mechdesign.core.integers import Integers
 from mechdesign.mechanisms.box_entropy import entropy
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.row_boxes import Boxes
+from mechdesign.tables.row_boxes import BOX, Boxes, box_name
 
 SLICE_SHARE = 0.1
 """Share of the records that boxes are learned on."""

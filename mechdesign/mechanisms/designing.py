@@ -27,6 +27,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, cast, overload
 
 from mechdesign.auditing.population import lift_limits
+from mechdesign.channel.loading import require_without_boxes
 from mechdesign.channel.record import TOTAL
 from mechdesign.core.above import above
 from mechdesign.core.errors import InputError, NotPrivate
@@ -148,18 +149,21 @@ def _of_people(boxes: BoxDesign, records: Records, people: People) -> BoxDesign:
     Numbers of records that nobody of the slice has are strata in which nothing is released.
     """
     # Loaded here, because few designs need it.
-    from mechdesign.channel.box_channel import BoxPart
+    from mechdesign.channel.boxes import with_parts
+    from mechdesign.channel.channel import BoxPart
     from mechdesign.tables.row_boxes import Boxes
 
     channel = boxes.channel
     if not channel.fills:
         raise NotPrivate(TOO_FEW_PEOPLE)
-    given = records.codes[:, : len(channel.given)].tolist()
-    absent = {tuple(codes) for codes in given} - {*channel.strata}
+    coder = channel.boxed.coder
+    given = records.codes[:, : len(coder.given)].tolist()
+    absent = {tuple(codes) for codes in given}
+    absent -= {stratum.codes for stratum in coder.strata}
     silent = [BoxPart(stratum, Boxes(())) for stratum in sorted(absent)]
     return replace(
         boxes,
-        channel=replace(channel, people=people, parts=(*channel.parts, *silent)),
+        channel=with_parts(channel, (*channel.parts, *silent), people),
         audit=replace(boxes.audit, of_people=True),
     )
 
@@ -300,7 +304,8 @@ def _columns_to_read(options: Mapping[str, Any]) -> tuple[str, ...] | None:
     if not columns:
         return None
     for channel in options.get("after") or ():
-        columns.update(dict.fromkeys(channel.useful.columns))
+        earlier = require_without_boxes("each of after", channel)
+        columns.update(dict.fromkeys(earlier.useful.columns))
     return tuple(columns)
 
 

@@ -28,7 +28,7 @@ from fractions import Fraction
 from typing import Literal
 
 from mechdesign.auditing.verdict import is_stacked
-from mechdesign.channel.box_channel import BoxChannel
+from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.limits import LiftLimits
 from mechdesign.mechanisms.box_design import FEWEST_RECORDS, design_boxes
@@ -183,24 +183,24 @@ def _tried(joint: Joint, options: str, request: BoxRequest) -> MergeProposal | N
     )
 
 
-def _merged_symbols(channel: BoxChannel) -> tuple[tuple[str, ...], ...]:
+def _merged_symbols(channel: Channel) -> tuple[tuple[str, ...], ...]:
     """The boxes of more than one symbol of the column."""
     (part,) = channel.parts
-    (variable,) = channel.columns
+    (variable,) = channel.boxed.coder.columns
     merged: list[tuple[str, ...]] = []
-    for members in channel.members(part):
+    for members in channel.boxed.coder.members(part.boxes):
         inside, _ = members.get(0, (set[int](), False))
         if len(inside) > 1:
             merged.append(tuple(variable.names[x] for x in sorted(inside)))
     return tuple(merged)
 
 
-def _together(channel: BoxChannel) -> tuple[str, ...]:
+def _together(channel: Channel) -> tuple[str, ...]:
     """The sensitive values that are promised as one; there is one such group at most."""
     (part,) = channel.parts
     for group in part.together:
         if len(group) > 1:
-            return tuple(channel.sensitive.names[s] for s in group)
+            return tuple(channel.boxed.sensitive.names[s] for s in group)
     return ()
 
 

@@ -23,6 +23,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.loading import require_without_boxes
 from mechdesign.channel.record import RELATIVE, TOTAL
 from mechdesign.core.arguments import list_argument, repeated, share_of
 from mechdesign.core.errors import InputError, require_type
@@ -257,7 +258,7 @@ class DesignRequest:
         # Iterables are read once, here: a generator would be empty for the second reader.
         after = list_argument("after", self.after, "channels")
         for channel in after:
-            require_type("each of after", channel, Channel)
+            require_without_boxes("each of after", channel)
         object.__setattr__(self, "after", after)
         forbid = list_argument(
             "forbid", self.forbid, "pairs, as in [('Sales', 'Tech')]"

@@ -1,11 +1,11 @@
-"""Samplers of a channel of boxes: what is drawn for a row of given symbols and codes.
+"""Samplers of a channel of boxes: what is drawn for the box of a record.
 
-Each part (stratum) of such a channel has boxes and a channel W of its own. All parts together are
-one sampler, with a row for each box of each part and the outputs of all parts side by side
-(`OutputSampler`). With filling there are two more (`Filling`):
+The channel W of the boxes of all strata is one sampler, with a row for each box (`box_laws`). A box
+that no record of the proof was in has no row in the channel, and is drawn like the marginal of its
+stratum, if the promise covers it and the counts are there. With filling there are two more draws
+(`Filling`):
 
-    step 0       the stratum and the box b of a row give a row of the sampler: an output y, from
-                 W(y | b)
+    step 0       the box b of a record gives an output y, from W(y | b)
     step 1       with filling: a box, in proportion to n(b) W(y | b); y itself where it is a box
     step 2       with filling: a row of the table in that box, as often as the table has it
 
@@ -16,189 +16,61 @@ released. Step 2 is exact, and step 1 exact for boxes: with their law kept, ever
 is released as often as the table has it, in expectation.
 
 The steps of filling depend on the output alone, so they disclose nothing more of the record.
-`box_channel_digest` names the channel in the key of its draws (`box_drawing`).
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.integers import IntegerRows, Integers
-from mechdesign.core.json_values import canonical
 from mechdesign.release.policies import FINE, MARGINAL, apportioned, policy_row
-from mechdesign.release.protocol import Releasable
+from mechdesign.release.protocol import Releasable, ReleasablePart
 from mechdesign.release.sampling import Sampler
-from mechdesign.tables.row_boxes import NOTHING, Boxes, box_name
-from mechdesign.tables.variable import Variable
-
-NO_ROW = -1
-"""In the place of a row of a sampler: the box has none."""
+from mechdesign.tables.box_coder import BoxCoder
+from mechdesign.tables.row_boxes import box_name
 
 Law: TypeAlias = dict[int, int]
 """A distribution: the positive integers of its places, in proportion to it."""
 
 
-class ReleasablePart(Protocol):
-    """What is needed of the boxes of a stratum."""
-
-    @property
-    def stratum(self) -> tuple[int, ...]:
-        """Codes of the given columns."""
-        ...
-
-    @property
-    def boxes(self) -> Boxes:
-        """The partition of rows."""
-        ...
-
-    @property
-    def channel(self) -> Releasable | None:
-        """From boxes to outputs; None where nothing is released."""
-        ...
-
-    @property
-    def fill(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
-        """For each box its rows: codes of the columns, and then the records."""
-        ...
-
-    @property
-    def releases_boxes(self) -> bool:
-        """Whether the outputs are boxes, and not labels of several."""
-        ...
+def box_laws(channel: Releasable, coder: BoxCoder) -> list[Law | None]:
+    """For every box, by its number, the law of its output; None where nothing can be drawn."""
+    entries = IntegerRows.of(channel.rows).entries()
+    rows = dict(zip(channel.useful.symbols, entries, strict=True))
+    laws: list[Law | None] = []
+    first = 0
+    for part, stratum in zip(channel.parts, coder.strata, strict=True):
+        given = coder.given_texts(stratum.codes)
+        marginal = marginal_of(part)
+        for box in range(len(stratum.boxes)):
+            row = rows.get((*given, box_name(box)))
+            if row is not None:
+                laws.append(dict(row))
+            else:
+                laws.append(moved(positive(marginal), first) if marginal else None)
+        first += 1 if part.channel is None else len(part.channel.outputs)
+    return laws
 
 
-class ReleasableBoxes(Protocol):
-    """What is needed of a channel of boxes, which is above this package."""
-
-    @property
-    def given(self) -> tuple[Variable, ...]:
-        """Columns that are released as they are."""
-        ...
-
-    @property
-    def columns(self) -> tuple[Variable, ...]:
-        """The columns that the boxes are made of."""
-        ...
-
-    @property
-    def labels(self) -> tuple[tuple[str, ...], ...]:
-        """What may be released: labels of boxes, or the symbols of each column that is filled."""
-        ...
-
-    @property
-    def strata(self) -> tuple[tuple[int, ...], ...]:
-        """Combinations of given symbols that are known."""
-        ...
-
-    @property
-    def released_columns(self) -> tuple[str, ...]:
-        """Columns that are needed of a record."""
-        ...
-
-    @property
-    def output_columns(self) -> tuple[str, ...]:
-        """Columns that are written."""
-        ...
-
-    def strata_of(self, codes: Integers) -> Integers:
-        """Stratum of every row of given codes, -1 where it is unknown."""
-        ...
-
-    def texts_of(self, level: int, output: int) -> tuple[str, ...]:
-        """What is written for an output."""
-        ...
-
-    @property
-    def parts(self) -> Sequence[ReleasablePart]:
-        """One for each stratum, in their order."""
-        ...
-
-    @property
-    def fills(self) -> bool:
-        """Whether symbols are released in the place of boxes."""
-        ...
-
-
-class OutputSampler:
-    """All parts as one sampler: a row for each box of each part, one part after the other.
-
-    For example, two parts with two boxes and two outputs each make four rows over four outputs; the
-    rows of the second part are zero on the first two outputs. A box without a law
-    (`_laws_of_part`) gets no row, so a row's place is looked up in `_rows`.
-
-    Attributes
-    ----------
-    sampler : Sampler
-        Over the outputs of all parts, one part after the other.
-    labels : (outputs,) array
-        The label of each output in the released column; not used with filling.
+def marginal_of(part: ReleasablePart) -> Sequence[int]:
+    """The marginal of the outputs of a stratum, which boxes without records are drawn by; empty
+    where the promise covers none of these, or in a public channel, which has no counts.
     """
-
-    def __init__(self, channel: ReleasableBoxes) -> None:
-        laws: list[Law] = []
-        labels: list[int] = []
-        # Parts may share labels, which are one text of the released column.
-        place_of_label: dict[str, int] = {}
-        if not channel.fills:
-            for place, label in enumerate(channel.labels[0]):
-                place_of_label[label] = place
-        self._first_boxes: list[int] = []
-        self._rows: list[int] = []
-        for part in channel.parts:
-            first_output = len(labels)
-            self._first_boxes.append(len(self._rows))
-            laws_of_boxes, names = _laws_of_part(part)
-            labels += [place_of_label.get(name, 0) for name in names]
-            for law in laws_of_boxes:
-                if law is None:
-                    self._rows.append(NO_ROW)
-                    continue
-                self._rows.append(len(laws))
-                laws.append(_moved(law, first_output))
-        self.labels = np.array(labels, dtype=np.int32)
-        self.sampler = _sampler(laws, len(labels))
-
-    def rows_at(self, strata: Integers, boxes: Integers) -> Integers:
-        """Row of the sampler for each record, `NO_ROW` where there is none."""
-        first = np.array(self._first_boxes, dtype=np.int64)
-        return np.array(self._rows, dtype=np.int64)[first[strata] + boxes]
-
-
-def _laws_of_part(
-    part: ReleasablePart,
-) -> tuple[list[Law | None], tuple[str, ...]]:
-    """For every box the law of its output, None where it has none; and the labels of the outputs.
-
-    A box that no record of the table was in has the marginal, if the promise covers it and the
-    table is there.
-    """
-    count = len(part.boxes)
     channel = part.channel
-    if channel is None:
-        # One output, for all boxes alike: nothing is released.
-        return [{0: FINE} for _ in range(count)], (NOTHING,)
-    # Rows of a sampler have totals of their own, so those of parts need no common one.
-    law_of_box: dict[str, Law] = {}
-    for name, row in zip(channel.useful.names, channel.rows, strict=True):
-        law_of_box[name] = _positive(row)
-    marginal: Law | None = None
-    if channel.unseen and channel.joint is not None:
-        # Boxes without records are covered if they are released like the marginal.
-        masses = policy_row(channel, MARGINAL, "unknown")
-        marginal = shares_of(masses)
-    laws = [law_of_box.get(box_name(box), marginal) for box in range(count)]
-    return laws, tuple(channel.outputs)
+    if channel is None or not channel.unseen or channel.joint is None:
+        return ()
+    masses = policy_row(channel, MARGINAL, "unknown")
+    return apportioned(masses, FINE).tolist()
 
 
 class Filling:
     """Samplers of a box for each output, and of a row for each box.
 
-    Outputs, boxes and rows are numbered through all parts, one part after the other.
+    Outputs, boxes and rows are numbered through all strata, one after the other.
 
     Attributes
     ----------
@@ -206,34 +78,41 @@ class Filling:
         Of boxes, with a row for each output.
     rows : Sampler
         Of rows, with a row for each box; its totals are the records of the boxes.
-    codes : list of (rows,) arrays
-        The code of every row in each released column.
+    columns : list of lists of str
+        By released column what is written for each row, given columns first.
     """
 
-    def __init__(self, channel: ReleasableBoxes) -> None:
+    def __init__(self, parts: Sequence[ReleasablePart], coder: BoxCoder) -> None:
         boxes: list[Law] = []
         laws: list[Law] = []
-        rows: list[tuple[int, ...]] = []
-        for part in channel.parts:
+        self.columns: list[list[str]] = [[] for _ in coder.released_columns]
+        size = 0
+        for part in parts:
             first_box = len(laws)
             if part.channel is None:
-                # One output, one box, and behind the symbols the label of what is not released.
+                # One output, one box, and one row.
                 boxes.append({first_box: FINE})
-                laws.append({len(rows): 1})
-                rows.append(tuple(len(variable) for variable in channel.columns))
-                continue
-            boxes += boxes_of_outputs(part, part.channel, first_box)
-            for rows_of_box in part.fill:
-                law: Law = {}
-                for *codes, records in rows_of_box:
-                    law[len(rows)] = records
-                    rows.append(tuple(codes))
-                # Nothing leads to a box without records; its law only keeps the places.
-                laws.append(law or {0: 1})
-        self.boxes = _sampler(boxes, len(laws))
-        self.rows = _sampler(laws, len(rows))
-        table = np.array(rows, dtype=np.int32)
-        self.codes = [table[:, k] for k in range(len(channel.columns))]
+                laws.append({size: 1})
+                cells = [[text] for text in coder.silent_row(part.stratum)]
+            else:
+                boxes += boxes_of_outputs(part, part.channel, first_box)
+                first = size
+                for rows_of_box in part.fill:
+                    records = [row[-1] for row in rows_of_box]
+                    # Nothing leads to a box without records; its law only keeps the places.
+                    laws.append(dict(enumerate(records, first)) or {0: 1})
+                    first += len(records)
+                cells = coder.cells_of(part.stratum, filling_rows(part)[:, :-1])
+            for column, more in zip(self.columns, cells, strict=True):
+                column += more
+            size = len(self.columns[0])
+        self.boxes = sampler_of_laws(boxes, len(laws))
+        self.rows = sampler_of_laws(laws, size)
+
+
+def filling_rows(part: ReleasablePart) -> Integers:
+    """The rows of all boxes of a stratum, one box after the other: codes, and then the records."""
+    return np.array([row for rows in part.fill for row in rows], dtype=np.int64)
 
 
 def boxes_of_outputs(
@@ -261,7 +140,7 @@ def boxes_of_outputs(
                 continue
             scale = channel.denominator // totals[name]
             masses.append(records * rows[name][y] * scale)
-        laws.append(_moved(shares_of(masses), first))
+        laws.append(moved(shares_of(masses), first))
     return laws
 
 
@@ -288,20 +167,20 @@ def law_of_boxes(part: ReleasablePart, channel: Releasable) -> NDArray[np.float6
 
 def shares_of(masses: list[int]) -> Law:
     """The law in proportion to masses."""
-    return _positive(apportioned(masses, FINE).tolist())
+    return positive(apportioned(masses, FINE).tolist())
 
 
-def _positive(row: Sequence[int]) -> Law:
+def positive(row: Sequence[int]) -> Law:
     """The positive entries of a row, by their places."""
     return {place: value for place, value in enumerate(row) if value}
 
 
-def _moved(law: Law, first: int) -> Law:
+def moved(law: Law, first: int) -> Law:
     """The law with its places counted from `first` on."""
     return {first + place: value for place, value in law.items()}
 
 
-def _sampler(laws: Sequence[Law], width: int) -> Sampler:
+def sampler_of_laws(laws: Sequence[Law], width: int) -> Sampler:
     """A sampler with a row for each law; its total is the sum of the law."""
     ends = [0]
     places: list[int] = []
@@ -318,34 +197,3 @@ def _sampler(laws: Sequence[Law], width: int) -> Sampler:
         np.array(values, dtype=np.int64),
     )
     return Sampler(table, [sum(law.values()) for law in laws])
-
-
-def box_channel_digest(channel: ReleasableBoxes) -> str:
-    """SHA-256 of what a channel of boxes does: its columns, symbols, boxes and rows, and what fills
-    boxes.
-    """
-    parts: list[dict[str, object]] = []
-    for part in channel.parts:
-        digest_of_channel: str | None = None
-        marginal: list[int] = []
-        if part.channel is not None:
-            digest_of_channel = part.channel.digest
-            # The marginal is drawn from the table, which the digest of the channel leaves out.
-            if part.channel.unseen and part.channel.joint is not None:
-                marginal = policy_row(part.channel, MARGINAL, "unknown")
-        parts.append(
-            {
-                "stratum": part.stratum,
-                "splits": [vars(split) for split in part.boxes.splits],
-                "channel": digest_of_channel,
-                "marginal": list(map(str, marginal)),
-                "fill": part.fill,
-                "releases_boxes": part.releases_boxes,
-            }
-        )
-    content = {
-        "given": [[v.columns, v.symbols] for v in channel.given],
-        "columns": [[v.columns, v.symbols] for v in channel.columns],
-        "parts": parts,
-    }
-    return hashlib.sha256(canonical(content).encode()).hexdigest()

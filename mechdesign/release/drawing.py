@@ -2,9 +2,9 @@
 
 A `Release` is made once for a channel and a key. `Release.draw` then takes batch after batch:
 
-1. `_rows` finds the row x of the sampler for each record: its symbol, |X| for a missing cell and
-   |X| + 1 for an unknown symbol, if the policy does not refuse these. Where unknown rows are
-   released as the nearest known one, `_nearest` finds its symbol.
+1. The coding (`coding`) finds the row x of the sampler for each record: its symbol, |X| for a
+   missing cell and |X| + 1 for an unknown symbol, if the policy does not refuse these; or the
+   number of its box. Where unknown rows are released as the nearest known one, it finds its symbol.
 2. `first_codes` (`identified_draws`) looks up records with identifiers. These share a draw, so two
    symbols under one identifier would have dependent draws: such records are refused.
 3. `_choices` draws the output y: the place where the random integer u of the record falls among the
@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,22 +33,17 @@ from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import Encoded
 from mechdesign.release import policies
 from mechdesign.release.assigned_outputs import assigned_outputs
+from mechdesign.release.box_samplers import box_laws, marginal_of, sampler_of_laws
+from mechdesign.release.coding import BoxCoding, Coding, SymbolCoding
 from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
 from mechdesign.release.fixed_counts import integer_flows
 from mechdesign.release.identified_draws import REDRAW, IdentifiedDraws
 from mechdesign.release.mean_counts import MeanCounts, mean_counts
-from mechdesign.release.nearest_rows import NearestRows
-from mechdesign.release.policies import (
-    NEAREST,
-    REFUSE,
-    Policy,
-    normalised,
-    normalised_cells,
-)
+from mechdesign.release.policies import REFUSE, Policy
 from mechdesign.release.protocol import Releasable
 from mechdesign.release.publication import publication_of
 from mechdesign.release.released_values import FORMS, LABEL
-from mechdesign.tables.columns import MISSING, UNKNOWN, positions_of, unknown_at
+from mechdesign.release.sampling import Sampler
 
 FIXED = "fixed"
 """Draws of fixed counts (`fixed_counts`)."""
@@ -83,13 +77,14 @@ class Release(IdentifiedDraws):
     ----------
     digest : str
         SHA-256 of what the channel does.
-    codes : (n,) array
-        The symbols of the records that were drawn last, numbered as in `symbol_counts`; of an
-        unknown one that of the nearest row, if that was drawn.
-    symbol_counts : (|X| + 2,) array
-        Records so far by their symbol, then the missing and the unknown.
+    codes : list of (n,) arrays
+        For each variable that records are coded by the symbols of those that were drawn last,
+        numbered as in `symbol_counts`; of an unknown one that of the nearest row, if that was
+        drawn.
+    symbol_counts : list of (|X| + 2,) arrays
+        For each variable the records so far by their symbol, then the missing and the unknown.
     output_counts : array
-        Records so far by their output, or by the symbol that was drawn for it.
+        Records so far by their output, or by the symbol or row that was drawn for it.
     fixed : (N,) array, optional
         The output of every record of a whole table, by its row number, where counts are fixed.
     """
@@ -116,12 +111,8 @@ class Release(IdentifiedDraws):
         # channels must be independent, as their composition assumes.
         self.digest = channel.digest
         super().__init__(key.derived("channel", self.digest), changed)
-        self._alphabet = normalised(channel.useful, policy.cell_form)
-        self._sampler = policies.sampler_with_policies(channel, policy)
-        self._nearest_rows: NearestRows | None = None
+        self._coding, self._sampler = _coded(channel, policy)
         self._publication = publication_of(channel, form)
-        self.codes: Integers = np.zeros(0, dtype=np.int64)
-        self.symbol_counts: Integers = np.zeros(len(channel.useful) + 2, dtype=np.int64)
         self.output_counts: Integers = np.zeros(self._publication.size, dtype=np.int64)
         self.fixed: NDArray[np.int32] | None = None
 
@@ -136,14 +127,34 @@ class Release(IdentifiedDraws):
         return self._publication.texts
 
     @property
+    def symbol_counts(self) -> list[Integers]:
+        """The counts of the coding."""
+        return self._coding.symbol_counts
+
+    @property
+    def codes(self) -> list[Integers]:
+        """The codes of the coding."""
+        return self._coding.codes
+
+    @property
     def hidden_counts(self) -> list[Integers]:
         """`symbol_counts` of each variable that the channel hides."""
-        return [self.symbol_counts]
+        return self.symbol_counts[self._coding.given :]
 
     @property
     def hidden_codes(self) -> list[Integers]:
         """`codes` of each variable that the channel hides."""
-        return [self.codes]
+        return self.codes[self._coding.given :]
+
+    def value_counts(self, columns: Sequence[str]) -> dict[tuple[str, ...], int]:
+        """Records so far by the texts that were released in some of the columns."""
+        at = [self.names.index(name) for name in columns]
+        counts: dict[tuple[str, ...], int] = {}
+        for cells, count in zip(
+            self._publication.cells(at), self.output_counts.tolist(), strict=True
+        ):
+            counts[cells] = counts.get(cells, 0) + count
+        return counts
 
     def fix(self, codes: NDArray[np.integer[Any]]) -> None:
         """Give the records of a whole table their outputs, with fixed counts.
@@ -185,7 +196,7 @@ class Release(IdentifiedDraws):
         InputError
             On a symbol or a missing cell that the policy refuses.
         """
-        return self._rows(columns)
+        return self._coding.rows(columns)
 
     def draw(
         self, columns: Sequence[Encoded], records: Records
@@ -204,15 +215,11 @@ class Release(IdentifiedDraws):
         InputError
             On a symbol or a missing cell that the policy refuses, or as `first_codes` does.
         """
-        codes = self._rows(columns)
-        self.symbol_counts += np.bincount(codes, minlength=len(self.symbol_counts))
-        codes = self._nearest(codes, columns)
-        self.codes = codes
+        codes = self._coding.read(columns)
         if isinstance(records, Identifiers):
             # A record that comes again keeps its draw: a second, independent one would disclose
             # more than the budget.
-            column = ",".join(self.channel.useful.columns)
-            first_codes = self.first_codes(codes, records, column)
+            first_codes = self.first_codes(codes, records, self._coding.title)
             choices = self._choices(first_codes, records, self._key)
             if self.changed == REDRAW:
                 self._redraw_changed(choices, codes, first_codes, records)
@@ -257,63 +264,17 @@ class Release(IdentifiedDraws):
     @property
     def has_bins(self) -> bool:
         """Whether a column is released in bins, so that its cells are many different numbers."""
-        return any(self.channel.useful.bins)
+        return self._coding.has_bins
 
     def count(self, columns: Sequence[Encoded], times: Integers) -> None:
         """Add records to `symbol_counts`, each so many times; nothing is drawn or refused."""
-        columns = normalised_cells(columns, self.policy.cell_form)
-        if len(columns) == 1:
-            # Each text once, and before them the empty cells with code -1: there are few different
-            # texts, and positions are looked up for them alone.
-            cells = columns[0]
-            size = len(cells.texts) + 1
-            times = np.bincount(cells.codes.astype(np.int64) + 1, times, size)
-            columns = [replace(cells, codes=np.arange(-1, len(cells.texts)))]
-        codes = positions_of(columns, self._alphabet)
-        codes[codes < 0] += len(self.symbol_counts)  # MISSING comes before UNKNOWN
-        # As floats, which are exact up to 2^53.
-        counts = np.bincount(codes, times, len(self.symbol_counts))
-        self.symbol_counts += counts.astype(np.int64)
+        self._coding.count(columns, times)
 
-    def _rows(self, columns: Sequence[Encoded]) -> Integers:
-        """The row of the sampler for each record: |X| for the missing, |X| + 1 for the unknown."""
-        columns = normalised_cells(columns, self.policy.cell_form)
-        codes = positions_of(columns, self._alphabet)
-        # Most batches have neither missing cells nor unknown symbols.
-        if codes.size and codes.min() < 0:
-            size = len(self._alphabet)
-            self._place(codes, MISSING, self.policy.missing, size, columns)
-            self._place(codes, UNKNOWN, self.policy.unknown, size + 1, columns)
-        return codes
 
-    def _nearest(self, codes: Integers, columns: Sequence[Encoded]) -> Integers:
-        """The codes with those of the nearest rows in place of unknown ones, by the policy."""
-        if self.policy.unknown != NEAREST:
-            return codes
-        at = np.flatnonzero(codes == len(self._alphabet) + 1)
-        if not at.size:
-            return codes
-        if self._nearest_rows is None:
-            self._nearest_rows = NearestRows(self._alphabet, self.channel.given)
-        cells = normalised_cells(columns, self.policy.cell_form)
-        codes = codes.copy()
-        codes[at] = self._nearest_rows.find(cells, at)
-        return codes
-
-    def _place(
-        self,
-        codes: Integers,
-        code: int,
-        rule: str,
-        row: int,
-        columns: Sequence[Encoded],
-    ) -> None:
-        """Give the records with a code a row of the sampler, or refuse the first of them."""
-        at = np.flatnonzero(codes == code)
-        if at.size and rule == REFUSE:
-            raise unknown_at(int(at[0]), columns, self._alphabet)
-        codes[at] = row
-
+BOXES_NOT_FIXED = (
+    "boxes are drawn for each record by itself, so their counts cannot be fixed: draw them "
+    "independently (--draws independent)"
+)
 
 NOT_FIXED = (
     "draws of fixed counts need a channel that keeps the law of its table, with that table: design "
@@ -354,8 +315,23 @@ def fixed_records(channel: Releasable) -> Integers | None:
     return None if means is None else means.row_units
 
 
+def _coded(channel: Releasable, policy: Policy) -> tuple[Coding, Sampler]:
+    """How cells become rows of a sampler, and the sampler."""
+    coder = channel.coder
+    if coder is None:
+        coding = SymbolCoding(channel.useful, channel.given, policy)
+        return coding, policies.sampler_with_policies(channel, policy)
+    laws = box_laws(channel, coder)
+    coding = BoxCoding(coder, [law is None for law in laws], policy)
+    # A box without a law is refused: its row only keeps the places.
+    sampler = sampler_of_laws([law or {0: 1} for law in laws], len(channel.outputs))
+    return coding, sampler
+
+
 def channel_digest(channel: Releasable) -> str:
-    """SHA-256 of the columns, symbols, outputs and rows of a channel, without its origin."""
+    """SHA-256 of the columns, symbols, outputs and rows of a channel, without its origin; of boxes
+    also of these and of what fills them.
+    """
     rows = IntegerRows.of(channel.rows)
     head: dict[str, Any] = {
         "columns": channel.useful.columns,
@@ -365,6 +341,18 @@ def channel_digest(channel: Releasable) -> str:
     }
     if channel.output_cells != tuple((label,) for label in channel.outputs):
         head["published"] = [channel.output_columns, channel.output_cells]
+    if channel.coder is not None:
+        head["coder"] = [[v.columns, v.symbols] for v in channel.coder.groups]
+        head["strata"] = [
+            {
+                "splits": list(map(vars, part.boxes.splits)),
+                # It is drawn from the table, which the rows leave out.
+                "marginal": list(map(str, marginal_of(part))),
+                "fill": part.fill,
+                "releases_boxes": part.releases_boxes,
+            }
+            for part in channel.parts
+        ]
     digest = hashlib.sha256(canonical(head).encode())
     # Little-endian 64-bit integers on every machine, so that a job can be continued on another one.
     for array in (rows.indptr, rows.indices, rows.values):

@@ -18,7 +18,6 @@ import numpy as np
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.formats.cells import Encoded
-from mechdesign.release.box_drawing import BoxRelease
 from mechdesign.release.drawing import Release
 from mechdesign.release.draws import identity_of, records_of
 from mechdesign.release.policies import NEAREST, REFUSE
@@ -30,7 +29,7 @@ from mechdesign.tables.rebuilding import rebuild
 
 
 def apply_to_people(
-    release: Release | BoxRelease,
+    release: Release,
     people: People,
     frame: Any,
     *,
@@ -52,7 +51,7 @@ def apply_to_people(
         identity = [texts[place] for place in first]
     records = records_of(identity, 0, len(first))
     cells = [table.columns[name] for name in release.channel.released_columns]
-    if draws != "independent" and isinstance(release, Release):
+    if draws != "independent":
         fix_where_whole(release, cells, records, is_asked=draws is not None)
     drawn = release.draw(cells, records)
     released: dict[str, Encoded] = {}

@@ -1,8 +1,7 @@
 """The attributes of a channel that this package uses to draw from it.
 
 Channels are above this package and call it. This package knows them by the Protocol below alone, so
-no import runs upwards. Channels of boxes have a Protocol of their own
-(`box_samplers.ReleasableBoxes`).
+no import runs upwards.
 
 For example, a channel that releases the truth of two symbols with probability 3/4 has::
 
@@ -20,7 +19,9 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.tables.box_coder import BoxCoder
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.row_boxes import Boxes
 from mechdesign.tables.variable import Variable
 
 
@@ -109,6 +110,21 @@ class Releasable(Protocol):
         ...
 
     @property
+    def coder(self) -> BoxCoder | None:
+        """How the cells of a record become its symbol, where this is a box."""
+        ...
+
+    @property
+    def parts(self) -> Sequence[ReleasablePart]:
+        """A channel of boxes by strata."""
+        ...
+
+    @property
+    def fills(self) -> bool:
+        """True if rows are drawn within boxes."""
+        ...
+
+    @property
     def joint(self) -> Joint | None:
         """The table that the channel was designed for; None in a public channel."""
         ...
@@ -139,4 +155,33 @@ class Releasable(Protocol):
     @property
     def distance(self) -> Literal["absolute", "squared", "ranks"] | None:
         """The distance between numbers that the design minimised; None for other objectives."""
+        ...
+
+
+class ReleasablePart(Protocol):
+    """What is needed of the boxes of a stratum."""
+
+    @property
+    def stratum(self) -> tuple[int, ...]:
+        """Codes of the given columns."""
+        ...
+
+    @property
+    def boxes(self) -> Boxes:
+        """The partition of rows."""
+        ...
+
+    @property
+    def channel(self) -> Releasable | None:
+        """From boxes to outputs; None where nothing is released."""
+        ...
+
+    @property
+    def fill(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        """For each box its rows: codes of the columns, and then the records."""
+        ...
+
+    @property
+    def releases_boxes(self) -> bool:
+        """Whether the outputs are boxes, and not labels of several."""
         ...

@@ -41,8 +41,8 @@ from typing import Any
 from mechdesign.analysis.box_truth import box_truth, box_truth_of_records
 from mechdesign.auditing.either import BoxAudit, audit_boxes
 from mechdesign.auditing.law import absent_box_law, box_law
-from mechdesign.channel.box_channel import BoxChannel, BoxPart
-from mechdesign.channel.box_utility import BoxUtility
+from mechdesign.channel.box_claims import BoxUtility
+from mechdesign.channel.channel import BoxPart, Channel
 from mechdesign.core.wording import STATED, at_most, listed, percent_of, quoted
 from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.notions import Notion, to_record
@@ -75,9 +75,9 @@ NOTHING_RELEASED = (
 )
 
 
-def lead(channel: BoxChannel) -> str:
+def lead(channel: Channel) -> str:
     """What is released, and what is protected, in a sentence."""
-    secret = wording.title(channel.sensitive.columns)
+    secret = wording.title(channel.boxed.sensitive.columns)
     people = channel.people
     if people is not None:
         return (
@@ -85,16 +85,16 @@ def lead(channel: BoxChannel) -> str:
             "as those of a person of the table, drawn within boxes of sequences, beside "
             f"{wording.title((*people.given, RECORDS))} as it is; {secret} is protected."
         )
-    columns = wording.titles(channel.columns)
+    columns = wording.titles(channel.boxed.coder.columns)
     verb = "is released"
-    if len(channel.columns) > 1:
+    if len(channel.boxed.coder.columns) > 1:
         verb = "are released together"
     form = "in boxes of values"
     if channel.fills:
         form = "as rows of the table that are drawn within boxes"
     given = ""
     if channel.given:
-        given = f", {wording.titles(channel.given)} as in the data"
+        given = f", {wording.titles(channel.boxed.coder.given)} as in the data"
     return f"{columns} {verb} {form}{given}; {secret} is protected."
 
 
@@ -140,7 +140,7 @@ def _of_people(change: str) -> str:
 
 
 def kept_lines(
-    utility: BoxUtility, channel: BoxChannel, *, scope: str = "proven"
+    utility: BoxUtility, channel: Channel, *, scope: str = "proven"
 ) -> list[str]:
     """What is kept of all columns and of each, with the bound for the boxes.
 
@@ -169,7 +169,7 @@ def kept_lines(
 
 
 def own_lines(
-    utility: BoxUtility, channel: BoxChannel, *, scope: str = "proven"
+    utility: BoxUtility, channel: Channel, *, scope: str = "proven"
 ) -> list[str]:
     """How many records keep their box, beside the most that is possible; none for free labels."""
     if utility.own is None or utility.own_bound is None:
@@ -185,12 +185,12 @@ def own_lines(
     ]
 
 
-def units_of(channel: BoxChannel) -> str:
+def units_of(channel: Channel) -> str:
     """What the promise is about, in the plural."""
     return "records" if channel.people is None else "people"
 
 
-def law_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
+def law_lines(utility: BoxUtility, channel: Channel) -> list[str]:
     """What an analyst may count on: the law of the boxes, and of the rows that fill them."""
     if utility.law_deviation is None:
         return [
@@ -218,7 +218,7 @@ def law_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
     ]
 
 
-def fill_lines(channel: BoxChannel) -> list[str]:
+def fill_lines(channel: Channel) -> list[str]:
     """What the channel file discloses where rows fill the boxes."""
     if not channel.fills:
         return []
@@ -228,7 +228,7 @@ def fill_lines(channel: BoxChannel) -> list[str]:
     ]
 
 
-def unchanged_lines(channel: BoxChannel) -> list[str]:
+def unchanged_lines(channel: Channel) -> list[str]:
     """How many cells of each column stay as they are, or can be read from the released box."""
     truth = truth_by_column(channel)
     if truth is None:
@@ -242,26 +242,28 @@ def unchanged_lines(channel: BoxChannel) -> list[str]:
     return [f"Unchanged: {', '.join(shares)} of the cells are {manner} (expected)."]
 
 
-def truth_by_column(channel: BoxChannel) -> dict[str, float] | None:
+def truth_by_column(channel: Channel) -> dict[str, float] | None:
     """The expected share of unchanged cells by the names of the columns; of people those of a
     record.
     """
     truth = box_truth(channel)
     if truth is None:
         return None
-    titles = [wording.title(variable.columns) for variable in channel.columns]
+    titles = [
+        wording.title(variable.columns) for variable in channel.boxed.coder.columns
+    ]
     if channel.people is None:
         return dict(zip(titles, truth, strict=True))
     return box_truth_of_records(channel, channel.people, truth)
 
 
-def slice_sentence(utility: BoxUtility, channel: BoxChannel) -> str:
+def slice_sentence(utility: BoxUtility, channel: Channel) -> str:
     """Which records the boxes come from, and which ones the proof uses.
 
     No record does both: boxes that are chosen by the records of the proof would void its
     confidence.
     """
-    others = utility.records - channel.slice_records
+    others = utility.records - channel.boxed.claims.slice_records
     proof = 0
     for part in channel.parts:
         if part.channel is not None and part.channel.joint is not None:
@@ -270,14 +272,14 @@ def slice_sentence(utility: BoxUtility, channel: BoxChannel) -> str:
     used = f"the other {others:,}"
     if proof < others:
         used = f"{proof:,} of {used}"
-    boxes = wording.count(channel.boxes, "box", "boxes")
+    boxes = wording.count(channel.boxed.coder.size, "box", "boxes")
     return (
-        f"The {boxes} of rows were learned on {channel.slice_records:,} "
+        f"The {boxes} of rows were learned on {channel.boxed.claims.slice_records:,} "
         f"{units_of(channel)}; the proof uses {used}."
     )
 
 
-def part_lines(channel: BoxChannel) -> list[str]:
+def part_lines(channel: Channel) -> list[str]:
     """Strata that release nothing, and sensitive values that are one value in the promise."""
     lines: list[str] = []
     # A part is a stratum of the given columns; it is silent if it releases nothing else.
@@ -293,35 +295,41 @@ def part_lines(channel: BoxChannel) -> list[str]:
             "or a single sensitive value. Nothing but the given columns is released there."
         )
     for part in channel.parts:
+        stratum = channel.boxed.coder.stratum_text(part.stratum)
         for group in part.together:
             # A group of one value is promised by itself, as every value is by default.
             if len(group) < 2:
                 continue
-            names = ", ".join(wording.label(channel.sensitive.names[s]) for s in group)
+            names = ", ".join(
+                wording.label(channel.boxed.sensitive.names[s]) for s in group
+            )
             lines.append(
-                f"{channel.stratum_text(part)}promised together, as one value: {names}. Nothing "
+                f"{stratum}promised together, as one value: {names}. Nothing "
                 "is promised of one of them against another."
             )
     return [f"{line[:1].upper()}{line[1:]}" for line in lines]
 
 
-def box_texts(channel: BoxChannel) -> list[str]:
+def box_texts(channel: Channel) -> list[str]:
     """Every box in words, each with the given symbols of its stratum."""
     texts: list[str] = []
     for part in channel.parts:
-        stratum = channel.stratum_text(part)
-        texts += [wording.label(f"{stratum}{text}") for text in channel.box_texts(part)]
+        stratum = channel.boxed.coder.stratum_text(part.stratum)
+        texts += [
+            wording.label(f"{stratum}{text}")
+            for text in channel.boxed.coder.box_texts(part.boxes)
+        ]
     return texts
 
 
-def rare_lines(channel: BoxChannel, utility: BoxUtility) -> list[str]:
+def rare_lines(channel: Channel, utility: BoxUtility) -> list[str]:
     """What rare sensitive values make impossible, and which they are where little is kept."""
     limit = utility.limit
     if limit is None:
         return []
     remedy = rare_remedy(channel)
     if limit.information < utility.entropy:
-        text = limit.text(channel.level)
+        text = limit.text(channel.boxed.claims.level)
         if utility.nmi < LITTLE:
             text += f" {remedy}."
         return [text]
@@ -344,15 +352,15 @@ def rare_lines(channel: BoxChannel, utility: BoxUtility) -> list[str]:
     return lines
 
 
-def rare_remedy(channel: BoxChannel) -> str:
+def rare_remedy(channel: Channel) -> str:
     """The options that promise rare sensitive values together."""
     remedy = "--rare N promises values of fewer than N records together"
-    if len(channel.columns) == 1 and not channel.given:
+    if len(channel.boxed.coder.columns) == 1 and not channel.given:
         remedy += ", --rare auto the fewest with which half is kept"
     return remedy
 
 
-def rarest_values(channel: BoxChannel, most: int) -> list[str]:
+def rarest_values(channel: Channel, most: int) -> list[str]:
     """Up to `most` promised values, fewest records of the proof first: ``Widowed (12 records)``."""
     # Of several strata the first one serves as the example.
     part_channel = channel.parts[0].channel
@@ -369,10 +377,10 @@ def rarest_values(channel: BoxChannel, most: int) -> list[str]:
 
 
 def scope_items(
-    channel: BoxChannel, notion: Notion | None, utility: BoxUtility | None
+    channel: Channel, notion: Notion | None, utility: BoxUtility | None
 ) -> list[str]:
     """What the promise does not cover."""
-    secret = wording.title(channel.sensitive.columns)
+    secret = wording.title(channel.boxed.sensitive.columns)
     items = [
         "A population that the records were not drawn from independently.",
         "Other columns in the file, and a second release of the same record.",
@@ -391,9 +399,9 @@ def scope_items(
             items.append(FREE_SIDE.format(sensitive=secret, effect=FREE[side]))
     records = None
     if utility is not None:
-        records = utility.records - channel.slice_records
+        records = utility.records - channel.boxed.claims.slice_records
     # How rare an unseen value must be follows from the number of records of the proof.
-    items.append(_covered(uncovered_sentence(channel.level, records)))
+    items.append(_covered(uncovered_sentence(channel.boxed.claims.level, records)))
     return items
 
 
@@ -443,12 +451,12 @@ def box_design_record(design: BoxDesign) -> dict[str, Any]:
         "upper_bound_nmi": design.upper_bound_nmi,
         "gap_nmi": design.upper_bound_nmi - design.nmi,
         "achieved": asdict(design.achieved),
-        "confidence": channel.level,
+        "confidence": channel.boxed.claims.level,
         # For boxes the promise is that for the population, so both have the same budgets.
-        "population": {"level": channel.level, **asdict(design.achieved)},
+        "population": {"level": channel.boxed.claims.level, **asdict(design.achieved)},
         "table": asdict(design.audit.on_table),
         "levels": utility_record(design.utility, channel),
-        "boxes": channel.boxes,
+        "boxes": channel.boxed.coder.size,
         "filled": channel.fills,
         "own_boxes": design.utility.own,
         "own_boxes_at_most": design.utility.own_bound,
@@ -456,7 +464,7 @@ def box_design_record(design: BoxDesign) -> dict[str, Any]:
         **law_record(design.law, design.law_absent),
         "limit": optional_record(design.limit),
         "strata": len(channel.parts),
-        "slice_records": channel.slice_records,
+        "slice_records": channel.boxed.claims.slice_records,
         "records": design.records,
         "verified": design.audit.satisfied,
         "messages": design.messages,
@@ -464,7 +472,7 @@ def box_design_record(design: BoxDesign) -> dict[str, Any]:
     }
 
 
-def _objective(channel: BoxChannel) -> str:
+def _objective(channel: Channel) -> str:
     """Whether own boxes are released, or labels with most information."""
     if any(part.releases_boxes for part in channel.parts):
         return "truth"
@@ -507,51 +515,69 @@ def box_audit_record(audit: BoxAudit) -> dict[str, Any]:
     }
 
 
-def box_channel_text(channel: BoxChannel) -> str:
+def box_channel_text(channel: Channel) -> str:
     """The text of `show` on a channel for boxes: the promise, what is kept, and every box."""
     lines = [lead(channel)]
     notion = channel.promise
     sentences: list[str] = []
-    if channel.utility is None:
+    if channel.boxed.claims.utility is None:
         promised = "nothing"
         if notion is not None:
             promised = notion.text
         sentences.append(
             f"The file states the promise {promised} for the population with "
-            f"{percent_of(channel.level)} confidence; a public file has no counts to check it on."
+            f"{percent_of(channel.boxed.claims.level)} confidence; a public file has no counts to "
+            "check it on."
         )
     else:
         sentences += promise_lines(audit_boxes(channel))
-        sentences += kept_lines(channel.utility, channel, scope=STATED)
+        sentences += kept_lines(channel.boxed.claims.utility, channel, scope=STATED)
         sentences += unchanged_lines(channel)
-        sentences.append(slice_sentence(channel.utility, channel))
+        sentences.append(slice_sentence(channel.boxed.claims.utility, channel))
     lines += layout.all_lines([*sentences, *part_lines(channel)])
     for part in channel.parts:
         lines += ["", *_part_description(channel, part)]
     return "\n".join(lines)
 
 
-def _part_description(channel: BoxChannel, part: BoxPart) -> list[str]:
+def _part_description(channel: Channel, part: BoxPart) -> list[str]:
     """The boxes of a stratum, under a line with their number and that of the outputs."""
-    stratum = channel.stratum_text(part)
+    stratum = channel.boxed.coder.stratum_text(part.stratum)
     if part.channel is None:
         return [f"{stratum}nothing but the given columns is released"]
     boxes = wording.count(len(part.boxes), "box", "boxes")
     outputs = wording.count(len(part.channel.outputs), "output")
     lines = [f"{stratum}{boxes}, {outputs}"]
-    for text in channel.box_texts(part):
+    for text in channel.boxed.coder.box_texts(part.boxes):
         lines.append(layout.paragraph(text))
     return lines
 
 
-def box_channel_record(channel: BoxChannel) -> dict[str, Any]:
+def box_channel_record(channel: Channel) -> dict[str, Any]:
     """The record of `show --json` on a channel for boxes."""
     notion = channel.promise
     levels: Sequence[dict[str, Any]] | None = None
-    if channel.utility is not None:
-        levels = utility_record(channel.utility, channel)
+    if channel.boxed.claims.utility is not None:
+        levels = utility_record(channel.boxed.claims.utility, channel)
+    coder, claims, sensitive = channel.boxed
+    parts: list[dict[str, Any]] = []
+    for part, together in zip(channel.parts, channel.boxed.together_texts, strict=True):
+        parts.append(
+            {
+                "stratum": coder.stratum_text(part.stratum),
+                "boxes": coder.box_texts(part.boxes),
+                "together": together,
+                "outputs": 0 if part.channel is None else len(part.channel.outputs),
+            }
+        )
     return {
-        **channel.to_record(),
+        "sensitive": sensitive.columns,
+        "given": [variable.columns for variable in coder.given],
+        "columns": [variable.columns for variable in coder.columns],
+        "confidence": claims.level,
+        "slice_records": claims.slice_records,
+        "parts": parts,
+        "provenance": dict(channel.provenance),
         "notion": notion_record(notion),
         "levels": levels,
     }
@@ -564,7 +590,7 @@ def notion_record(notion: Notion | None) -> dict[str, Any] | None:
     return to_record(notion)
 
 
-def utility_record(utility: BoxUtility, channel: BoxChannel) -> list[dict[str, Any]]:
+def utility_record(utility: BoxUtility, channel: Channel) -> list[dict[str, Any]]:
     """What each column keeps, as `levels` of the JSON outputs.
 
     Boxes have no levels; the name is that of row channels, so that programs read both alike.
@@ -587,7 +613,7 @@ def utility_record(utility: BoxUtility, channel: BoxChannel) -> list[dict[str, A
     return levels
 
 
-def box_law_text(channel: BoxChannel) -> str:
+def box_law_text(channel: Channel) -> str:
     """What an analyst reads of a channel for boxes, in a sentence."""
     law = box_law(channel)
     if law is not None:
@@ -670,9 +696,9 @@ def _remarks(design: BoxDesign, room: int) -> list[str]:
     return [*needed, "Further remarks:  --full"]
 
 
-def _rare_value(channel: BoxChannel) -> str:
+def _rare_value(channel: Channel) -> str:
     """The sensitive value that costs most, and the option that helps."""
-    secret = wording.title(channel.sensitive.columns)
+    secret = wording.title(channel.boxed.sensitive.columns)
     rarest = rarest_values(channel, 1)
     named = ""
     if rarest:

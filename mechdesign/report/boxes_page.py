@@ -41,9 +41,8 @@ from mechdesign.auditing.columns import columns_on, released_part
 from mechdesign.auditing.either import BoxAudit, audit_boxes
 from mechdesign.auditing.population_extremes import Population, achieved_of
 from mechdesign.auditing.verdict import Achieved
-from mechdesign.channel.box_channel import BoxChannel, BoxPart, box_name
-from mechdesign.channel.box_utility import BoxUtility, ColumnKept
-from mechdesign.channel.channel import Channel
+from mechdesign.channel.box_claims import BoxUtility, ColumnKept
+from mechdesign.channel.channel import BoxPart, Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import STATED, about, percent_of
@@ -55,6 +54,7 @@ from mechdesign.report.plain_values import optional_record
 from mechdesign.report.promises import VERDICTS, promised_bounds
 from mechdesign.report.writing import HTML, document_text, save_texts
 from mechdesign.tables.confidence import set_of_record
+from mechdesign.tables.row_boxes import box_name
 
 MISSING_COUNTS = (
     "this channel for boxes carries no counts (a public one), and its report is computed from "
@@ -125,7 +125,7 @@ class BoxReport:
     `scope` is how the bounds on other channels are known.
     """
 
-    channel: BoxChannel
+    channel: Channel
     utility: BoxUtility
     audit: BoxAudit
     rows: tuple[BoxRow, ...]
@@ -138,7 +138,7 @@ class BoxReport:
         return self.audit.satisfied
 
 
-def box_report(channel: BoxChannel, *, scope: str = "proven") -> BoxReport:
+def box_report(channel: Channel, *, scope: str = "proven") -> BoxReport:
     """Compute the report of a channel from its counts.
 
     Raises
@@ -146,7 +146,7 @@ def box_report(channel: BoxChannel, *, scope: str = "proven") -> BoxReport:
     InputError
         If the channel is a public one, without counts.
     """
-    if channel.utility is None:
+    if channel.boxed.claims.utility is None:
         raise InputError(MISSING_COUNTS)
     rows: list[BoxRow] = []
     outputs: list[OutputRow] = []
@@ -156,7 +156,7 @@ def box_report(channel: BoxChannel, *, scope: str = "proven") -> BoxReport:
             outputs += _output_rows(channel, part, part.channel)
     return BoxReport(
         channel=channel,
-        utility=channel.utility,
+        utility=channel.boxed.claims.utility,
         audit=audit_boxes(channel),
         rows=tuple(rows),
         outputs=tuple(outputs),
@@ -164,24 +164,22 @@ def box_report(channel: BoxChannel, *, scope: str = "proven") -> BoxReport:
     )
 
 
-def _box_rows(
-    channel: BoxChannel, part: BoxPart, part_channel: Channel
-) -> list[BoxRow]:
+def _box_rows(channel: Channel, part: BoxPart, part_channel: Channel) -> list[BoxRow]:
     """Every box of a stratum with its records; a box without any has no symbol in the table."""
     joint = part_channel.joint
     if joint is None:
         raise InputError(MISSING_COUNTS)
     counts = dict(zip(joint.useful.names, joint.useful_counts, strict=True))
-    stratum = channel.stratum_text(part).rstrip(": ")
+    stratum = channel.boxed.coder.stratum_text(part.stratum).rstrip(": ")
     rows: list[BoxRow] = []
-    for box, text in enumerate(channel.box_texts(part)):
+    for box, text in enumerate(channel.boxed.coder.box_texts(part.boxes)):
         records = counts.get(box_name(box), 0)
         rows.append(BoxRow(stratum, text, records, records / joint.total))
     return rows
 
 
 def _output_rows(
-    channel: BoxChannel, part: BoxPart, part_channel: Channel
+    channel: Channel, part: BoxPart, part_channel: Channel
 ) -> list[OutputRow]:
     """Every output of a stratum, the one whose lifts can be farthest apart first."""
     record = part_channel.record.confidence
@@ -194,7 +192,7 @@ def _output_rows(
     # P(s, y) = sum_x P(s, x) W(y|x).
     released = joint.p @ part_channel.matrix
     priors = joint.p.sum(axis=1)
-    stratum = channel.stratum_text(part).rstrip(": ")
+    stratum = channel.boxed.coder.stratum_text(part.stratum).rstrip(": ")
     rows: list[OutputRow] = []
     for y, column in enumerate(columns):
         share = float(released[:, y].sum())
@@ -272,7 +270,7 @@ def report_page(report: BoxReport, *, pictures: bool = True) -> blocks.Document:
     return _document(channel, boxes.lead(channel), cards, sections, internal=True)
 
 
-def public_box_page(channel: BoxChannel, *, satisfied: bool | None) -> blocks.Document:
+def public_box_page(channel: Channel, *, satisfied: bool | None) -> blocks.Document:
     """The report as a page for everybody; `satisfied` is the exact verdict, if known."""
     # Whether boxes are filled shows in the released file; the counts that fill them are not public.
     lead = boxes.lead(channel)
@@ -302,7 +300,7 @@ def public_box_page(channel: BoxChannel, *, satisfied: bool | None) -> blocks.Do
 
 
 def _document(
-    channel: BoxChannel,
+    channel: Channel,
     lead: str,
     cards: Sequence[tuple[str, str]],
     sections: tuple[blocks.Section, ...],
@@ -310,8 +308,8 @@ def _document(
     internal: bool,
 ) -> blocks.Document:
     """A page for those who may see the table (`internal`), or for everybody."""
-    columns = wording.titles(channel.columns)
-    secret = wording.title(channel.sensitive.columns)
+    columns = wording.titles(channel.boxed.coder.columns)
+    secret = wording.title(channel.boxed.sensitive.columns)
     return blocks.Document(
         title=f"Release of {columns} in boxes, protecting {secret}",
         banner=BANNERS["internal" if internal else "public"],
@@ -330,9 +328,9 @@ def report_record(report: BoxReport) -> dict[str, Any]:
     return {
         "format": "mechdesign.box-report",
         "version": VERSION,
-        "sensitive": list(channel.sensitive.columns),
-        "secrets": list(channel.sensitive.names),
-        "given": [list(variable.columns) for variable in channel.given],
+        "sensitive": list(channel.boxed.sensitive.columns),
+        "secrets": list(channel.boxed.sensitive.names),
+        "given": [list(variable.columns) for variable in channel.boxed.coder.given],
         "notion": boxes.notion_record(audit.notion),
         "satisfied": audit.satisfied,
         "confidence": audit.level,
@@ -343,7 +341,7 @@ def report_record(report: BoxReport) -> dict[str, Any]:
         "upper_bound_nmi": report.utility.upper_bound_nmi,
         "columns": boxes.utility_record(report.utility, channel),
         "limit": optional_record(report.utility.limit),
-        "slice_records": channel.slice_records,
+        "slice_records": channel.boxed.claims.slice_records,
         "records": report.utility.records,
         "boxes": [asdict(row) for row in report.rows],
         "outputs": [asdict(row) for row in report.outputs],
@@ -352,7 +350,7 @@ def report_record(report: BoxReport) -> dict[str, Any]:
 
 
 def behind(
-    channel: BoxChannel,
+    channel: Channel,
     design: object = None,
     name: str = "",
     *,
@@ -362,12 +360,12 @@ def behind(
 
     There is no certificate: without a `design` at hand bounds are those that the file states.
     """
-    if channel.utility is None:
+    if channel.boxed.claims.utility is None:
         return None
     return box_report(channel, scope=STATED if design is None else "proven")
 
 
-def save_reports(channel: BoxChannel, report: BoxReport | None, wanted: Wanted) -> None:
+def save_reports(channel: Channel, report: BoxReport | None, wanted: Wanted) -> None:
     """Write the reports on a channel; there is no internal one without what is `behind` it."""
     satisfied: bool | None = None
     texts: list[tuple[PathLike, str]] = []
@@ -399,7 +397,7 @@ def save_reports(channel: BoxChannel, report: BoxReport | None, wanted: Wanted) 
 
 
 def _promise_cards(
-    channel: BoxChannel,
+    channel: Channel,
     notion: Notion,
     factors: tuple[str, str],
     satisfied: bool | None,
@@ -407,7 +405,10 @@ def _promise_cards(
     """The cards on the promise; `factors` are those for the population and for the table."""
     population, table = factors
     return [
-        (f"Population, {percent_of(channel.level)} confidence", population),
+        (
+            f"Population, {percent_of(channel.boxed.claims.level)} confidence",
+            population,
+        ),
         ("Table", table),
         ("Privacy notion", notion.text),
         ("Verified", VERIFIED[satisfied]),
@@ -415,10 +416,10 @@ def _promise_cards(
 
 
 def _public_promise(
-    channel: BoxChannel, notion: Notion, allowed: str, satisfied: bool | None
+    channel: Channel, notion: Notion, allowed: str, satisfied: bool | None
 ) -> list[str]:
     """The promise in a sentence, the verdict on it, and strata with promises of their own."""
-    sensitive = wording.title(channel.sensitive.columns)
+    sensitive = wording.title(channel.boxed.sensitive.columns)
     verdict = VERDICTS[satisfied]
     if satisfied is not None:
         verdict += ", with the counts that are not shown here."
@@ -427,12 +428,12 @@ def _public_promise(
         released = "All released records of a person together make"
     compared = "with its share in the population"
     if channel.given:
-        given = wording.titles(channel.given)
+        given = wording.titles(channel.boxed.coder.given)
         compared = f"with its share among people of the same {given}"
     return [
         f"{released} any value of {sensitive} {allowed}, compared {compared}. This holds "
         "for the population that the records are drawn from, with "
-        f"{percent_of(channel.level)} confidence.",
+        f"{percent_of(channel.boxed.claims.level)} confidence.",
         f"This is {notion.text}. {verdict}",
         *boxes.part_lines(channel),
     ]
@@ -500,7 +501,7 @@ def _output_blocks(report: BoxReport) -> list[blocks.Block]:
     notion = report.audit.notion
     if notion is None:
         return [blocks.Text(boxes.NOTHING_RELEASED)]
-    secret = wording.title(report.channel.sensitive.columns)
+    secret = wording.title(report.channel.boxed.sensitive.columns)
     rows: list[tuple[blocks.Cell, ...]] = []
     is_given = bool(report.channel.given)
     for row in report.outputs:

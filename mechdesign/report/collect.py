@@ -1,8 +1,7 @@
 """Collects the content of a report: the exact audit, the measures, the curve, and the provenance.
 
-`write_report` is the function of Python, `mechdesign.report`, for any kind of channel. It and the
-command `report` call two functions of the module of the kind (`Saved.REPORTS`): `behind`, which
-audits, and `save_reports`. Here these are the steps for a `Channel`:
+`reports` calls two functions here, `behind`, which audits, and `save_reports`; `boxes_page` has the
+same for boxes. The steps are:
 
 1. `promise_of` reads from the channel which notion it was designed for.
 2. `design_behind` makes a design of a channel from a file. It audits the integers again with the
@@ -13,15 +12,11 @@ audits, and `save_reports`. Here these are the steps for a `Channel`:
 4. `attributed` adds the date, the provenance and the commands, such as the fact
    ("Report written", "2026-01-31 08:00 UTC, by mechdesign 1.0").
 5. `writing.save_reports` writes the files.
-
-`write_report` refuses a channel that breaks its promise. `boxes_page` has the same functions for
-channels of boxes.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
@@ -42,17 +37,12 @@ from mechdesign.auditing.stated import (
     statement_of,
 )
 from mechdesign.auditing.unchanged import unchanged_cells
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.loading import require_channel
 from mechdesign.comparison.curve import Curve, axis_of, curve_through
-from mechdesign.core.above import above
-from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, sha256_of
 from mechdesign.core.wording import STATED
 from mechdesign.formats.folders import files_of, is_folder
-from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.plan_figures import groups_of
 from mechdesign.mechanisms.proving import with_certificate
@@ -101,46 +91,6 @@ NO_MEASURES = (
 
 LEAST_FIGURES = 4
 """Figures of a least-cost design: cost, its bound, truth, and the deviation of frequencies."""
-
-
-def write_report(
-    design: Design | Channel | BoxDesign | BoxChannel,
-    path: PathLike,
-    *,
-    public: bool,
-    curve: float | None,
-    overwrite: bool,
-) -> None:
-    """Write the report of `mechdesign.report`, which has the parameters and errors."""
-    # Collecting a report for another renderer needs no files.
-    from mechdesign.report.writing import check_report
-
-    # A design has its channel; a channel stands for itself.
-    channel = require_channel(
-        "design", getattr(design, "channel", design), "; and no Design"
-    )
-    check_report(path, force=overwrite, pictures=not public)
-    if curve is not None:
-        channel.on_tables("a channel of boxes has no curve: leave curve out")
-    reports = above(channel.REPORTS)
-    # A design brings its bound and its remarks; of a channel alone they come from the file.
-    result = reports.behind(channel, None if channel is design else design)
-    # Before anything is written: a report of a broken promise would look like a promise.
-    if result is not None and not result.verified:
-        raise InputError(
-            "a channel that breaks its promise has no report; mechdesign.audit says where"
-        )
-    if result is None and not public:
-        raise InputError(
-            "the channel is public and has no internal report; give public=True"
-        )
-    wanted = Wanted(
-        internal=None if public else path,
-        public=path if public else None,
-        overwrite=overwrite,
-        seconds=_curve_seconds(curve),
-    )
-    reports.save_reports(channel, result, wanted)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -331,7 +281,7 @@ def design_behind(
     )
 
 
-def promise_of(channel: Channel | BoxChannel, name: str = "the channel") -> Notion:
+def promise_of(channel: Channel, name: str = "the channel") -> Notion:
     """The notion that a channel was designed for."""
     notion = channel.promise
     if notion is None:
@@ -368,16 +318,6 @@ def attributed(
     return replace(
         report, written=written, provenance=tuple(facts), commands=tuple(commands)
     )
-
-
-def _curve_seconds(curve: float | None) -> float | None:
-    """The time for the curve, as a finite number of seconds."""
-    if curve is None:
-        return None
-    seconds = number("curve", curve, "of seconds")
-    if not 0.0 <= seconds < math.inf:
-        raise InputError(f"curve ({curve!r}) must be a number of seconds, at least 0")
-    return seconds
 
 
 def _curve_axis(design: Design) -> tuple[Any, str]:

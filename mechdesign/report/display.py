@@ -31,12 +31,10 @@ from mechdesign.auditing.composition import Composition
 from mechdesign.auditing.either import BoxAudit
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.verdict import Achieved, Audit
-from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.run import Comparison
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import about, percent_of
-from mechdesign.jobs.box_recipe import box_codebook_text
 from mechdesign.judging.figures import Judgement
 from mechdesign.leaks.assessment import Assessment
 from mechdesign.mechanisms.box_result import BoxDesign
@@ -51,9 +49,9 @@ from mechdesign.report import (
     terminal,
 )
 from mechdesign.report.assessment import assessment_text
-from mechdesign.report.command_records import channel_record
 from mechdesign.report.judgement import judgement_text
 from mechdesign.report.pages import laid_out
+from mechdesign.report.reports import views_of
 from mechdesign.report.sentences import composition_text
 from mechdesign.report.wording import (
     count,
@@ -99,7 +97,7 @@ def record(shown: Any) -> dict[str, Any]:
 
 def matrix(channel: Any) -> str:
     """The probabilities of a channel as CSV, without a final newline."""
-    return MATRICES[type(channel)](channel)
+    return views_of(channel).matrix(channel)
 
 
 def frame(shown: Any) -> Any:
@@ -191,8 +189,7 @@ WORDS: Mapping[type[Any], Callable[[Any], str]] = {
     Design: lambda shown: terminal.design_text(
         shown, joint_of(shown), messages=shown.messages
     ),
-    Channel: terminal.channel_text,
-    BoxChannel: boxes.box_channel_text,
+    Channel: lambda shown: views_of(shown).text(shown),
     BoxDesign: boxes.box_design_text,
     BoxAudit: boxes.box_audit_text,
     Audit: terminal.audit_text,
@@ -207,18 +204,11 @@ WORDS: Mapping[type[Any], Callable[[Any], str]] = {
 """The function that makes the words of each type of result."""
 
 RECORDS: Mapping[type[Any], Callable[[Any], dict[str, Any]]] = {
-    Channel: channel_record,
-    BoxChannel: boxes.box_channel_record,
+    Channel: lambda shown: views_of(shown).record(shown),
     BoxDesign: boxes.box_design_record,
     BoxAudit: boxes.box_audit_record,
 }
 """The function that makes the record of each kind of channel, and of what is about boxes."""
-
-MATRICES: Mapping[type[Any], Callable[[Any], str]] = {
-    Channel: terminal.matrix_csv,
-    BoxChannel: lambda shown: box_codebook_text(shown).rstrip(),
-}
-"""The function that writes the matrix of each kind; boxes have one for each stratum."""
 
 
 def _numbered(composition: Composition) -> list[str]:

@@ -46,7 +46,7 @@ def test_expected_labels_give_back_the_frequencies_of_the_proof(made):
     }
     for column, symbols in (("a", A), ("b", B)):
         estimate = estimate_box_column(channel, released, column)
-        k = [variable.columns for variable in channel.columns].index((column,))
+        k = [variable.columns for variable in channel.coder.columns].index((column,))
         counts = np.array([box[k] for box in part.inside]).sum(axis=0)
         assert [text for (text,) in estimate.symbols] == symbols
         expected = counts / counts.sum()
@@ -90,8 +90,8 @@ def test_a_file_is_estimated_like_its_column(made, tmp_path):
 def test_a_box_with_any_other_symbol_holds_none_alone(made):
     _, channel = made
     question = box_question(channel, "a")
-    members = channel.members(channel.parts[0])
-    place = [variable.columns for variable in channel.columns].index(("a",))
+    members = channel.coder.members(channel.parts[0].boxes)
+    place = [variable.columns for variable in channel.coder.columns].index(("a",))
     for g, names in enumerate(question.groups):
         for name in names:
             inside, is_closed = members[int(name.split()[1]) - 1].get(

@@ -23,7 +23,7 @@ def test_of_labels_own_boxes_of_one_value_count(given):
     for row, count in proving(frame, given):
         records += count
         stratum = "".join(f"{name} {row[name]}" for name in given)
-        for label, share in channel.distribution(row).items():
+        for (*_, label), share in channel.distribution(row).items():
             for name, value in single.get((stratum, label), {}).items():
                 # A box that is released in the place of another one tells nothing of the cell.
                 if row[name] == value and label == own_label(channel, row):
@@ -50,8 +50,8 @@ def singles(channel):
     """By stratum and own label, the columns of which a box has one value."""
     found = {}
     for part in channel.parts:
-        stratum = channel.stratum_text(part).rstrip(": ")
-        for text in channel.box_texts(part):
+        stratum = channel.coder.stratum_text(part.stratum).rstrip(": ")
+        for text in channel.coder.box_texts(part.boxes):
             label, _, rest = text.partition(": ")
             values = {}
             for piece in rest.split("; "):

@@ -11,6 +11,7 @@ import pytest
 import mechdesign as md
 from mechdesign.analysis.law_estimates import estimate_shares
 from mechdesign.analysis.law_statistics import estimate_means, estimate_regression
+from mechdesign.channel.boxes import with_parts
 from mechdesign.report.column_estimates import statistics_text
 
 RELEASED = ["job", "hours", "age"]
@@ -376,7 +377,7 @@ def test_boxes_whose_stratum_releases_nothing(people):
     channel = made.channel
     first, *others = channel.parts
     assert len(others) == 1
-    silent = replace(channel, parts=(replace(first, channel=None, fill=()), *others))
+    silent = with_parts(channel, (replace(first, channel=None, fill=()), *others))
     assert silent.silent_strata == ["k u"]
     released = silent.apply(rare[rare.k != "w"], insecure_seed=1)
     (found,) = md.estimate(silent, released, ["job"])

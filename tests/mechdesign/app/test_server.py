@@ -401,8 +401,8 @@ def test_rows_for_the_population(served, people, tmp_path):
     path.write_text(get(address + "files/channel.json"))
     channel = md.load(path)
     assert md.audit(channel).satisfied
-    assert channel.level == 0.9
-    assert len(session.designed.boxes) == channel.boxes
+    assert channel.claims.level == 0.9
+    assert len(session.designed.boxes) == channel.coder.size
     act(address, "curve", **BOXES)
     assert wait(address)["place"] == "budget"
     assert session.curve[0].kept < session.curve[-1].kept

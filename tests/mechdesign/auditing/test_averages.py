@@ -1,6 +1,5 @@
 """Average leakages against measures in floating point, and verdicts on budgets next to them."""
 
-import json
 import math
 
 import numpy as np
@@ -8,8 +7,8 @@ import pytest
 
 import mechdesign as md
 from mechdesign.auditing.averages import average_leakage, average_verdicts
-from mechdesign.channel.file import channel_of, content
 from mechdesign.channel.record import AverageBudget
+from tests.cases.documents import rewrite
 
 COUNTS = [[8, 3, 1, 5], [2, 6, 4, 3], [1, 1, 9, 2]]
 
@@ -52,16 +51,22 @@ def test_a_budget_is_kept_from_the_leakage_on(design, measure):
         assert average_verdicts(design.channel, joint, asked)[0].kept is kept
 
 
-def test_an_audit_fails_on_a_smaller_budget_and_on_a_smaller_achieved_leakage(design):
-    values = content(design.channel)
-    honest = channel_of(values)
+def test_an_audit_fails_on_a_smaller_budget_and_on_a_smaller_achieved_leakage(
+    design, tmp_path
+):
+    path = tmp_path / "channel.json"
+    design.channel.save(path)
+    honest = md.load(path)
     notion = honest.record.promise(honest.sensitive)
     assert md.audit(honest, honest.joint, notion).satisfied
-    leakage = values["averages"][0]["achieved"]
+    leakage = honest.record.averages[0].achieved
     for key in ("budget", "achieved"):
-        tampered = json.loads(json.dumps(values))
-        tampered["averages"][0][key] = 0.99 * leakage
-        channel = channel_of(tampered)
+
+        def tamper(document, key=key):
+            document["averages"][0][key] = 0.99 * leakage
+
+        rewrite(path, tamper, tmp_path / "tampered.json")
+        channel = md.load(tmp_path / "tampered.json")
         verdict = md.audit(channel, channel.joint, notion)
         assert not verdict.satisfied
         assert verdict.averages[0].leakage == leakage

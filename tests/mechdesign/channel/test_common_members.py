@@ -9,9 +9,11 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
+from mechdesign.auditing import verdict
 from mechdesign.auditing.stated import has_table, keeps_promise, refuse_broken
+from mechdesign.channel.boxes import with_parts
 from mechdesign.channel.record import ChannelRecord
-from mechdesign.release.box_samplers import box_channel_digest
+from mechdesign.exporting.lookup import lookup_of
 from mechdesign.release.drawing import channel_digest
 
 NOTION = md.LIP(0.3)
@@ -64,7 +66,7 @@ def broken(channel):
 def with_part(boxes, place, channel):
     parts = list(boxes.parts)
     parts[place] = replace(parts[place], channel=channel)
-    return replace(boxes, parts=tuple(parts))
+    return with_parts(boxes, parts)
 
 
 def test_a_channel_of_a_column_is_its_only_channel(column):
@@ -86,16 +88,16 @@ def test_given_columns_of_rows_are_not_randomised(frame):
 def test_a_channel_of_boxes_has_one_for_each_stratum(boxes):
     assert boxes.channels == tuple(part.channel for part in boxes.parts)
     assert len(boxes.channels) == 2
-    assert boxes.hidden == boxes.columns
-    assert boxes.digest == box_channel_digest(boxes)
+    assert boxes.hidden == boxes.coder.columns
+    assert boxes.digest == channel_digest(boxes)
     assert (boxes.given_columns, boxes.randomised_columns) == (("k",), ("a", "b"))
 
 
 def test_all_parts_of_boxes_promise_what_was_asked(column, boxes):
     assert column.promise == boxes.promise == NOTION
     silent = tuple(replace(part, channel=None) for part in boxes.parts)
-    assert replace(boxes, parts=silent).promise is None
-    assert keeps_promise(replace(boxes, parts=silent)) is True
+    assert with_parts(boxes, silent).promise is None
+    assert keeps_promise(with_parts(boxes, silent)) is True
 
 
 @pytest.mark.parametrize("place", [0, 1])
@@ -159,3 +161,32 @@ def test_a_channel_is_judged_on_tables_or_says_why_not(kind, request):
         return
     with pytest.raises(md.InputError, match="a reason"):
         channel.on_tables("a reason")
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda one, _: md.compose([one]), "each of the channels must be a Channel"),
+        (lambda one, _: lookup_of(one), "boxes have no script: use apply"),
+        (
+            lambda one, _: md.estimate_frequencies(one, ["box 1"]),
+            "must be a Channel without boxes of rows",
+        ),
+        (
+            lambda one, frame: md.design(
+                frame, NOTION, sensitive="s", useful="a", after=[one]
+            ),
+            "each of after must be a Channel without boxes of rows",
+        ),
+        (lambda one, frame: one.apply(frame, draws="fixed"), "cannot be fixed"),
+        (lambda one, frame: md.audit(one, frame), "audited on the counts"),
+        (
+            lambda one, _: verdict.audit(one, one.parts[0].channel.joint, NOTION),
+            "must be a Channel without boxes of rows",
+        ),
+        (lambda one, _: one.distribution({"k": "u"}), "the row has no column 'a'"),
+    ],
+)
+def test_what_is_not_for_boxes_refuses_them(boxes, frame, use, message):
+    with pytest.raises(md.InputError, match=message):
+        use(boxes, frame)

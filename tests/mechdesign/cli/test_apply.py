@@ -116,12 +116,13 @@ def test_policies_and_the_internal_manifest(channel, people, run):
     internal = json.loads((people / "int.json").read_text(encoding="utf-8"))[
         "released"
     ][0]
-    assert (internal["empty_cells"], internal["unknown_symbols"]) == (1, 1)
+    (counts,) = internal["counts"]
+    assert (counts["empty_cells"], counts["unknown_symbols"]) == (1, 1)
     assert internal["channel_file"] == hashlib.sha256(channel.read_bytes()).hexdigest()
-    assert sum(entry["records"] for entry in internal["outputs"]) == 3
+    assert sum(entry["records"] for entry in counts["outputs"]) == 3
     public = (people / "out.csv.manifest.json").read_text(encoding="utf-8")
     assert json.loads(public)["insecure_seed"] is True
-    assert "empty_cells" not in json.loads(public)["released"][0]
+    assert "counts" not in json.loads(public)["released"][0]
 
 
 def test_any_delimiter_quote_encoding_and_compression(channel, folder, run):

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
-from mechdesign.channel.box_channel import BoxChannel
+from mechdesign.channel.channel import Channel
 from tests.cases.people import people
 from tests.oracles import released_rows as oracle
 
@@ -309,10 +309,10 @@ def test_check_and_estimate_of_released_boxes(table, run):
     level = ("--level", "0.9999", "--json")
     record = run("estimate", "out.csv", "--channel", "boxes.json", *level).record
     channel = md.load("boxes.json")
-    assert isinstance(channel, BoxChannel)
+    assert isinstance(channel, Channel)
     symbols = [
         [list(v.names).index(x) for x in table[v.columns[0]].astype(str)]
-        for v in channel.columns
+        for v in channel.coder.columns
     ]
     boxes = channel.parts[0].boxes.of(np.array(symbols).T)
     shares = np.bincount(boxes, minlength=3) / len(table)

@@ -386,7 +386,9 @@ def test_show_prints_the_boxes_of_all_outputs_as_one_table(table, run):
     options = ("--confidence", "0.9", "--cells", "2", "--epsilon", "3")
     run(*DESIGN, "--release", "a,b", *options, "--output", "box.json")
     text = run("show", "box.json", "--csv").out
-    assert text.startswith("given,output,box,rows,p_output_given_box\n")
+    assert text.startswith(
+        "output,box,rows,p_output_given_symbol,p_symbol_given_output\n"
+    )
 
 
 def test_frequencies_of_released_rows(table, run):

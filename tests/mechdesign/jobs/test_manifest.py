@@ -18,7 +18,7 @@ from mechdesign.core.wording import factor_at_least, factor_at_most
 from mechdesign.formats.cells import Encoded
 from mechdesign.jobs.entries import Drawn, Entry, Use
 from mechdesign.jobs.manifest import Manifest
-from mechdesign.jobs.manifest_columns import released_column
+from mechdesign.jobs.manifest_columns import released_channel
 from mechdesign.jobs.manifest_records import read_manifest
 from mechdesign.release.drawing import Release, channel_digest
 from mechdesign.release.draws import Key, RowNumbers
@@ -83,7 +83,7 @@ def column(
         unknown=unknown,
         missing=missing,
     )
-    return released_column(
+    return released_channel(
         channel,
         release,
         use,
@@ -162,9 +162,10 @@ def test_the_internal_one_counts(manifest, channel):
     found = json.loads(manifest.text("internal"))
     assert (found["dataset"], found["earlier"]) == (DATASET, [])
     (released,) = found["released"]
-    assert released["symbols"] == [{"symbol": [s], "records": n} for s, n in SYMBOLS]
-    assert (released["empty_cells"], released["unknown_symbols"]) == (MISSING, UNKNOWN)
-    outputs = {entry["value"][0]: entry["records"] for entry in released["outputs"]}
+    (counts,) = released["counts"]
+    assert counts["symbols"] == [{"symbol": [s], "records": n} for s, n in SYMBOLS]
+    assert (counts["empty_cells"], counts["unknown_symbols"]) == (MISSING, UNKNOWN)
+    outputs = {entry["value"][0]: entry["records"] for entry in counts["outputs"]}
     assert sum(outputs.values()) == 28
     # c is released as it is, the empty cells as c, and the unknown ones as either
     assert 11 + MISSING <= outputs["c"] <= 11 + MISSING + UNKNOWN
@@ -200,11 +201,9 @@ def test_the_public_one_tells_nothing_of_the_table_or_of_the_data(manifest, chan
         assert secret not in text
     assert not {"dataset", "earlier", "counts", "symbols"} & set(found)
     assert not {
-        "symbols",
-        "outputs",
+        "counts",
         "achieved",
         "channel_file",
-        "empty_cells",
         "zero_cells",
     } & set(found["released"][0])
     # Any other table, and any other data with as many records, give the same public manifest.

@@ -227,16 +227,22 @@ def test_manifests_name_promise_and_given_columns(channel, frame, tmp_path):
     assert public["released"][0]["promise"] == "relative"
     assert public["released"][0]["given"] == ["k"]
     assert public["released"][0]["law_kept"] is True
-    assert public["released"][0].get("symbols") is None
+    assert public["released"][0].get("counts") is None
     told = " ".join(public["covers"])
     assert "The promise is relative" in told
     assert "released as in the original data" in told
     internal = json.loads((tmp_path / "internal.json").read_text())
     column = internal["released"][0]
-    counts = {tuple(entry["symbol"]): entry["records"] for entry in column["symbols"]}
+    counts = {
+        tuple(entry["symbol"]): entry["records"]
+        for entry in column["counts"][0]["symbols"]
+    }
     assert counts == Counter(texts_of(frame))
     released = pd.read_csv(tmp_path / "out.csv")
-    outputs = {tuple(entry["value"]): entry["records"] for entry in column["outputs"]}
+    outputs = {
+        tuple(entry["value"]): entry["records"]
+        for entry in column["counts"][0]["outputs"]
+    }
     assert {row: k for row, k in outputs.items() if k} == Counter(texts_of(released))
 
 

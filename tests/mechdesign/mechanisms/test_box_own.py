@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
+from mechdesign.channel.boxes import with_parts
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.mechanisms import box_own
 from mechdesign.mechanisms.box_design import design_boxes
@@ -250,7 +251,7 @@ def expected_rows(channel: Any, part: Any, frame: pd.DataFrame) -> dict[Any, flo
         for *codes, _ in rows:
             names = tuple(
                 variable.names[code]
-                for variable, code in zip(channel.columns, codes, strict=True)
+                for variable, code in zip(channel.coder.columns, codes, strict=True)
             )
             boxes[names] = b
     drawn = np.zeros(len(sizes))
@@ -261,7 +262,7 @@ def expected_rows(channel: Any, part: Any, frame: pd.DataFrame) -> dict[Any, flo
         for *codes, records in rows:
             names = tuple(
                 variable.names[code]
-                for variable, code in zip(channel.columns, codes, strict=True)
+                for variable, code in zip(channel.coder.columns, codes, strict=True)
             )
             released[names] = drawn[b] * records / sizes[b]
     return released
@@ -299,7 +300,7 @@ def test_rows_that_do_not_fit_their_boxes_are_refused(
     channel = design(sample(truth([0.6, 0.3, 0.1]), 3000, 4), fill=True).channel
     (part,) = channel.parts
     with pytest.raises(InputError, match=message):
-        replace(channel, parts=(replace(part, fill=change(part.fill)),))
+        with_parts(channel, (replace(part, fill=change(part.fill)),))
 
 
 def test_a_filled_channel_says_what_its_file_holds_and_has_no_public_one(

@@ -119,10 +119,10 @@ def worst_log_lift(laws, population):
 
 def boxed_laws(channel):
     """(x, outputs) laws of a channel for boxes of one column."""
-    outputs = channel.labels[0]
+    outputs = [label for (label,) in channel.output_cells]
     laws = np.zeros((len(SYMBOLS), len(outputs)))
     for x, symbol in enumerate(SYMBOLS):
-        for label, share in channel.distribution({"x": symbol}).items():
+        for (label,), share in channel.distribution({"x": symbol}).items():
             laws[x, outputs.index(label)] = float(share)
     return laws
 

@@ -85,9 +85,7 @@ def test_half_of_the_plain_share_is_kept_with_few_values_promised_together(
     auto = merged(joint)
     chosen = [merged(joint, seed, AUTO) for seed in SLICES]
     shares = ", ".join(f"{design.nmi:.2f}" for design in chosen)
-    names = [
-        design.channel.together_texts(design.channel.parts[0]) for design in chosen
-    ]
+    names = [design.channel.boxed.together_texts[0] for design in chosen]
     assert auto.limit is not None
     print(
         f"{name} {sensitive} {useful} {joint.records}: plain {plain.nmi:.2f}, confidence "

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
+from mechdesign.channel.boxes import with_parts
 from mechdesign.cli import main
 from mechdesign.tables.people import RECORDS
 from tests.mechdesign.cli.test_people import panel, sequences
@@ -47,11 +48,11 @@ def test_people_are_the_records_of_the_proof_and_its_table_keeps_the_promise(
     channel = design.channel
     people = sequences(frame)
     assert channel.given_columns == (RECORDS,)
-    proven = channel.slice_records
+    proven = channel.claims.slice_records
     for part in channel.parts:
         joint = part.channel.joint
         proven += joint.total
-        length = int(channel.given[0].symbols[part.stratum[0]][0])
+        length = int(channel.coder.given[0].symbols[part.stratum[0]][0])
         of_length = [seq for _, seq in people.values() if len(seq) == length]
         assert joint.total <= len(of_length)
         for y in range(len(part.channel.outputs)):
@@ -120,10 +121,10 @@ def test_what_boxes_of_people_do_not_have_is_refused(frame, design):
         md.design(frame, md.LIP(EPSILON), **asked)
     parts = tuple(replace(part, fill=()) for part in design.channel.parts)
     with pytest.raises(md.InputError, match="has no records"):
-        replace(design.channel, parts=parts)
+        with_parts(design.channel, parts)
     others = replace(design.channel.people, columns=("job", "health"))
     with pytest.raises(md.InputError, match="not those of the sequences"):
-        replace(design.channel, people=others)
+        replace(design.channel.coder, people=others)
     with pytest.raises(md.InputError, match="cannot be public"):
         design.channel.save("nowhere.json", public=True)
     with pytest.raises(md.InputError, match="has no records"):

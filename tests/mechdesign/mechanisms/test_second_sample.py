@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
-from mechdesign.channel.box_channel import box_name
 from mechdesign.formats.cells import encoded_columns
 from mechdesign.tables.columns import positions_of
+from mechdesign.tables.row_boxes import box_name
 from tests.cases.people import ADULT, BINS, ORDER
 
 BUDGET = 0.5
@@ -34,7 +34,7 @@ def rows_and_groups(channel, frame):
     """(records, outputs) W(y | x) of each record, and (records,) its promised value."""
     (part,) = channel.parts
     codes = []
-    for variable in channel.columns:
+    for variable in channel.coder.columns:
         codes.append(positions_of(encoded_columns(frame, variable.columns), variable))
     boxes = part.boxes.of(np.column_stack(codes))
     matrix = np.zeros((len(part.boxes), len(part.channel.outputs)))
@@ -117,7 +117,7 @@ def test_a_promise_of_the_first_sample_holds_on_the_second(
     worst, beyond, score = held_against(rows, groups)
     limit = significant(rows.shape[1], len(np.unique(groups)))
     print(
-        f"{sensitive}: {design.channel.boxes} boxes, {design.information:.2f} nats of at most "
+        f"{sensitive}: {design.channel.coder.size} boxes, {design.information:.2f} nats of at most "
         f"{design.bound:.2f}; adult.test: worst {worst:.3f}, beyond {beyond:.3f}, "
         f"score {score:.1f} of {limit:.1f}"
     )
@@ -135,7 +135,7 @@ def test_a_promise_of_the_first_sample_holds_on_the_second(
     matrix[places] = plain.matrix
     codes = [
         positions_of(encoded_columns(second, variable.columns), variable)
-        for variable in design.channel.columns
+        for variable in design.channel.coder.columns
     ]
     boxes = part.boxes.of(np.column_stack(codes))
     worst, beyond, score = held_against(matrix[boxes], groups)

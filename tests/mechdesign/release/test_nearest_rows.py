@@ -153,9 +153,9 @@ def test_unknown_rows_are_counted_as_such(channel):
     from mechdesign.release.draws import RowNumbers
 
     release.draw(cells, RowNumbers(0, 2))
-    assert release.symbol_counts[-1] == 1
-    assert release.symbol_counts.sum() == 2
-    assert channel.useful.symbols[release.codes[0]] == ("clerk", "40", "s")
+    assert release.symbol_counts[0][-1] == 1
+    assert release.symbol_counts[0].sum() == 2
+    assert channel.useful.symbols[release.codes[0][0]] == ("clerk", "40", "s")
 
 
 def test_counts_are_not_fixed_where_a_row_is_another_than_the_table_has(channel):
@@ -234,7 +234,7 @@ def test_commands_say_what_it_means(files, capfd, monkeypatch):
     assert "40 records have rows that the table of the design does not have" in noted
     assert "the release tells no more than their nearest row" in noted
     column = json.loads((files / "i.json").read_text(encoding="utf-8"))["released"][0]
-    assert column["unknown_symbols"] == 40
+    assert column["counts"][0]["unknown_symbols"] == 40
     public = json.loads((files / "out.csv.manifest.json").read_text(encoding="utf-8"))
     assert not any("40 records" in note for note in public["notes"])
     assert "nearest row that it knows" in json.dumps(public)

@@ -57,8 +57,8 @@ def proving(frame, given):
 def test_what_a_column_keeps_is_its_information_given_the_given_columns(both):
     frame, design = both
     channel = design.channel
-    given = [name for variable in channel.given for name in variable.columns]
-    for own in channel.utility.columns:
+    given = list(channel.given)
+    for own in channel.claims.utility.columns:
         (column,) = own.columns
         joint = defaultdict(float)
         for row, count in proving(frame, given):

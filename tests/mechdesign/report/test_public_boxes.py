@@ -22,11 +22,13 @@ def test_nothing_of_the_table_is_in_it(options):
     if not channel.fills:  # a public channel does not say what fills its boxes
         assert public == page
     text = markdown(public_box_page(channel, satisfied=True))
-    records = channel.utility.records
-    for number in (records, channel.slice_records, records - channel.slice_records):
+    claims = channel.claims
+    records = claims.utility.records
+    for number in (records, claims.slice_records, records - claims.slice_records):
         assert f"{number:,}" not in text
-    more = replace(channel.utility, records=records + 1)
-    other = replace(channel, slice_records=channel.slice_records + 1, utility=more)
+    more = replace(claims.utility, records=records + 1)
+    others = replace(claims, slice_records=claims.slice_records + 1, utility=more)
+    other = replace(channel, claims=others)
     assert html_page(public_box_page(other, satisfied=True)) == page
 
 

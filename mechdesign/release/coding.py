@@ -1,0 +1,259 @@
+"""From the cells of a batch to the inputs of a channel: the symbol of each record, or its box.
+
+Both kinds of `Coding` look the cells up in their variables, count what they find, and say by which
+row of the sampler each record is drawn. `SymbolCoding` has the one variable of the channel, and
+rows for missing cells and unknown symbols where the policy does not refuse these. `BoxCoding` has
+the variables of a coder: the given ones choose the stratum of a record, and the others its box
+there, where symbols that the table did not have belong to a box, too.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.integers import Integers
+from mechdesign.core.wording import quoted
+from mechdesign.formats.cells import Encoded
+from mechdesign.release.nearest_rows import NearestRows
+from mechdesign.release.policies import (
+    NEAREST,
+    REFUSE,
+    Policy,
+    normalised,
+    normalised_cells,
+)
+from mechdesign.tables.box_coder import NO_STRATUM, BoxCoder
+from mechdesign.tables.columns import (
+    MISSING,
+    UNKNOWN,
+    UnknownSymbol,
+    positions_of,
+    unknown_at,
+)
+from mechdesign.tables.variable import Variable, column_names
+
+
+class Coding(ABC):
+    """Reads records by some variables.
+
+    Parameters
+    ----------
+    variables : sequence of Variable
+    policy : Policy
+
+    Attributes
+    ----------
+    codes : list of arrays
+        For each variable the symbols of the records that were read last, as they are counted.
+    symbol_counts : list of arrays
+        For each variable how many records had each symbol, a missing cell, and an unknown symbol.
+    given : int
+        How many of the variables, at the beginning, are released as they are.
+    title : str
+        The columns, where an input of the channel is a symbol of them; for messages.
+    """
+
+    given = 0
+    title = ""
+
+    def __init__(self, variables: Sequence[Variable], policy: Policy) -> None:
+        form = policy.cell_form
+        self.policy = policy
+        self._alphabets = [normalised(variable, form) for variable in variables]
+        self.codes: list[Integers] = []
+        self.symbol_counts: list[Integers] = []
+        for variable in variables:
+            self.symbol_counts.append(np.zeros(len(variable) + 2, dtype=np.int64))
+
+    @property
+    def has_bins(self) -> bool:
+        """Whether a column is released in bins, so that its cells are many different numbers."""
+        return any(any(variable.bins) for variable in self._alphabets)
+
+    @abstractmethod
+    def rows(self, columns: Sequence[Encoded]) -> Integers:
+        """The row of the sampler of each record; nothing is counted.
+
+        Raises
+        ------
+        InputError
+            On a symbol or a missing cell that is refused.
+        """
+
+    @abstractmethod
+    def read(self, columns: Sequence[Encoded]) -> Integers:
+        """The row of the sampler of each record; its symbols are counted."""
+
+    def count(self, columns: Sequence[Encoded], times: Integers) -> None:
+        """Add records to `symbol_counts`, each so many times; nothing is refused."""
+        for k, cells in enumerate(self._cells(columns)):
+            if len(cells) == 1:
+                # Each text once, and before them the empty cells with code -1: there are few
+                # different texts, and positions are looked up for them alone.
+                size = len(cells[0].texts) + 1
+                of_texts = np.bincount(cells[0].codes.astype(np.int64) + 1, times, size)
+                cells = [replace(cells[0], codes=np.arange(-1, size - 1))]
+                self._add(k, positions_of(cells, self._alphabets[k]), of_texts)
+            else:
+                self._add(k, positions_of(cells, self._alphabets[k]), times)
+
+    def _cells(self, columns: Sequence[Encoded]) -> list[list[Encoded]]:
+        """The cells of each variable, in the form of the policy."""
+        cells = normalised_cells(columns, self.policy.cell_form)
+        by_variable: list[list[Encoded]] = []
+        start = 0
+        for variable in self._alphabets:
+            end = start + len(variable.columns)
+            by_variable.append(cells[start:end])
+            start = end
+        return by_variable
+
+    def _add(self, k: int, places: Integers, times: Integers | None = None) -> Integers:
+        """Count records at these places of a variable; the symbols as they are counted."""
+        counts = self.symbol_counts[k]
+        symbols = places
+        # Most batches have neither, and then no array is copied.
+        if places.size and places.min() < 0:
+            # MISSING (-2) and UNKNOWN (-1) are the last two places of the counts.
+            symbols = np.where(places < 0, places + len(counts), places)
+        # Weighted counts are floats, which are exact up to 2^53.
+        counts += np.bincount(symbols, times, len(counts)).astype(np.int64)
+        return symbols
+
+
+class SymbolCoding(Coding):
+    """Reads symbols of one variable; of unknown rows the nearest, where the policy says so.
+
+    `given` are the columns that a nearest row must have in common.
+    """
+
+    def __init__(
+        self, variable: Variable, given: Sequence[str], policy: Policy
+    ) -> None:
+        super().__init__([variable], policy)
+        self.title = ",".join(variable.columns)
+        self._given_columns = given
+        self._nearest_rows: NearestRows | None = None
+
+    def rows(self, columns: Sequence[Encoded]) -> Integers:
+        """|X| for missing cells, |X| + 1 for unknown symbols."""
+        (cells,) = self._cells(columns)
+        (alphabet,) = self._alphabets
+        codes = positions_of(cells, alphabet)
+        # Most batches have neither missing cells nor unknown symbols.
+        if codes.size and codes.min() < 0:
+            for code, rule in (
+                (MISSING, self.policy.missing),
+                (UNKNOWN, self.policy.unknown),
+            ):
+                at = np.flatnonzero(codes == code)
+                if at.size and rule == REFUSE:
+                    raise unknown_at(int(at[0]), cells, alphabet)
+                codes[at] = code + len(alphabet) + 2
+        return codes
+
+    def read(self, columns: Sequence[Encoded]) -> Integers:
+        """The codes are those of the nearest rows in place of unknown ones."""
+        codes = self._nearest(self._add(0, self.rows(columns)), columns)
+        self.codes = [codes]
+        return codes
+
+    def _nearest(self, codes: Integers, columns: Sequence[Encoded]) -> Integers:
+        """The codes with those of the nearest rows in place of unknown ones, by the policy."""
+        (alphabet,) = self._alphabets
+        at = np.flatnonzero(codes == len(alphabet) + 1)
+        if self.policy.unknown != NEAREST or not at.size:
+            return codes
+        if self._nearest_rows is None:
+            self._nearest_rows = NearestRows(alphabet, self._given_columns)
+        codes = codes.copy()
+        codes[at] = self._nearest_rows.find(self._cells(columns)[0], at)
+        return codes
+
+
+class BoxCoding(Coding):
+    """Reads boxes: its rows number the boxes of all strata, one stratum after the other.
+
+    `lost` is for each of them whether nothing can be drawn for it.
+    """
+
+    def __init__(self, coder: BoxCoder, lost: Sequence[bool], policy: Policy) -> None:
+        for name, rule in (("unknown", policy.unknown), ("missing", policy.missing)):
+            if rule != REFUSE:
+                raise InputError(
+                    f"{name} ({rule}): a channel for boxes of rows covers symbols that its table "
+                    "did not have, and refuses missing cells: leave the option out"
+                )
+        super().__init__(coder.groups, policy)
+        self.given = len(coder.given)
+        self._coder = coder
+        self._lost = np.array(lost)
+
+    def rows(self, columns: Sequence[Encoded]) -> Integers:
+        """The number of the box of each record."""
+        return self._boxes(self._places(columns))
+
+    def read(self, columns: Sequence[Encoded]) -> Integers:
+        """The symbols are counted if none of them is refused."""
+        places = self._places(columns)
+        self.codes = [self._add(k, codes) for k, codes in enumerate(places)]
+        return self._boxes(places)
+
+    def _places(self, columns: Sequence[Encoded]) -> list[Integers]:
+        """The place of each cell in its variable, negative for unknown symbols."""
+        places: list[Integers] = []
+        for k, (cells, variable) in enumerate(
+            zip(self._cells(columns), self._alphabets, strict=True)
+        ):
+            codes = positions_of(cells, variable)
+            # Given columns have no stratum for an unknown symbol.
+            refused = codes < 0 if k < self.given else codes == MISSING
+            at = np.flatnonzero(refused)
+            if at.size:
+                raise _refusal(int(at[0]), codes, cells, variable)
+            places.append(codes)
+        return places
+
+    def _boxes(self, places: Sequence[Integers]) -> Integers:
+        """The number of the box of each record."""
+        coder = self._coder
+        stacked = np.column_stack(places)
+        strata = coder.strata_of(stacked[:, : self.given])
+        lost = np.flatnonzero(strata == NO_STRATUM)
+        if lost.size:
+            names = ",".join(column_names(coder.given))
+            raise UnknownSymbol(
+                int(lost[0]),
+                "the channel does not know this combination of the given columns "
+                f"{quoted(names)}; leave the record out, or design the channel with a table that "
+                "has it",
+            )
+        boxes = coder.numbers_of(strata, stacked[:, self.given :])
+        lost = np.flatnonzero(self._lost[boxes])
+        if lost.size:
+            raise UnknownSymbol(
+                int(lost[0]),
+                "no record of the table was in the box of this row, and a public channel does not "
+                "have the marginal that is released for it: use the channel file that `design` "
+                "wrote",
+            )
+        return boxes
+
+
+def _refusal(
+    place: int, codes: Integers, cells: Sequence[Encoded], variable: Variable
+) -> UnknownSymbol:
+    """Why a missing cell, or an unknown symbol of a given column, is refused."""
+    if codes[place] != MISSING:
+        return unknown_at(place, cells, variable)
+    title = ",".join(variable.columns)
+    return UnknownSymbol(
+        place,
+        f"the column {quoted(title)} has an empty cell, which no box covers; fill it, leave the "
+        "record out, or design the channel with missing cells as a symbol (--missing symbol)",
+    )
