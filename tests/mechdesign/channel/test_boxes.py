@@ -280,3 +280,12 @@ def test_given_symbols_that_have_no_stratum_are_refused():
         frame = pd.DataFrame({"k": [symbol], "a": ["p"], "b": ["0"]})
         with pytest.raises(md.InputError, match=message):
             channel.apply(frame)
+
+
+def test_a_stratum_has_the_promise_of_the_channel():
+    """A file that states a stronger promise than that of its strata is refused."""
+    channel = lacking()
+    stronger = replace(channel.record, notion={"name": "lip", "epsilon": 0.25})
+    assert channel.record.notion != stronger.notion
+    with pytest.raises(md.InputError, match="the promise of a stratum is not that of"):
+        replace(channel, record=stronger)
