@@ -35,12 +35,12 @@ EPS = ("--epsilon", "1")
         (
             b"group,job,n\na,x,1\nb,y,nan\n",
             (*MICRO, "--weight", "n"),
-            ["t.csv", "line 3", "'nan'"],
+            ["t.csv", "line 3", "no finite number"],
         ),
         (
             b"group,job,n\na,x,1\nb,y,inf\n",
             (*MICRO, "--weight", "n"),
-            ["t.csv", "line 3", "'inf'"],
+            ["t.csv", "line 3", "no finite number"],
         ),
         (
             b"group,job,n\na,x,1\nb,y,-2\n",
@@ -50,7 +50,7 @@ EPS = ("--epsilon", "1")
         (
             b"group,job,n\na,x,1\nb,y,many\n",
             (*MICRO, "--weight", "n"),
-            ["t.csv", "line 3", "'many'"],
+            ["t.csv", "line 3", "no finite number"],
         ),
         (b"group,job,n\na,x,1\nb,y,\n", (*MICRO, "--weight", "n"), ["t.csv", "line 3"]),
         (b"group,job\na,x\nb,y\n", (*MICRO, "--weight", "n"), ["t.csv", "'n'"]),
