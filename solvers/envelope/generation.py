@@ -100,7 +100,7 @@ ENOUGH = 20
 SCATTERS = 40
 """Calls of local searches from mixtures of outputs, after which a round is over."""
 
-SCATTER_SHARE = 0.25
+SCATTER_SHARE = 0.15
 """Share of the time that is left that they may take."""
 
 # -------------------------------------------------------------------- levels
@@ -152,6 +152,8 @@ class Generation:
         missing.
     by_levels : bool
         Whether the pricer is a tree that is asked for levels where it grows large.
+    halves : bool
+        Whether these trees cut every interval in two.
     progress : callable, optional
     """
 
@@ -166,6 +168,7 @@ class Generation:
     guess: Array | None = None
     completion: Callable[[], Points] | None = None
     by_levels: bool = False
+    halves: bool = True
     progress: Callable[[Progress], None] | None = None
 
     def __post_init__(self) -> None:
@@ -497,7 +500,7 @@ class Generation:
                 prices,
                 level - float(prices @ self.target),
                 slack=0.0,
-                halves=True,
+                halves=self.halves,
                 node_limit=levels.most_nodes,
             )
             levels.learn(result, level, time.process_time() - started)

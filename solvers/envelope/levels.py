@@ -27,8 +27,14 @@ GROWTH = 3.0
 ALLOWANCE = 3.0
 """A tree of so many times the nodes that were expected is given up."""
 
-FIRST_NODES = 5_000
-"""Nodes that the first tree is expected to take; smaller ones say nothing about the growth."""
+FIRST_NODES = 75_000
+"""Nodes that the first tree is expected to take: fewer than the tree that was too large."""
+
+FEWEST_NODES = 5_000
+"""Smaller trees say nothing about the growth."""
+
+FIRST_GROWTH = 2.0
+"""Factor of the step while nothing is known about the growth."""
 
 FIRST_STEP = 0.1
 """The first step, as a share of what is not proven."""
@@ -99,10 +105,12 @@ class Levels:
             self._expected *= LARGER
             return
         self._unfinished = 0
-        if nodes < FIRST_NODES:
-            self._step *= 2.0
+        if nodes < FEWEST_NODES:
+            self._step *= FIRST_GROWTH
             return
-        if self._finished is not None:
+        if self._finished is None:
+            self._step *= FIRST_GROWTH
+        else:
             last_level, last = self._finished
             if nodes > last and level > last_level:
                 self._rate = math.log(nodes / last) / (level - last_level)
