@@ -209,10 +209,10 @@ class Channel(Displayed):
             # Nothing is promised there, so nothing may be released.
             if claim.record is None and self._labels_of(block) != {NOTHING}:
                 raise InputError("a stratum without a promise releases its boxes")
+        claims.check(sensitive, coder, boxes)
         for claim in claims.strata:
             if claim.record is not None and claim.record.notion != self.record.notion:
                 raise InputError("the promise of a stratum is not that of the channel")
-        claims.check(sensitive, coder, boxes)
         if self.fill is not None:
             self.fill.check(coder, records)
         # Each stratum is a channel of its own, which checks itself.
