@@ -31,7 +31,7 @@ from mechdesign.channel.loading import require_channel
 from mechdesign.core.above import above
 from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError
-from mechdesign.notions import Notion, from_record
+from mechdesign.notions import Notion
 from mechdesign.tables.confidence import ConfidenceSet, set_of_record
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.people_tables import PeopleRoles, people_of_frame
@@ -162,7 +162,7 @@ def audit_boxes(channel: Channel, notion: Notion | None = None) -> BoxAudit:
     InputError
         If the channel carries no counts (a public one), or its intervals are not theirs.
     """
-    asked = notion
+    asked = channel.promise if notion is None else notion
     verdicts: list[Audit] = []
     on_sets: list[Achieved] = []
     records = 0
@@ -173,14 +173,11 @@ def audit_boxes(channel: Channel, notion: Notion | None = None) -> BoxAudit:
             continue
         joint = part_channel.joint
         record = part_channel.record
-        if joint is None or record.confidence is None or record.notion is None:
+        if joint is None or record.confidence is None or asked is None:
             raise InputError(
                 "this channel of boxes carries no counts (a public one): audit the "
                 "file that `design` wrote"
             )
-        # All parts are designed for one notion.
-        if asked is None:
-            asked = from_record(record.notion)
         populations = set_of_record(record.confidence, joint)
         records += joint.total
         verdicts.append(

@@ -210,9 +210,7 @@ class Channel(Displayed):
             if claim.record is None and self._labels_of(block) != {NOTHING}:
                 raise InputError("a stratum without a promise releases its boxes")
         claims.check(sensitive, coder, boxes)
-        for claim in claims.strata:
-            if claim.record is not None and claim.record.notion != self.record.notion:
-                raise InputError("the promise of a stratum is not that of the channel")
+        self._check_promises(claims)
         if self.fill is not None:
             self.fill.check(coder, records)
         # Each stratum is a channel of its own, which checks itself.
@@ -220,6 +218,16 @@ class Channel(Displayed):
         # The public form has nothing to fill boxes with: it serves a report, and draws nothing.
         if claims.utility is not None:
             self.check_filled()
+
+    def _check_promises(self, claims: BoxClaims) -> None:
+        """Refuse strata that promise something else than the channel, which states its promise."""
+        records = [self.record]
+        records += [claim.record for claim in claims.strata if claim.record is not None]
+        for record in records:
+            if record.notion != self.record.notion:
+                raise InputError("the promise of a stratum is not that of the channel")
+            if record.budgets:
+                raise InputError("a channel of boxes has no budgets of single symbols")
 
     def check_filled(self) -> None:
         """Raise InputError for people whose boxes have no sequences to be filled with."""
@@ -396,9 +404,6 @@ class Channel(Displayed):
     @property
     def promise(self) -> Notion | None:
         """The notion that the channel was designed for; None if it promises nothing."""
-        if self.coder is not None:
-            # All strata were designed for one notion.
-            return self.channels[0].promise if self.channels else None
         return self.record.promise(self.sensitive)
 
     @property

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import mechdesign as md
 from mechdesign.channel.boxes import channel_of_boxes, with_parts
 from mechdesign.channel.channel import BoxPart, Channel
-from mechdesign.channel.record import ChannelRecord
+from mechdesign.channel.record import ChannelRecord, SymbolBudgets
 from mechdesign.release.box_samplers import box_laws
 from mechdesign.tables.box_coder import BoxCoder, Stratum
 from mechdesign.tables.confidence import confidence_set
@@ -289,3 +289,18 @@ def test_a_stratum_has_the_promise_of_the_channel():
     assert channel.record.notion != stronger.notion
     with pytest.raises(md.InputError, match="the promise of a stratum is not that of"):
         replace(channel, record=stronger)
+
+
+@pytest.mark.parametrize("place", ["channel", "stratum"])
+def test_boxes_have_no_budgets_of_single_symbols(place):
+    """They would weaken the promise of some symbols, and no audit of boxes reads them."""
+    channel = lacking()
+    budgets = (SymbolBudgets(symbol=("yes",), eps_l=2.0, eps_u=2.0),)
+    with pytest.raises(md.InputError, match="no budgets of single symbols"):
+        if place == "channel":
+            replace(channel, record=replace(channel.record, budgets=budgets))
+        else:
+            first, *others = channel.claims.strata
+            weaker = replace(first, record=replace(first.record, budgets=budgets))
+            strata = (weaker, *others)
+            replace(channel, claims=replace(channel.claims, strata=strata))
