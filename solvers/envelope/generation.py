@@ -400,7 +400,7 @@ class Generation:
         pivots = self.counts.pivots
         cutoff = -CUTOFF_SHARE * self._aim
         options: dict[str, Any] = {}
-        if self.by_levels:
+        if self.by_levels and not self._box.in_use:
             options["node_limit"] = EASY_NODES
         result = self._raise_bound(prices, **options)
         if result.status is SearchStatus.NODE_LIMIT:
@@ -481,7 +481,10 @@ class Generation:
         """Prove one level after the other (`solvers.envelope.levels`), until the gap is closed."""
         levels = Levels(self.value - self.bound)
         columns = 1
+        self._idle.reset()
         while self._left() > 0.0 and self.value - self.bound > self._aim:
+            if self._idle.count(self.bound, self.value) > IDLE_ROUNDS:
+                return EnvelopeStatus.STALLED
             if columns:
                 # The last tree has found columns that local searches had missed.
                 failure = self._scatter()
@@ -490,6 +493,9 @@ class Generation:
             solution = self._solve()
             if isinstance(solution, EnvelopeStatus):
                 return solution
+            if self._box.in_use:
+                # HiGHS failed without the box; single trees can use its answers.
+                return None
             self._columns.accept(solution)
             prices = solution.dual
             level = levels.next(self.bound, self.value, self._left())
@@ -503,7 +509,9 @@ class Generation:
                 halves=self.halves,
                 node_limit=levels.most_nodes,
             )
-            levels.learn(result, level, time.process_time() - started)
+            # A tree that has met a point below its cut-off proves less than the level.
+            proven = float(prices @ self.target) + result.bound
+            levels.learn(result, min(level, proven), time.process_time() - started)
             columns = self._columns.add(result.points, prices, math.inf)
             self._report()
             if levels.is_stuck:
@@ -519,6 +527,9 @@ class Generation:
                 return solution
             self._columns.accept(solution)
             outputs = self._columns.in_use(solution)
+            if not len(outputs):
+                # A box of prices has paid for all of the target.
+                return None
             self._columns.thin(solution)
             columns = self._walk(solution.dual, outputs)
             for call in range(SCATTERS):

@@ -464,7 +464,7 @@ def test_levels_prove_what_single_trees_prove(seed, monkeypatch):
 
 def test_levels_end_where_trees_never_do(monkeypatch):
     """A pricer that is always out of nodes is given up after some levels."""
-    polytope, target, truth = problem(0)
+    polytope, target, _ = problem(0)
     tree = ConcaveSearch(polytope)
     calls: list[dict] = []
 
@@ -489,4 +489,34 @@ def test_levels_end_where_trees_never_do(monkeypatch):
     nodes = [options["node_limit"] for options in climbing]
     assert nodes == sorted(nodes)
     assert nodes[-1] > nodes[0]
-    assert run.bound <= truth.envelope(target)
+    # What no tree has proven is not claimed: no level, above all.
+    assert run.bound == 0.0
+
+
+def test_levels_that_prove_nothing_more_are_given_up(monkeypatch):
+    """Trees that end at a point which local searches do not find: the same level again and again."""
+    monkeypatch.setattr(generation, "EASY_NODES", 1)
+    polytope, target, _ = problem(0)
+    tree = ConcaveSearch(polytope)
+    rounds: list[float] = []
+
+    def lost(prices, *, enough=None, node_limit=None, **options):
+        if enough is not None:
+            return tree.run(prices, enough=enough, **options)
+        result = tree.run(prices, node_limit=1, **options)
+        if not options.get("halves"):
+            return replace(result, status=SearchStatus.NODE_LIMIT, bound=-0.5)
+        rounds.append(options["cutoff"])
+        found = Points.units([], polytope.n)
+        return replace(result, status=SearchStatus.DONE, bound=-0.5, points=found)
+
+    run = Generation(
+        target=target,
+        pricer=lost,
+        initial=Points.from_dense(target),
+        gap=1e-6,
+        time_limit=60.0,
+        by_levels=True,
+    )
+    assert run.run() is EnvelopeStatus.STALLED
+    assert len(rounds) == IDLE_ROUNDS + 1

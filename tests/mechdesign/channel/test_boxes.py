@@ -296,11 +296,11 @@ def test_boxes_have_no_budgets_of_single_symbols(place):
     """They would weaken the promise of some symbols, and no audit of boxes reads them."""
     channel = lacking()
     budgets = (SymbolBudgets(symbol=("yes",), eps_l=2.0, eps_u=2.0),)
+    if place == "channel":
+        changed = {"record": replace(channel.record, budgets=budgets)}
+    else:
+        first, *others = channel.claims.strata
+        weaker = replace(first, record=replace(first.record, budgets=budgets))
+        changed = {"claims": replace(channel.claims, strata=(weaker, *others))}
     with pytest.raises(md.InputError, match="no budgets of single symbols"):
-        if place == "channel":
-            replace(channel, record=replace(channel.record, budgets=budgets))
-        else:
-            first, *others = channel.claims.strata
-            weaker = replace(first, record=replace(first.record, budgets=budgets))
-            strata = (weaker, *others)
-            replace(channel, claims=replace(channel.claims, strata=strata))
+        replace(channel, **changed)
