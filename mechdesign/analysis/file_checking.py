@@ -177,7 +177,7 @@ def check(
     # A draw of a channel that breaks its promise must not be called plausible.
     refuse_broken(channel)
     filled: tuple[Channel, RowLaw] | None = None
-    if channel.fills is True:
+    if channel.fills:
         if original is not None:
             raise InputError(
                 "a release of filled boxes is checked by its rows alone: leave --original out"
@@ -190,6 +190,9 @@ def check(
     if policy is None:
         policy = _policy_of_release(released, channel, labels)
     of_manifest = _judge_manifest(released, channel, text)
+    manifest = _manifest_of(released)
+    # Records in random order cannot be paired with those of the original.
+    shuffled = manifest is not None and manifest.shuffled
     if filled is None and labels is not channel:
         # Symbols of boxes are in no file, and what is in the boxes is not compared.
         if original is not None:
@@ -220,23 +223,32 @@ def check(
     if filled is not None:
         check = check_filled(*filled, file, level=level, any_data=any_data)
     elif is_wide(channel) and form == LABEL:
-        shuffled = original is not None and _is_shuffled(released)
+        is_lost = original is not None and shuffled
         check = check_rows(
             channel,
             file,
-            original=None if shuffled else original,
+            original=None if is_lost else original,
             level=level,
             policy=policy,
-            any_data=any_data or shuffled,
+            any_data=any_data or is_lost,
         )
-        if shuffled:
+        if is_lost:
             check = replace(check, notices=(_SHUFFLED, *check.notices))
     else:
         law = _LabelLaw.of(channel, form, policy)
-        check = _check_labels(file, law, level, original, channel.useful, any_data)
+        check = _check_labels(
+            file, law, level, original, channel.useful, any_data, shuffled=shuffled
+        )
     # A release in random order fails every comparison of records, however faithful it is.
-    if original is not None and not check.plausible and not _has_manifest(released):
+    if original is not None and not check.plausible and manifest is None:
         check = replace(check, notices=(_IN_ORDER, *check.notices))
+    return _with_what_is_stated(check, channel, of_manifest)
+
+
+def _with_what_is_stated(
+    check: checking.ReleaseCheck, channel: Channel, of_manifest: ManifestVerdict
+) -> checking.ReleaseCheck:
+    """The check with what the manifest and the channel leave unproven, or disprove."""
     check = replace(check, notices=(*of_manifest.stated, *check.notices))
     if of_manifest.fault is not None:
         false = checking.Finding("manifest", _FALSE.format(of_manifest.fault))
@@ -256,17 +268,6 @@ def _policy_of_release(released: PathLike, channel: Channel, labels: Channel) ->
     if facts is not None:
         return facts.policy
     return Policy.recorded(labels.record.rules)
-
-
-def _is_shuffled(released: PathLike) -> bool:
-    """Whether the records of a release are in random order, by the manifest beside it."""
-    manifest = _manifest_of(released)
-    return manifest is not None and manifest.shuffled
-
-
-def _has_manifest(released: PathLike) -> bool:
-    """Whether the manifest beside a release is about it."""
-    return _manifest_of(released) is not None
 
 
 def _judge_manifest(
@@ -318,14 +319,16 @@ def _check_labels(
     original: PathLike | None,
     useful: Variable,
     any_data: bool,
+    *,
+    shuffled: bool,
 ) -> checking.ReleaseCheck:
     """The check of a release of one column, beside its original where their records pair up."""
     if original is None:
         return _check_alone(file, law, level, any_data)
-    if not _is_shuffled(file.path):
+    if not shuffled:
         return _check_beside(file, law, level, original, useful)
-    # Records in random order cannot be paired with those of the original. Its records need not be
-    # those of the channel's table, so the frequencies of the table are not expected either.
+    # The records of the original need not be those of the channel's table, so the frequencies of
+    # the table are not expected either.
     check = _check_alone(file, law, level, any_data=True)
     return replace(check, notices=(_SHUFFLED, *check.notices))
 
