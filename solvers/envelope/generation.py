@@ -106,8 +106,12 @@ SCATTER_SHARE = 0.15
 # -------------------------------------------------------------------- levels
 
 EASY_NODES = 100_000
-"""Nodes of one tree from which the bound is proven by levels: all trees of the tables that close
-within seconds have fewer."""
+"""Nodes that any tree may have before the bound is proven by levels: all trees of the tables that
+close within seconds have fewer."""
+
+LARGER = 3
+"""Where levels have no halves, a tree may also have so many times the nodes of the last one: those
+of crossed real columns grow slowly, and they are finished."""
 
 # -------------------------------------------------------------------- ends of a run
 
@@ -191,6 +195,8 @@ class Generation:
         self._idle = _IdleRounds(GAIN_SHARE * self._aim)
         # Columns added before the last solve without a box: later ones may improve the weights.
         self._solved = 0
+        # Nodes of the last tree at the master's own prices.
+        self._last_nodes = 0
         # A fixed seed: the same problem gives the same columns.
         self._random = np.random.default_rng(0)
 
@@ -402,10 +408,13 @@ class Generation:
         options: dict[str, Any] = {}
         if self.by_levels and not self._box.in_use:
             options["node_limit"] = EASY_NODES
+            if not self.halves:
+                options["node_limit"] = max(EASY_NODES, LARGER * self._last_nodes)
         result = self._raise_bound(prices, **options)
         if result.status is SearchStatus.NODE_LIMIT:
             self._columns.add(result.points, prices, math.inf)
             return self._climb()
+        self._last_nodes = result.counts.nodes
         is_early = result.status is SearchStatus.DONE and result.bound < cutoff
         if is_early and not len(result.points) and self._left() > 0.0:
             # The cost of a point of the relaxation ended the search, and local searches from there
