@@ -37,11 +37,10 @@ from mechdesign.core.errors import FileError, InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.arrow_arrays import without_nulls
-from mechdesign.formats.cell_forms import CellForm
+from mechdesign.formats.cell_forms import CellForm, as_text
 from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.csv import CsvSource
-from mechdesign.formats.formulas import as_text
 from mechdesign.formats.opening import Source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.lookalikes import lookalikes

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from mechdesign.core.arguments import fraction_of
 from mechdesign.core.errors import InputError
-from mechdesign.core.rationals import fraction_of
 from mechdesign.nonstochastic.boxes import read_interval
 from mechdesign.nonstochastic.output_budgets import outputs_allowed
 from mechdesign.nonstochastic.queries import check_whole

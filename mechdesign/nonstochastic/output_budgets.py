@@ -26,9 +26,9 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from mechdesign.core.arguments import fraction_of
 from mechdesign.core.balls import FIRST_BITS, log2_above, precision
 from mechdesign.core.errors import InputError
-from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import quoted
 from mechdesign.nonstochastic.queries import check_whole, exact_number
 

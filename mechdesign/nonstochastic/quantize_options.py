@@ -16,8 +16,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from mechdesign.core.arguments import fraction_of_text
 from mechdesign.core.errors import InputError
-from mechdesign.core.rationals import fraction_of_text
 from mechdesign.core.wording import quoted
 from mechdesign.nonstochastic.mechanism_file import (
     DISCLOSED_OUTSIDE,

@@ -26,10 +26,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
+from mechdesign.core.arguments import fraction_of
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
-from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import quoted
 from mechdesign.formats.opening import Source
 from mechdesign.formats.text_options import TextOptions

@@ -50,8 +50,8 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.arguments import fraction_of
 from mechdesign.core.errors import InputError
-from mechdesign.core.rationals import fraction_of
 from mechdesign.core.records import Matching
 from mechdesign.core.wording import quoted
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign.core.arguments import fraction_of
 from mechdesign.core.errors import InputError
-from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import quoted
 from mechdesign.nonstochastic.blurring import read_epsilon
 from mechdesign.nonstochastic.fibres import sumset
