@@ -14,7 +14,7 @@ changes nothing:
 *People.* The people of a file may have been released in two ways, and both are counted:
 
 - record by record, through channels whose promise is about each record: the outputs of all their
-  records in the file, each drawn by itself (`leaks.people_composed`);
+  records in the file, each drawn by itself (`leaks.people_notice`);
 - as people, through channels for people, perhaps in several nights: the file need not have those
   records any more, since the ledger knows the people by their hashes (`people_nights`).
 """
@@ -53,7 +53,7 @@ from mechdesign.jobs.people_nights import (
 )
 from mechdesign.jobs.released_columns import with_same_columns
 from mechdesign.jobs.same_records import SharedReleases, releases_of
-from mechdesign.leaks.people_composed import composed_for_people, together_sentence
+from mechdesign.leaks.people_notice import composed_for_people, together_sentence
 from mechdesign.tables.people_tables import read_records
 
 

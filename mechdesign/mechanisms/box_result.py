@@ -20,7 +20,7 @@ from mechdesign.core.above import above
 from mechdesign.core.display import Described
 from mechdesign.core.wording import percent_of
 from mechdesign.notions import Notion
-from mechdesign.tables.rare_limit import RareLimit
+from mechdesign.tables.uncovered_values import RareLimit
 
 
 @dataclass(frozen=True, repr=False)
