@@ -658,6 +658,7 @@ class DesignRequest:
             "forbid": bool(self.forbid),
             "never": bool(self.never),
             "distance": self.distance is not None,
+            "task": self.task is not None,
             "column weights": bool(self.column_weights),
             "smallest_group": self.smallest_group is not None,
             "known": bool(self.known),

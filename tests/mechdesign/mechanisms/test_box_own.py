@@ -376,7 +376,9 @@ def test_adult_in_many_boxes(cells: int, own: float) -> None:
     assert made.channel.claims.utility.own is not None
     assert made.channel.claims.utility.own_bound is not None
     assert made.channel.claims.utility.own >= own
-    assert made.channel.claims.utility.own_bound - made.channel.claims.utility.own <= 1e-5
+    assert (
+        made.channel.claims.utility.own_bound - made.channel.claims.utility.own <= 1e-5
+    )
     assert made.channel.claims.utility.law_deviation == 0.0
 
 
@@ -391,7 +393,9 @@ def test_boxes_that_are_private_are_released_as_they_are() -> None:
         }
     )
     made = design(frame, notion=md.LIP(1.0), cells=3)
-    assert made.channel.claims.utility.own == made.channel.claims.utility.own_bound == 1.0
+    assert (
+        made.channel.claims.utility.own == made.channel.claims.utility.own_bound == 1.0
+    )
     assert "Own box: 100 % of the records" in made.summary()
 
 
