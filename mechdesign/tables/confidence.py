@@ -106,7 +106,7 @@ class ConfidenceSet:
         for lower, upper in zip(self.lower, self.upper, strict=True):
             row: list[list[str]] = []
             for low, high in zip(lower, upper, strict=True):
-                row.append([str(Fraction(low, SCALE)), str(Fraction(high, SCALE))])
+                row.append([_as_fraction(low), _as_fraction(high)])
             cells.append(row)
         shares: list[list[str]] = []
         for low, high in zip(self.share_lower, self.share_upper, strict=True):
@@ -128,6 +128,17 @@ class ConfidenceSet:
             "shares": shares,
             "unseen": self.unseen,
         }
+
+
+def _as_fraction(end: int) -> str:
+    """An end in units of 1 / `SCALE`, which is a power of two, as the text of `Fraction`."""
+    if not end:
+        return "0"
+    shared = min(end & -end, SCALE)
+    numerator = end // shared
+    if shared == SCALE:
+        return str(numerator)
+    return f"{numerator}/{SCALE // shared}"
 
 
 @dataclass(frozen=True)
