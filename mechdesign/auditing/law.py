@@ -118,12 +118,15 @@ class Law:
         }
 
 
-def channel_law(channel: Channel, joint: Joint) -> Law | None:
+def channel_law(channel: Channel, joint: Joint | None) -> Law | None:
     """What an analyst reads of what a channel releases from a table.
 
     None where outputs are labels, which cannot be compared with the table: only rows, and symbols
-    of the columns themselves, have a place in it (`absent_law` has the reason in words).
+    of the columns themselves, have a place in it (`absent_channel_law` has the reason in words).
+    Without a table the channel itself says whether it keeps the law.
     """
+    if joint is None:
+        return box_law(channel)
     useful = joint.useful
     if channel.joint is joint and channel.keeps_law:
         return _kept_law(useful.columns)
@@ -160,6 +163,13 @@ def absent_box_law(channel: Channel) -> str:
         "boxes are not released exactly as often as the table has them, and neither are the rows "
         "that fill them"
     )
+
+
+def absent_channel_law(channel: Channel) -> str:
+    """Why there is no law of a channel."""
+    if channel.labels_boxes or channel.fills:
+        return absent_box_law(channel)
+    return absent_law(channel.outputs, channel.useful.columns)
 
 
 def _kept_law(columns: Sequence[str]) -> Law:

@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mechdesign.auditing.either import BoxAudit
 from mechdesign.auditing.law import Law, absent_box_law, box_law
-from mechdesign.auditing.verdict import Achieved
+from mechdesign.auditing.verdict import Achieved, Audit
 from mechdesign.channel.box_claims import BoxUtility
 from mechdesign.channel.channel import Channel
 from mechdesign.core.above import above
@@ -31,7 +30,7 @@ class BoxDesign(Described):
     ----------
     channel : Channel
     notion : Notion
-    audit : BoxAudit
+    audit : Audit
         The exact verdict on all populations of the confidence sets.
     utility : BoxUtility
         What is kept in nats, of all columns and of each, and its proven bound.
@@ -41,7 +40,7 @@ class BoxDesign(Described):
 
     channel: Channel
     notion: Notion
-    audit: BoxAudit
+    audit: Audit
     utility: BoxUtility
     messages: tuple[str, ...]
     seconds: float

@@ -164,7 +164,6 @@ def _of_people(boxes: BoxDesign, records: Records, people: People) -> BoxDesign:
     return replace(
         boxes,
         channel=with_parts(channel, (*channel.parts, *silent), people),
-        audit=replace(boxes.audit, of_people=True),
     )
 
 

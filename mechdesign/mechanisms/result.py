@@ -343,6 +343,9 @@ def finish(
     The other keywords are fields of `Design`.
     """
     verdict = rounded.audit
+    notion = verdict.notion
+    # Only a channel that releases nothing is judged without a promise.
+    assert notion is not None
     if worth is None:
         worth = utility(rounded.channel, joint)
     if certificate is None:
@@ -351,8 +354,8 @@ def finish(
     if started is not None:
         seconds = time.process_time() - started
     record = ChannelRecord(
-        notion=to_record(verdict.notion),
-        budgets=own_budgets(joint, verdict.notion),
+        notion=to_record(notion),
+        budgets=own_budgets(joint, notion),
         achieved=asdict(verdict.achieved),
         utility=asdict(worth),
         certificate={
@@ -365,7 +368,7 @@ def finish(
     )
     return Design(
         channel=rounded.channel.with_record(record),
-        notion=verdict.notion,
+        notion=notion,
         mechanism=mechanism,
         method=method,
         nmi=worth.nmi,

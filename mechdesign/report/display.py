@@ -28,7 +28,6 @@ from mechdesign.analysis.checking import ReleaseCheck
 from mechdesign.analysis.frequencies import Frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
 from mechdesign.auditing.composition import Composition
-from mechdesign.auditing.either import BoxAudit
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.verdict import Achieved, Audit
 from mechdesign.channel.channel import Channel
@@ -49,6 +48,7 @@ from mechdesign.report import (
     terminal,
 )
 from mechdesign.report.assessment import assessment_text
+from mechdesign.report.command_records import audit_record
 from mechdesign.report.judgement import judgement_text
 from mechdesign.report.pages import laid_out
 from mechdesign.report.reports import views_of
@@ -154,8 +154,7 @@ def plot(shown: Any, ax: Any = None) -> Any:
             _ranges(axes, shown.names, shown.estimates, shown.lower, shown.upper)
             axes.set_xlabel(f"share, with {percent_of(shown.level)} intervals")
         case Audit():
-            verdict = "satisfied" if shown.satisfied else "VIOLATED"
-            _draw_budgets(axes, shown.achieved, f"{shown.notion.text}: {verdict}")
+            _draw_budgets(axes, shown.achieved, shown.verdict)
         case Composition():
             subject = f"{len(shown.alone)} releases together"
             _draw_budgets(axes, shown.achieved, subject)
@@ -191,7 +190,6 @@ WORDS: Mapping[type[Any], Callable[[Any], str]] = {
     ),
     Channel: lambda shown: views_of(shown).text(shown),
     BoxDesign: boxes.box_design_text,
-    BoxAudit: boxes.box_audit_text,
     Audit: terminal.audit_text,
     Comparison: lambda shown: comparing.comparison_text(shown, None),
     Composition: lambda shown: composition_text(shown, _numbered(shown)),
@@ -206,9 +204,9 @@ WORDS: Mapping[type[Any], Callable[[Any], str]] = {
 RECORDS: Mapping[type[Any], Callable[[Any], dict[str, Any]]] = {
     Channel: lambda shown: views_of(shown).record(shown),
     BoxDesign: boxes.box_design_record,
-    BoxAudit: boxes.box_audit_record,
+    Audit: audit_record,
 }
-"""The function that makes the record of each kind of channel, and of what is about boxes."""
+"""The function that makes the record of each type of result that has one."""
 
 
 def _numbered(composition: Composition) -> list[str]:
@@ -292,7 +290,8 @@ def _audit_columns(audit: Audit) -> Mapping[str, Sequence[Any]]:
 
     Its headings are `notion`, `satisfied`, the fields of `Achieved` (nats) and those of `Worst`.
     """
-    row = {"notion": audit.notion.text, "satisfied": audit.satisfied}
+    promise = None if audit.notion is None else audit.notion.text
+    row = {"notion": promise, "satisfied": audit.satisfied}
     row |= vars(audit.achieved) | vars(audit.worst)
     return {name: [value] for name, value in row.items()}
 
