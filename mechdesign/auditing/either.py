@@ -200,7 +200,3 @@ def _together(channel: Channel) -> tuple[tuple[str, ...], ...]:
                 group = tuple(channel.boxed.sensitive.names[s] for s in members)
                 groups[group] = None
     return tuple(groups)
-
-
-BoxAudit = Audit
-"""The verdict on boxes, which is that on any channel."""

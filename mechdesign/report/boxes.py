@@ -10,10 +10,10 @@ for the records of the proof; what is kept from the file (`BoxUtility`), because
 counts of single columns; unchanged cells from `box_truth`. The bound on what is kept is about
 channels for the same boxes, not about every mechanism: what the boxes themselves lose is not in it.
 
-Each command has a text for people and a record for `--json`: `box_design_..` for `design --release
---confidence`, and `box_channel_..` for `show`. The texts put the
-sentences together. The records have the keys of other channels where they mean the same, so that
-programs read both alike.
+Each command has a text for people and a record for `--json`: `box_design_text` and `box_facts`
+(what `command_records.design_record` has of boxes) for `design`, and `box_channel_..` for `show`.
+The texts put the sentences together. The records have the keys of other channels where they mean
+the same, so that programs read both alike.
 
 `box_first_screen` is what `design` prints: at most 25 lines, and `--full` has the rest. It has
 these parts in their order::
@@ -44,10 +44,10 @@ from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.box_claims import BoxUtility
 from mechdesign.channel.channel import BoxPart, Channel
 from mechdesign.core.wording import STATED, at_most, percent_of, quoted
-from mechdesign.mechanisms.box_result import BoxDesign
-from mechdesign.notions import Notion, to_record
+from mechdesign.mechanisms.result import Design
+from mechdesign.notions import Notion
 from mechdesign.report import law_section, layout, wording
-from mechdesign.report.command_records import law_record, notion_record
+from mechdesign.report.command_records import notion_record
 from mechdesign.report.first_lines import (
     FULL,
     MOST_LINES,
@@ -395,61 +395,66 @@ def _covered(sentence: str) -> str:
     return sentence.replace(start, "Sensitive values", 1)
 
 
-def box_design_text(design: BoxDesign) -> str:
-    """All sections of `design --release --confidence`, without a final newline."""
+def box_design_text(design: Design) -> str:
+    """All sections of `design` on boxes, without a final newline."""
     channel = design.channel
-    lines = [lead(channel), *layout.all_lines(promise_lines(channel, design.audit)), ""]
+    audit, utility = _proven(design)
+    lines = [lead(channel), *layout.all_lines(promise_lines(channel, audit)), ""]
     sentences = [
-        *kept_lines(design.utility, channel),
+        *kept_lines(utility, channel),
         *unchanged_lines(channel),
-        slice_sentence(design.utility, channel),
+        slice_sentence(utility, channel),
         *fill_lines(channel),
         *part_lines(channel),
-        *rare_lines(channel, design.utility),
+        *rare_lines(channel, utility),
         *layout.remark_sentences(design.messages),
     ]
     lines += layout.all_lines(sentences)
-    limits = scope_items(channel, design.notion, design.utility)
+    limits = scope_items(channel, design.notion, utility)
     lines += ["", "Not covered", *layout.item_lines(limits)]
     return "\n".join(lines)
 
 
-def box_design_record(design: BoxDesign) -> dict[str, Any]:
-    """The record of `design --release --confidence --json`."""
+def _proven(design: Design) -> tuple[Audit, BoxUtility]:
+    """The verdict on a design of boxes, and what it keeps."""
+    if design.audit is None:
+        raise TypeError("a design of boxes has its verdict")
+    return design.audit, kept_by(design.channel)
+
+
+def kept_by(channel: Channel) -> BoxUtility:
+    """What a designed channel keeps; a public one does not say it."""
+    utility = channel.boxed.claims.utility
+    if utility is None:
+        raise TypeError("the channel of a design says what it keeps")
+    return utility
+
+
+def box_facts(design: Design) -> dict[str, Any]:
+    """What the record of a design has of boxes: facts that others lack, and those that others have
+    from their table.
+    """
     channel = design.channel
-    promise = "total"
-    if channel.given:
-        promise = "relative"
+    audit, utility = _proven(design)
+    people = channel.people
     return {
-        "mechanism": "rows",
-        "method": "boxes",
-        "notion": to_record(design.notion),
-        "promise": promise,
+        "promise": channel.record.promise_kind,
+        "given": channel.given,
+        "people": None if people is None else asdict(people),
         "objective": _objective(channel),
-        "nmi": design.nmi,
-        "mutual_information": design.information,
-        "entropy": design.entropy,
-        "upper_bound_nmi": design.upper_bound_nmi,
-        "gap_nmi": design.upper_bound_nmi - design.nmi,
-        "achieved": asdict(design.achieved),
-        "confidence": channel.boxed.claims.level,
         # For boxes the promise is that for the population, so both have the same budgets.
         "population": {"level": channel.boxed.claims.level, **asdict(design.achieved)},
-        "table": optional_record(design.audit.on_table),
-        "levels": utility_record(design.utility, channel),
+        "table": optional_record(audit.on_table),
+        "levels": utility_record(utility, channel),
         "boxes": channel.boxed.coder.size,
         "filled": channel.fills,
-        "own_boxes": design.utility.own,
-        "own_boxes_at_most": design.utility.own_bound,
-        "law_deviation": design.utility.law_deviation,
-        **law_record(design.law, design.law_absent),
-        "limit": optional_record(design.limit),
+        "own_boxes": utility.own,
+        "own_boxes_at_most": utility.own_bound,
+        "law_deviation": utility.law_deviation,
+        "limit": optional_record(utility.limit),
         "strata": len(channel.parts),
         "slice_records": channel.boxed.claims.slice_records,
-        "records": design.records,
-        "verified": design.audit.satisfied,
-        "messages": design.messages,
-        "seconds": design.seconds,
+        "records": utility.records,
     }
 
 
@@ -551,7 +556,7 @@ def utility_record(utility: BoxUtility, channel: Channel) -> list[dict[str, Any]
     return levels
 
 
-def box_first_screen(design: BoxDesign, *, last: Sequence[str]) -> str:
+def box_first_screen(design: Design, *, last: Sequence[str]) -> str:
     """The text of a design for boxes, without a final newline.
 
     It has at most 25 lines, unless values that are promised together, or remarks on the search,
@@ -559,46 +564,47 @@ def box_first_screen(design: BoxDesign, *, last: Sequence[str]) -> str:
 
     Parameters
     ----------
-    design : BoxDesign
+    design : Design
     last : sequence of str
         Lines on the files that were written and the next command.
     """
     channel = design.channel
+    audit, utility = _proven(design)
     # The parts above and below the table of columns are never cut.
     kept = kept_sentence(
-        design.nmi,
-        design.upper_bound_nmi,
+        utility.nmi,
+        utility.upper_bound_nmi,
         beyond_given=bool(channel.given),
         rivals="channel for these boxes",
     )
-    before = layout.all_lines([lead(channel), *promise_lines(channel, design.audit)])
+    before = layout.all_lines([lead(channel), *promise_lines(channel, audit)])
     before += ["", *layout.lines_of(kept)]
-    before += layout.all_lines(own_lines(design.utility, channel))
-    before += layout.all_lines(law_lines(design.utility, channel))
-    limits = scope_items(channel, design.notion, design.utility)
+    before += layout.all_lines(own_lines(utility, channel))
+    before += layout.all_lines(law_lines(utility, channel))
+    limits = scope_items(channel, design.notion, utility)
     after = ["", "Not covered", *layout.item_lines(limits), "", FULL, *last]
 
     # What is left goes to the columns first, and then to the remarks.
     room = MOST_LINES - len(before) - len(after)
-    columns = _columns(design, room)
-    remarks = _remarks(design, room - len(columns))
+    columns = _columns(channel, utility, room)
+    remarks = _remarks(design, utility, room - len(columns))
     return "\n".join([*before, *columns, *remarks, *after])
 
 
-def _columns(design: BoxDesign, room: int) -> list[str]:
+def _columns(channel: Channel, utility: BoxUtility, room: int) -> list[str]:
     """A line for each released column, as many as there is room for."""
-    if design.channel.people is not None:
-        truth_of = truth_by_column(design.channel) or {}
+    if channel.people is not None:
+        truth_of = truth_by_column(channel) or {}
         rows = [["column", "unchanged cells"]]
         for name, share in truth_of.items():
             rows.append([name, wording.percent_at_least(share)])
         return lines_within(rows, max(room, MOST_COLUMNS), "more column")
-    truth = box_truth(design.channel)
+    truth = box_truth(channel)
     header = ["column", "kept by itself"]
     if truth is not None:
         header.append("unchanged cells")
     rows = [header]
-    for place, column in enumerate(design.utility.columns):
+    for place, column in enumerate(utility.columns):
         row = [wording.title(column.columns), wording.percent_at_least(column.share)]
         if truth is not None:
             row.append(wording.percent_at_least(truth[place]))
@@ -606,7 +612,7 @@ def _columns(design: BoxDesign, room: int) -> list[str]:
     return lines_within(rows, room, "more column")
 
 
-def _remarks(design: BoxDesign, room: int) -> list[str]:
+def _remarks(design: Design, utility: BoxUtility, room: int) -> list[str]:
     """What limits the promise and the search, whole; then how the boxes came about, if it fits."""
     channel = design.channel
     # Which values are promised only together, and that a search was stopped, is never cut.
@@ -617,8 +623,8 @@ def _remarks(design: BoxDesign, room: int) -> list[str]:
             *layout.remark_sentences(design.messages),
         ]
     )
-    origin = [slice_sentence(design.utility, channel)]
-    if design.nmi < LITTLE and design.limit is not None:
+    origin = [slice_sentence(utility, channel)]
+    if utility.nmi < LITTLE and utility.limit is not None:
         origin.append(_rare_value(channel))
     optional = layout.all_lines(origin)
     if len(needed) + len(optional) <= room:

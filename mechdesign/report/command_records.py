@@ -1,4 +1,4 @@
-"""The JSON outputs of `design`, `audit` and `show` on channels of one column: plain dictionaries.
+"""The JSON outputs of `design`, `audit` and `show`: plain dictionaries.
 
 `design_record`, `audit_record` and `channel_record` pick the figures of a result by their keys, and
 `plain_values.to_json` writes them. What a result lacks is null: the gap of a heuristic, the level
@@ -7,7 +7,7 @@ of a design without confidence. A design looks like this, with some thirty keys:
     {"mechanism": "optimal", "nmi": 0.801, "upper_bound_nmi": 0.802, "verified": true,
      "achieved": {"eps_l": 0.5, "eps_u": 0.5, "eps_ldp": 0.99}, "objective": "information", ..}
 
-Outputs of whole rows (`rows`) and boxes (`boxes`) have the same keys where they mean the same.
+A design of boxes has the keys of `boxes.box_facts` besides.
 """
 
 from __future__ import annotations
@@ -44,9 +44,6 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
     if joint is not None:
         records = joint.records
         notices = joint.notices
-    level: float | None = None
-    if design.confidence is not None:
-        level = design.confidence.level
     record: dict[str, Any] = {
         "mechanism": design.mechanism,
         "method": design.method,
@@ -70,7 +67,7 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         "guarantees": _guarantees(design),
         "bins": bins,
         "records": records,
-        "confidence": level,
+        "confidence": design.level,
         "population": population_record(design.population),
         "after": spending_record(design.spending),
         "notices": notices,
@@ -91,6 +88,11 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         record["smallest_group"] = design.smallest_group
         people = design.channel.useful.people
         record["people"] = None if people is None else asdict(people)
+    if design.audit is not None:
+        # Loaded here, because few designs are of boxes.
+        from mechdesign.report.boxes import box_facts
+
+        record |= box_facts(design)
     record |= law_record(design.law, design.law_absent)
     if design.purpose is not None:
         record["objective"] = design.purpose.name

@@ -17,6 +17,7 @@ from mechdesign.auditing.population_promise import PopulationPromise, population
 from mechdesign.auditing.stated import keeps_promise
 from mechdesign.auditing.verdict import Audit, achieved_by
 from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
 from mechdesign.core.wording import STATED, percent_of
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import blocks, layout, plain_values, wording
@@ -64,15 +65,23 @@ OF_OUTPUTS = (
 
 def design_text(
     design: Design,
-    joint: Joint,
+    joint: Joint | None = None,
     *,
     all_measures: bool = False,
     messages: Sequence[str] = (),
 ) -> str:
     """The text of `design`: what matters first, derived measures last; without a final newline.
 
-    The command line says the messages of a design by themselves; others give them here.
+    `joint` is the table of the design, by default that of its channel. The command line says the
+    messages of a design by themselves; others give them here.
     """
+    if design.audit is not None:
+        # Loaded here, because few designs are of boxes.
+        from mechdesign.report.boxes import box_design_text
+
+        return box_design_text(design)
+    if joint is None:
+        joint = joint_of(design)
     # Measuring takes time on a large table, and only --all-measures shows it.
     attained = {}
     if all_measures:
@@ -94,6 +103,15 @@ def design_text(
             )
     lines += ["", "Other measures of leakage", *_measures(report, all_measures)]
     return "\n".join(lines)
+
+
+def joint_of(design: Design) -> Joint:
+    """The table of a design."""
+    if design.channel.joint is None:
+        raise InputError(
+            "the channel is public: the table that this takes is not in it"
+        )
+    return design.channel.joint
 
 
 def audit_text(

@@ -251,11 +251,24 @@ def test_a_file_is_released_row_by_row(table, run, ending):
         (("--release", "a", "--cells", "4"), "give a confidence level too"),
         (
             ("--release", "a", "--confidence", "0.9", "--rare", "auto"),
-            "--rare auto is for one column (--merge-rare)",
+            "rare auto is for one column (--merge-rare)",
         ),
         (
             ("--release", "a", "--after", "c.json", "--confidence", "0.9"),
             "--after is not built for boxes",
+        ),
+        (
+            ("--release", "a", "--merge-rare", "auto", "--confidence", "0.9"),
+            "merge_rare (--merge-rare) is for one column (--useful)",
+        ),
+        (("--useful", "a", "--merge-rare", "9"), "give a confidence level too"),
+        (
+            ("--useful", "a", "--merge-rare", "-9", "--confidence", "0.9"),
+            "merge_rare ('-9') must be auto, or a number of records",
+        ),
+        (
+            ("--useful", "a", "--merge-rare", "9", "--bin", "auto", "--confidence=0.9"),
+            "--bin auto is not built for boxes",
         ),
         (("--release", "a", "--keep", "0.8"), "leave out every other budget"),
         (("--useful", "a", "--given", "k"), "belong to a release of rows"),
