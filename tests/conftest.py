@@ -15,6 +15,12 @@ ROOT = Path(__file__).parents[1]
 
 NUMBERS = count()
 
+# Every core has a process of the suite. Threads of the linear algebra, which numpy starts when it
+# is imported, would wait for each other in them and in the commands that they start: designs for
+# queries took nine times the processor time.
+for _library in ("OPENBLAS", "OMP", "MKL"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
+
 # Timings depend on the machine, so no deadline; derandomised, so that a run can be repeated.
 settings.register_profile(
     "project",
