@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solvers.errors import BackendFailure, NoPlan, OutOfTime
-from solvers.plans.clock import Clock
+from solvers.pace import Clock
 from solvers.plans.costs import Indices
 from solvers.plans.pricing import OutputPrices, Pricer, Pricing
 from solvers.plans.problem import PlanProblem

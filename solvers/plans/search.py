@@ -24,9 +24,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from solvers.errors import BackendFailure, NoPlan, OutOfTime
+from solvers.pace import NEVER, Clock
 from solvers.plans.alone import alone
 from solvers.plans.ceiling import ceiling
-from solvers.plans.clock import NEVER, Clock
 from solvers.plans.costs import Indices
 from solvers.plans.generation import (
     ALL_PAIRS,
