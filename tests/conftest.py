@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -56,6 +57,21 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
         if whole and config.option.capture != "no"
         else 0
     )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Search for garbage only when all tests are there: what is collected stays until the end.
+
+    Each process would search its growing modules and tests some thirty times, two fifths of the time that it takes to
+    collect them.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)
