@@ -4,10 +4,9 @@ The modules by what they do for that promise:
 
 - A file is released: `release_file`, `file_run`, `vital_files`. A folder: `folders`,
   `folder_release`, `folder_stage`, `folder_table`.
-- How a table is released, and what it draws: `recipe`, `file_recipe`, `grouped_recipe`,
-  `keyed_recipe`, `channel_recipe`, and the drawer `release_drawer`.
-  Each of these recipes is the next one's base, from the first to `keyed_recipe`: what a table needs
-  of it, then what a file needs, columns released together, and keys from a job of the ledger.
+- How a table is released, and what it draws: `recipe`, `file_recipe`, `keyed_recipe`,
+  `channel_recipe`, and the drawer `release_drawer`. Each of these recipes is the next one's base:
+  what a table needs of it, then what a file needs, keys from a job of the ledger, and channels.
 - What may stay in the output: `column_plan` decides by the header, with `column_groups`,
   `lookalikes` and `output_columns`; `disclosure_checks` by the data.
 - The same record gets the same draw, and none is drawn twice by mistake: `job` keeps the order of
@@ -18,7 +17,7 @@ The modules by what they do for that promise:
   `keys`, `option_keys`.
 - Files get their names when all is complete: `target`, `writing`, `shuffling`,
   `stopping`.
-- What goes with an output: `side_files`, `manifest`, `manifest_columns`,
+- What goes with an output: `side_files`, `codebook`, `manifest`, `manifest_columns`,
   `manifest_records`, `manifest_sentences`.
 - What releases tell together: `past_releases`, `draws_apart`, `joint_budget`, `counted_outputs`.
 - What a user asks for and gets: `options`, `results`.

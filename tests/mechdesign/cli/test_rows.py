@@ -29,6 +29,7 @@ def table(folder):
 
 
 DESIGN = ("design", "people.csv", "--sensitive", "secret")
+MERGED = ("--useful", "a", "--confidence", "0.9", "--merge-rare")
 
 
 def test_a_release_of_rows_is_designed_audited_and_shown(table, run):
@@ -263,11 +264,11 @@ def test_a_file_is_released_row_by_row(table, run, ending):
         ),
         (("--useful", "a", "--merge-rare", "9"), "give a confidence level too"),
         (
-            ("--useful", "a", "--merge-rare", "-9", "--confidence", "0.9"),
+            (*MERGED, "-9"),
             "merge_rare ('-9') must be auto, or a number of records",
         ),
         (
-            ("--useful", "a", "--merge-rare", "9", "--bin", "auto", "--confidence=0.9"),
+            (*MERGED, "9", "--bin", "auto"),
             "--bin auto is not built for boxes",
         ),
         (("--release", "a", "--keep", "0.8"), "leave out every other budget"),

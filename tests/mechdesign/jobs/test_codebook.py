@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from mechdesign.channel.channel import Channel
-from mechdesign.jobs.channel_recipe import codebook_text
+from mechdesign.jobs.codebook import codebook_text
 from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.tables.joint import Joint
 
