@@ -111,8 +111,11 @@ def summary_sections(report: Report) -> list[blocks.Section]:
         kept += column_blocks(report.boxes, fills=report.asked.fills)
 
     scope: list[blocks.Block] = []
+    beside: list[blocks.Block] = []
     if report.population is not None:
-        scope += blocks.paragraphs(report.population.sentences)
+        # Where the promise is about the population alone, they say what it is not about.
+        told = scope if report.asked.level is None else beside
+        told += blocks.paragraphs(report.population.sentences)
     scope.append(blocks.Bullets(report.holds_for))
 
     promise = promise_blocks(report.promise, report.asked, sensitive)
@@ -124,7 +127,7 @@ def summary_sections(report: Report) -> list[blocks.Section]:
             f"For the population behind the records ({level} confidence): {changes} times as "
             "likely."
         )
-        promise.insert(1, blocks.Text(likely))
+        promise[1:1] = [blocks.Text(likely), *beside]
 
     return [
         *_section_of("promise", "What is promised", promise),
