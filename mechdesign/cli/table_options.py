@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from mechdesign.formats.text_options import TextOptions
     from mechdesign.tables.variable import Variable
 
-NO_COUNTS = "this channel of boxes carries no counts (a public one): audit the file that `design` wrote"
-
 AUTO = "auto"
 """Bins that `design` chooses for the budget."""
 
@@ -353,6 +351,8 @@ class OtherTable(TextFormat, TableOptions):
         if joint is None:
             joint = channel.joint
         if joint is None:
+            from mechdesign.auditing.either import NO_COUNTS
+
             channel.on_tables(NO_COUNTS)
             raise InputError(
                 f"{path} is a public channel without its table: give --table TABLE"
