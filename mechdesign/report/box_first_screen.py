@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mechdesign.channel.box_claims import BoxUtility
-from mechdesign.channel.channel import Channel
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import layout, wording
 from mechdesign.report.asked import request_of
@@ -33,8 +32,7 @@ from mechdesign.report.boxes import (
     part_lines,
     promise_lines,
     proven,
-    rare_remedy,
-    rarest_values,
+    rare_lines,
     slice_sentence,
     truth_by_column,
 )
@@ -129,22 +127,9 @@ def _remarks(design: Design, utility: BoxUtility, room: int) -> list[str]:
         ]
     )
     origin = [slice_sentence(utility, channel)]
-    if utility.nmi < LITTLE and utility.limit is not None:
-        origin.append(_rare_value(channel))
+    if utility.nmi < LITTLE:
+        origin += rare_lines(channel, utility)
     optional = layout.all_lines(origin)
     if len(needed) + len(optional) <= room:
         return [*needed, *optional]
     return [*needed, "Further remarks:  --full"]
-
-
-def _rare_value(channel: Channel) -> str:
-    """The sensitive value that costs most, and the option that helps."""
-    secret = wording.title(channel.boxed.sensitive.columns)
-    rarest = rarest_values(channel, 1)
-    named = ""
-    if rarest:
-        named = f", {rarest[0]},"
-    return (
-        f"The value of {secret} with the fewest records{named} costs most; "
-        f"{rare_remedy(channel)}."
-    )

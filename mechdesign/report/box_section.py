@@ -7,29 +7,22 @@ Every output y of a stratum gets two ranges of lifts P(s|y) / P(s) (`outputs_of`
 - That of the table follows from the counts alone: P(s, y) = sum_x P(s, x) W(y|x).
 - That of the population is the widest over all populations in the confidence set of the counts
   (`Population.extremes`), which is what the promise bounds.
-
-A range is kept as budgets in nats (`Achieved`): lifts from 0.5 to 1.5 are eps_l = -ln 0.5 = 0.693,
-eps_u = ln 1.5 = 0.405 and eps_ldp = ln(1.5 / 0.5) = 1.099.
 """
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
-from numpy.typing import NDArray
-
 from mechdesign.auditing.columns import columns_on, released_part
+from mechdesign.auditing.demands import demands_of
+from mechdesign.auditing.extremes import extreme_lifts, smallest_budgets
 from mechdesign.auditing.population_extremes import Population, achieved_of
-from mechdesign.auditing.verdict import Achieved, Audit
+from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.core.wording import about
-from mechdesign.notions import from_record
+from mechdesign.notions import LIP, from_record
 from mechdesign.report import blocks, boxes, wording
 from mechdesign.report.asked import names_of
-from mechdesign.report.record import Boxes, BoxOutput, BoxRow, Report
+from mechdesign.report.record import Boxes, BoxOutput, Report
 from mechdesign.tables.confidence import set_of_record
-from mechdesign.tables.row_boxes import box_name
 
 BOXED = "A cell counts as unchanged if its own box is released and holds one value of the column."
 
@@ -45,7 +38,7 @@ def boxes_of(channel: Channel, audit: Audit, scope: str) -> Boxes:
     """
     utility = boxes.kept_by(channel)
     return Boxes(
-        rows=rows_of(channel),
+        rows=boxes.rows_of(channel),
         columns=boxes.columns_of(channel),
         sentences=tuple(boxes.told_lines(channel, scope=scope)),
         on_table=audit.on_table,
@@ -57,73 +50,33 @@ def boxes_of(channel: Channel, audit: Audit, scope: str) -> Boxes:
     )
 
 
-def rows_of(channel: Channel) -> tuple[BoxRow, ...]:
-    """Every box with the records of the proof; a box without any has no symbol in the table.
-
-    Of a public channel the boxes alone.
-    """
-    coder = channel.boxed.coder
-    rows: list[BoxRow] = []
-    for part in channel.parts:
-        stratum = coder.stratum_text(part.stratum).rstrip(": ")
-        joint = None if part.channel is None else part.channel.joint
-        counts: dict[str, int] = {}
-        if joint is not None:
-            counts = dict(zip(joint.useful.names, joint.useful_counts, strict=True))
-        for box, text in enumerate(coder.box_texts(part.boxes)):
-            if joint is None:
-                rows.append(BoxRow(stratum, text))
-                continue
-            records = counts.get(box_name(box), 0)
-            rows.append(BoxRow(stratum, text, records, records / joint.total))
-    return tuple(rows)
-
-
 def outputs_of(channel: Channel) -> tuple[BoxOutput, ...]:
     """Every output of each stratum, the one whose lifts can be farthest apart first."""
     outputs: list[BoxOutput] = []
     for part in channel.parts:
-        if part.channel is not None:
-            stratum = channel.boxed.coder.stratum_text(part.stratum).rstrip(": ")
-            outputs += _outputs_of(part.channel, stratum)
+        single = part.channel
+        if single is None or single.joint is None or single.record.confidence is None:
+            continue
+        stratum = channel.boxed.coder.stratum_text(part.stratum).rstrip(": ")
+        confidence = set_of_record(single.record.confidence, single.joint)
+        joint = released_part(single, single.joint)
+        population = Population(confidence, joint.useful_counts)
+        # The achieved budgets are the same for any notion on single lifts.
+        demands = demands_of(joint, LIP(1.0))
+        found: list[BoxOutput] = []
+        for y, column in enumerate(columns_on(single, joint)):
+            found.append(
+                BoxOutput(
+                    stratum=stratum,
+                    output=single.outputs[y],
+                    share=float(single.output_masses[y]),
+                    achieved=achieved_of(population.extremes(column, y)),
+                    on_table=smallest_budgets(extreme_lifts([column], demands)),
+                )
+            )
+        found.sort(key=lambda output: -output.achieved.eps_ldp)
+        outputs += found
     return tuple(outputs)
-
-
-def _outputs_of(part: Channel, stratum: str) -> list[BoxOutput]:
-    """The outputs of a stratum."""
-    record = part.record.confidence
-    if part.joint is None or record is None:
-        raise TypeError("the channel of a design has its counts")
-    joint = released_part(part, part.joint)
-    columns = columns_on(part, joint)
-    population = Population(set_of_record(record, part.joint), joint.useful_counts)
-    # P(s, y) = sum_x P(s, x) W(y|x).
-    released = joint.p @ part.matrix
-    priors = joint.p.sum(axis=1)
-    outputs: list[BoxOutput] = []
-    for y, column in enumerate(columns):
-        share = float(released[:, y].sum())
-        # P(s|y) / P(s) = P(s, y) / (P(s) P(y)).
-        on_table = _achieved_by(released[:, y] / (priors * share))
-        achieved = achieved_of(population.extremes(column, y))
-        outputs.append(BoxOutput(stratum, part.outputs[y], share, achieved, on_table))
-    outputs.sort(key=lambda output: -output.achieved.eps_ldp)
-    return outputs
-
-
-def _achieved_by(lifts: NDArray[np.float64]) -> Achieved:
-    """The budgets that the lifts of one output use, in nats: -ln of the least, ln of the largest,
-    and ln of their quotient; infinite where a lift is 0.
-    """
-    low = float(lifts.min())
-    high = float(lifts.max())
-    lower = math.inf
-    ratio = math.inf
-    if low > 0.0:
-        lower = -math.log(low)
-        ratio = math.log(high / low)
-    # Lifts have the mean 1, so only their rounding can put both ends on one side of it.
-    return Achieved(max(lower, 0.0), max(math.log(high), 0.0), ratio)
 
 
 def column_blocks(found: Boxes, *, fills: bool) -> list[blocks.Block]:

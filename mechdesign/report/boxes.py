@@ -15,7 +15,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from mechdesign.analysis.box_truth import box_truth, box_truth_of_records
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.box_claims import BoxUtility
 from mechdesign.channel.channel import Channel
@@ -29,7 +28,8 @@ from mechdesign.report.promises import (
     relative_sentences,
     subject_of,
 )
-from mechdesign.report.record import BoxColumn
+from mechdesign.report.record import BoxColumn, BoxRow
+from mechdesign.tables.row_boxes import box_name
 
 LITTLE = 0.5
 """Kept share below which the rarest sensitive values are named."""
@@ -95,6 +95,9 @@ def truth_by_column(channel: Channel) -> dict[str, float] | None:
     """The expected share of unchanged cells by the names of the columns; of people those of a
     record.
     """
+    # Loads the samplers of boxes, which no other design needs.
+    from mechdesign.analysis.box_truth import box_truth, box_truth_of_records
+
     truth = box_truth(channel)
     if truth is None:
         return None
@@ -162,12 +165,9 @@ def part_lines(channel: Channel) -> list[str]:
 def box_texts(channel: Channel) -> list[str]:
     """Every box in words, each with the given symbols of its stratum."""
     texts: list[str] = []
-    for part in channel.parts:
-        stratum = channel.boxed.coder.stratum_text(part.stratum)
-        texts += [
-            wording.label(f"{stratum}{text}")
-            for text in channel.boxed.coder.box_texts(part.boxes)
-        ]
+    for row in rows_of(channel):
+        stratum = f"{row.stratum}: " if row.stratum else ""
+        texts.append(wording.label(f"{stratum}{row.box}"))
     return texts
 
 
@@ -271,16 +271,6 @@ def box_facts(design: Design) -> dict[str, Any]:
 def box_channel_facts(channel: Channel) -> dict[str, Any]:
     """What the record of a channel has of boxes; a public channel does not say what is kept."""
     coder, claims, sensitive = channel.boxed
-    parts: list[dict[str, Any]] = []
-    for part, together in zip(channel.parts, channel.boxed.together_texts, strict=True):
-        parts.append(
-            {
-                "stratum": coder.stratum_text(part.stratum),
-                "boxes": coder.box_texts(part.boxes),
-                "together": together,
-                "outputs": 0 if part.channel is None else len(part.channel.outputs),
-            }
-        )
     levels: list[dict[str, Any]] | None = None
     if claims.utility is not None:
         levels = [asdict(column) for column in columns_of(channel)]
@@ -289,13 +279,39 @@ def box_channel_facts(channel: Channel) -> dict[str, Any]:
         "columns": [variable.columns for variable in coder.columns],
         "confidence": claims.level,
         "slice_records": claims.slice_records,
-        "parts": parts,
+        "boxes": [asdict(row) for row in rows_of(channel)],
+        "together": channel.boxed.together_texts,
         "levels": levels,
     }
 
 
+def rows_of(channel: Channel) -> tuple[BoxRow, ...]:
+    """Every box with the records of the proof; a box without any has no symbol in the table.
+
+    Of a public channel the boxes alone.
+    """
+    coder = channel.boxed.coder
+    rows: list[BoxRow] = []
+    for part in channel.parts:
+        stratum = coder.stratum_text(part.stratum).rstrip(": ")
+        joint = None if part.channel is None else part.channel.joint
+        counts: dict[str, int] = {}
+        if joint is not None:
+            counts = dict(zip(joint.useful.names, joint.useful_counts, strict=True))
+        for box, text in enumerate(coder.box_texts(part.boxes)):
+            if joint is None:
+                rows.append(BoxRow(stratum, text))
+                continue
+            records = counts.get(box_name(box), 0)
+            rows.append(BoxRow(stratum, text, records, records / joint.total))
+    return tuple(rows)
+
+
 def columns_of(channel: Channel) -> tuple[BoxColumn, ...]:
     """What each column keeps."""
+    # Loads the samplers of boxes, which no other design needs.
+    from mechdesign.analysis.box_truth import box_truth
+
     truth = box_truth(channel)
     columns: list[BoxColumn] = []
     for place, column in enumerate(kept_by(channel).columns):

@@ -38,8 +38,8 @@ from mechdesign.release.moved_numbers import moved
 from mechdesign.report import wording
 from mechdesign.report.asked import names_of, request_of
 from mechdesign.report.average_section import average_texts
-from mechdesign.report.box_section import boxes_of, outputs_of, rows_of
-from mechdesign.report.boxes import kept_by
+from mechdesign.report.box_section import boxes_of, outputs_of
+from mechdesign.report.boxes import kept_by, rows_of
 from mechdesign.report.cell_sentences import cell_sentences
 from mechdesign.report.column_shares import column_rows
 from mechdesign.report.groups_section import group_lines
