@@ -33,7 +33,7 @@ from mechdesign.auditing.verdict import Achieved, Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.run import Comparison
 from mechdesign.core.wording import about, percent_of
-from mechdesign.jobs.codebook import codebook_text
+from mechdesign.jobs.side_files import codebook_text
 from mechdesign.judging.figures import Judgement
 from mechdesign.leaks.assessment import Assessment
 from mechdesign.mechanisms.result import Design

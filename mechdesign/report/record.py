@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cas
 
 from mechdesign.auditing.extremes import Achieved
 from mechdesign.release.moved_numbers import Moved
-from mechdesign.tables.rare_limit import RareLimit
+from mechdesign.tables.uncovered_values import RareLimit
 
 if TYPE_CHECKING:
     # Comparisons know every mechanism, which an audit does not need.
