@@ -25,6 +25,14 @@ FOLDS = 5
 MOST_RECORDS = 100_000
 """Records that are used, evenly spread: boosting on more takes minutes and changes little."""
 
+LEAST_RECORDS = 10_000
+"""Records that are used of any number of symbols, where there are so many."""
+
+MOST_SCORES = 3_000_000
+"""Records times symbols that are used: a model scores each symbol for each record in every round,
+so that with 60 symbols 50,000 records take as long as 100,000 with 30.
+"""
+
 SUREST = 0.05
 """The share of the records of which the guess is surest."""
 
@@ -74,8 +82,9 @@ def guess_from_rows(
         The symbol of S of each record.
     symbols : sequence of str
     """
-    # Every step-th record, rounded upwards, so that there are no more than `MOST_RECORDS`.
-    step = max(1, -(-len(secret) // MOST_RECORDS))
+    # Every step-th record, rounded upwards, so that there are no more than these.
+    most = min(MOST_RECORDS, max(MOST_SCORES // len(symbols), LEAST_RECORDS))
+    step = max(1, -(-len(secret) // most))
     classes = secret[::step].astype(np.int64)
     records = len(classes)
     counts = np.bincount(classes, minlength=len(symbols))
