@@ -25,9 +25,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from mechdesign.core.arguments import fraction_of
 from mechdesign.core.binomial import SCALE, lower_end
 from mechdesign.core.errors import InputError, require_type
-from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import listed, percent_of, quoted
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.records import Records

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mechdesign.leaks import learners, row_guess
+from mechdesign.leaks import learners
 from mechdesign.leaks.coded_table import CodedColumn
-from mechdesign.leaks.learners import MOST_COLUMNS
-from mechdesign.leaks.left_out import PRIOR, scores_left_out
-from mechdesign.leaks.row_guess import guess_from_rows
+from mechdesign.leaks.disclosure import PRIOR, scores_left_out
+from mechdesign.leaks.learners import MOST_COLUMNS, guess_from_rows
 
 
 def test_boosting_uses_one_thread(monkeypatch):
@@ -142,8 +141,8 @@ def test_the_work_of_boosting_does_not_grow_with_the_symbols(monkeypatch, symbol
             return super().fit(features, classes)
 
     monkeypatch.setattr(ensemble, "HistGradientBoostingClassifier", Counted)
-    monkeypatch.setattr(row_guess, "MOST_SCORES", 40_000)
-    monkeypatch.setattr(row_guess, "LEAST_RECORDS", 2_000)
+    monkeypatch.setattr(learners, "MOST_SCORES", 40_000)
+    monkeypatch.setattr(learners, "LEAST_RECORDS", 2_000)
     # Every value is in every part of the records that are taken.
     secret = np.repeat(np.arange(symbols, dtype=np.int32), 4_000 // symbols)
     names = [str(symbol) for symbol in range(symbols)]
