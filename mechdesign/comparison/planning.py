@@ -44,9 +44,9 @@ from mechdesign.tables.joint import Joint
 SAMPLED = 2_000
 """Records of the sample: a trial takes a second or two."""
 
-MOST_LIFTS = 30_000
+MOST_LIFTS = 20_000
 """Records of the sample times values of the secret: each of them has a lift at each, and the time
-of a trial grows faster than these. 60 values have 500 records.
+of a trial grows faster than these. 60 values have 333 records.
 """
 
 FACTORS = (1.5, 2.0, 3.0)
@@ -327,11 +327,12 @@ def _better(best: Trial, trial: Trial) -> Trial:
 
 
 def _advised(trials: Sequence[Trial]) -> float:
-    """The smallest factor at which enough cells stay, or the largest."""
+    """The smallest factor at which enough cells stay, or the largest that was tried."""
     for trial in trials:
         if trial.cells is not None and trial.cells >= ENOUGH:
             return trial.factor
-    return trials[-1].factor
+    tried = [trial for trial in trials if trial.refusal != NOT_TRIED]
+    return tried[-1].factor
 
 
 def _sampled(
