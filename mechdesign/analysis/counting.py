@@ -26,16 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.analysis.checking import Finding
-from mechdesign.analysis.other_columns import (
+from mechdesign.analysis.p_values import Counts
+from mechdesign.analysis.released_table import (
     Difference,
+    Released,
+    cells_of,
     common_columns,
     first_difference,
     private_columns,
-)
-from mechdesign.analysis.p_values import Counts
-from mechdesign.analysis.released_table import (
-    Released,
-    cells_of,
     require_identity,
     slices,
 )
@@ -45,8 +43,8 @@ from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.digests import RowHasher
 from mechdesign.formats.opening import Source
+from mechdesign.release.coding import NearestRows
 from mechdesign.release.first_symbols import FirstSymbols
-from mechdesign.release.nearest_rows import NearestRows
 from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
 from mechdesign.tables.columns import (
     MISSING,

@@ -32,18 +32,20 @@ from mechdesign.analysis.counting import (
     pairs,
     symbol_codes,
 )
-from mechdesign.analysis.other_columns import (
+from mechdesign.analysis.p_values import Counts
+from mechdesign.analysis.released_table import (
+    Released,
+    cells_of,
     common_columns,
     first_difference,
+    slices,
 )
-from mechdesign.analysis.p_values import Counts
-from mechdesign.analysis.released_table import Released, cells_of, slices
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.row_law import RowLaw
 from mechdesign.core.files import PathLike
 from mechdesign.core.integers import NOWHERE, Integers, places_in
 from mechdesign.core.wording import quoted
-from mechdesign.release.nearest_rows import NearestRows
+from mechdesign.release.coding import NearestRows
 from mechdesign.release.policies import Policy, normalised, normalised_cells
 
 WIDE = 1 << 20

@@ -5,7 +5,7 @@ A box is a set of rows or values that are released alike, such as 'hours 40-49, 
 or Masters'. The boxes are learned on a tenth of the records, the slice, and the promise is proven
 on the others (`mechanisms.box_design`). `designed_boxes` does it for the page:
 
-1. `searched_boxes` searches: by `md.design` for rows, by `_merged` for one column.
+1. `searched_boxes` searches.
 2. The seed of the slice goes into the recipes. The slice is drawn at random, and another one would
    lead to other boxes.
 3. `box_report` computes the ranges of lifts from the counts in the channel; `_box_files` writes it.
@@ -21,7 +21,7 @@ of labels are empty.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 import mechdesign as md
 from mechdesign.app.choice import RELATIVE, Choice
@@ -51,7 +51,6 @@ from mechdesign.app.searching import (
 from mechdesign.core.wording import joined_name, percent_of
 
 if TYPE_CHECKING:
-    from mechdesign.mechanisms.box_result import BoxDesign
     from mechdesign.report.boxes_page import BoxReport
 
 MOST_FACTORS = 10
@@ -144,58 +143,41 @@ def _box_files(report: BoxReport, text: str) -> tuple[Download, ...]:
 
 def searched_boxes(
     table: MemoryTable, joint: md.Joint, choice: Choice, say: Say
-) -> BoxDesign:
+) -> md.Design:
     """The design of rows, or of one column with merged values."""
-    if choice.is_rows:
-        design = md.design(
-            table.frame,
-            sensitive=list(choice.sensitive),
-            release=list(choice.released),
-            given=list(choice.given),
-            notion=choice.notion(joint),
-            promise=choice.promise,
-            bins=choice.used_bins or None,
-            missing=choice.missing,
-            time_limit=choice.seconds,
-            confidence=choice.confidence,
-            fill=choice.fills,
-            slice_seed=choice.slice_seed,
-            progress=progress_to(say),
-        )
-        # `md.design` has no overload for rows with a confidence, which it releases as boxes.
-        return cast("BoxDesign", design)
-    return _merged(joint, choice, say)
-
-
-def _merged(joint: md.Joint, choice: Choice, say: Say) -> BoxDesign:
-    """The design of one column whose rare values are merged."""
-    from mechdesign.mechanisms.box_design import design_boxes
-    from mechdesign.mechanisms.box_request import BoxRequest
-    from mechdesign.tables.records import Records
-
-    # Bins first: what is rare is decided by the records of a bin, not of a single number.
-    if choice.used_bins:
-        joint = joint.binned(choice.used_bins)
-    request = BoxRequest(
+    options: dict[str, Any] = {
+        "bins": choice.used_bins or None,
+        "time_limit": choice.seconds,
+        "confidence": choice.confidence,
+        "slice_seed": choice.slice_seed,
+        "progress": progress_to(say),
+    }
+    if not choice.is_rows:
+        merge_rare = choice.merge_below or choice.merge_rare
+        return md.design(joint, choice.notion(joint), merge_rare=merge_rare, **options)
+    return md.design(
+        table.frame,
+        sensitive=list(choice.sensitive),
+        release=list(choice.released),
+        given=list(choice.given),
         notion=choice.notion(joint),
-        level=float(choice.level),
-        merge_below=choice.merge_below,
-        time_limit=choice.seconds,
-        seed=choice.slice_seed,
-        progress=progress_to(say),
+        promise=choice.promise,
+        missing=choice.missing,
+        fill=choice.fills,
+        **options,
     )
-    return design_boxes(Records.from_joint(joint, [joint.useful.columns]), request)
 
 
-def _facts(design: BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
+def _facts(design: md.Design, choice: Choice) -> tuple[tuple[str, str], ...]:
     """The promise, what is kept, what the boxes were learned on, and what an analyst reads."""
     from mechdesign.report import wording as w
-    from mechdesign.report.boxes import law_lines, slice_sentence
+    from mechdesign.report.boxes import kept_by, law_lines, slice_sentence
     from mechdesign.report.first_lines import kept_sentence
     from mechdesign.report.law_section import TITLE, untitled
 
     # The promise for the population first: it is the one that was asked for.
     channel = design.channel
+    utility = kept_by(channel)
     # Boxes depend on the slice alone, so only the other records may count as draws of the proof.
     secret = w.title(choice.sensitive)
     span = factors(design.achieved.eps_l, design.achieved.eps_u)
@@ -207,8 +189,8 @@ def _facts(design: BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
     if choice.promise == RELATIVE:
         promise += BEYOND_GIVEN
     kept = kept_sentence(
-        design.nmi,
-        design.upper_bound_nmi,
+        utility.nmi,
+        utility.upper_bound_nmi,
         beyond_given=bool(channel.given),
         rivals="channel for these boxes",
     )
@@ -222,17 +204,17 @@ def _facts(design: BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
             "None beside it: this promise is about a new record of the population.",
         ),
         ("Kept", kept.removeprefix("Kept: ")),
-        ("Boxes", slice_sentence(design.utility, channel)),
+        ("Boxes", slice_sentence(utility, channel)),
     ]
-    for text in untitled(law_lines(design.utility, channel)):
+    for text in untitled(law_lines(utility, channel)):
         facts.append((TITLE, text))
-    if design.limit is not None:
-        facts.append(("What limits it", design.limit.text(channel.boxed.claims.level)))
+    if utility.limit is not None:
+        facts.append(("What limits it", utility.limit.text(channel.boxed.claims.level)))
     return tuple(facts)
 
 
 def _beliefs(
-    design: BoxDesign, choice: Choice, joint: md.Joint
+    design: md.Design, choice: Choice, joint: md.Joint
 ) -> tuple[BeliefRow, ...]:
     """Before and after for every value that is promised for itself; none with given columns,
     where there is a prior for each stratum.

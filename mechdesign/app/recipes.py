@@ -152,7 +152,6 @@ def script_of(choice: Choice, table: MemoryTable) -> str:
         '"""Design the release channel that was chosen on the page of mechdesign app."""',
         "",
         "import mechdesign as md",
-        *_imports(choice),
         *_reading(choice, table),
         "joint = md.Joint.from_table(",
         "    table,",
@@ -167,11 +166,9 @@ def script_of(choice: Choice, table: MemoryTable) -> str:
     ]
     if choice.is_rows:
         lines += _row_design(choice)
-    elif choice.merge_rare:
-        lines += _merged_design(choice)
     else:
         lines += _column_design(choice)
-    # All three designs have a summary and a channel that is saved alike.
+    # Both designs have a summary and a channel that is saved alike.
     lines += [
         "print(design.summary())",
         f"design.channel.save({CHANNEL!r})",
@@ -190,43 +187,17 @@ def _reading(choice: Choice, table: MemoryTable) -> list[str]:
     ]
 
 
-def _imports(choice: Choice) -> list[str]:
-    """Imports that only a design with merged values needs."""
-    if not choice.merge_rare:
-        return []
-    return [
-        "from mechdesign.mechanisms.box_design import design_boxes",
-        "from mechdesign.mechanisms.box_request import BoxRequest",
-        "from mechdesign.tables.records import Records",
-    ]
-
-
-def _merged_design(choice: Choice) -> list[str]:
-    """Lines that design the channel of one column with merged values."""
-    # As `box_search._merged` does it: `md.design` has no boxes of a single column.
-    lines: list[str] = []
-    if choice.used_bins:
-        lines.append(f"joint = joint.binned({choice.used_bins!r})")
-    lines += [
-        "design = design_boxes(",
-        "    Records.from_joint(joint, [joint.useful.columns]),",
-        "    BoxRequest(",
-        "        notion=notion,",
-        f"        level={choice.confidence!r},",
-        f"        merge_below={choice.merge_below!r},",
-        f"        time_limit={choice.seconds!r},",
-        "        # Draws the same slice of the records as the page did.",
-        f"        seed={choice.slice_seed!r},",
-        "    ),",
-        ")",
-    ]
-    return lines
-
-
 def _column_design(choice: Choice) -> list[str]:
-    """Lines that design the channel of one column."""
+    """Lines that design the channel of one column, or of its merged values."""
     lines = ["design = md.design(", "    joint,", "    notion,"]
-    lines.append(f"    objective={choice.objective!r},")
+    if choice.merge_rare:
+        lines += [
+            f"    merge_rare={choice.merge_below or choice.merge_rare!r},",
+            "    # Draws the same slice of the records as the page did.",
+            f"    slice_seed={choice.slice_seed!r},",
+        ]
+    else:
+        lines.append(f"    objective={choice.objective!r},")
     if choice.used_bins:
         lines.append(f"    bins={choice.used_bins!r},")
     if choice.confidence is not None:

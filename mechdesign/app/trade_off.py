@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import mechdesign as md
 from mechdesign.app.box_search import searched_boxes
@@ -22,9 +21,6 @@ from mechdesign.app.column_search import searched
 from mechdesign.app.memory_table import MemoryTable
 from mechdesign.app.results import CurvePoint, Say
 from mechdesign.app.searching import joint_of
-
-if TYPE_CHECKING:
-    from mechdesign.mechanisms.box_result import BoxDesign
 
 CURVE_FACTORS = (1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 """Budgets of the trade-off curve, as factors."""
@@ -90,9 +86,7 @@ def _curve_by_design(
     return tuple(points)
 
 
-def _designed(
-    table: MemoryTable, joint: md.Joint, choice: Choice
-) -> md.Design | BoxDesign:
+def _designed(table: MemoryTable, joint: md.Joint, choice: Choice) -> md.Design:
     """The design at the budget of `choice`, without reports: only its figures are used."""
     if choice.is_boxes:
         return searched_boxes(table, joint, choice, _silent)

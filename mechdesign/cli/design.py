@@ -2,23 +2,18 @@
 it guarantees.
 
 `design` checks the options before the table is read, and hands over: without a budget to
-`design_advice.advise`, and else to one of three. Each reads the table, lets each group of options
-add its part to a request of `mechanisms`, searches within --time-limit, writes the channel and its
-reports, and prints the promise:
-
-- `_design_table` for a column or for rows (`DesignBudget.designed` calls
-  `mechanisms.design_requested`);
-- `_design_boxes` for rows with a confidence level (--release, --confidence), which are released by
-  boxes of rows;
-- `_design_merged` for a column with rare symbols merged (--merge-rare), by boxes of its symbols: of
-  the jobs clerk, typist and smith it may release "clerk or typist" as one.
+`design_advice.advise`. Else it reads the table, lets each group of options add its part to a
+request of `mechanisms` (`_read`), searches within --time-limit (`_searched`, by
+`mechanisms.design_requested`), writes the channel and its reports, and prints the promise
+(`_write`). Rows with a confidence level (--release, --confidence) are released by boxes
+of rows, and a column with rare symbols merged (--merge-rare) by boxes of its symbols: of the jobs
+clerk, typist and smith it may release "clerk or typist" as one.
 
 The channel file records the command line that repeats it (`DesignArguments.recorded`).
 """
 
 from __future__ import annotations
 
-import math
 import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
@@ -26,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import mechdesign as md
 from mechdesign.cli import options, parsing, table_options
-from mechdesign.cli.console import NO, Reporter
+from mechdesign.cli.console import Reporter
 from mechdesign.cli.design_advice import advise
 from mechdesign.cli.design_arguments import DesignArguments
 from mechdesign.cli.design_options import (
@@ -41,7 +36,6 @@ from mechdesign.cli.row_options import RowOptions
 from mechdesign.core.errors import InputError, errors_noting
 
 if TYPE_CHECKING:
-    from mechdesign.mechanisms.box_result import BoxDesign
     from mechdesign.mechanisms.merge_proposals import MergeProposals
     from mechdesign.mechanisms.request import DesignRequest
 
@@ -71,11 +65,6 @@ LOGGED = (
     "verified",
 )
 """Entries of the JSON record of a design that the log has, too."""
-
-TRUTH = "truth"
-
-OF_BOXES = (None, TRUTH, "information")
-"""The objectives of boxes of rows, and of a column with merged symbols."""
 
 
 def design(
@@ -122,51 +111,68 @@ def design(
     output.check((table.table,), force=force)
     reports.check((table.table,), {"--output": output.output}, force=force)
     rows.refuse_alone()
+    is_boxed = rows.merging or (rows.asked and population.level is not None)
+    if is_boxed:
+        _check_boxes(arguments)
     guard = PeopleGuard.of(
         table,
         rows.released_columns(table) if rows.asked else (),
         decided=rows.person is not None or output.unit is not None,
         writes=output.output is not None or reports.asked,
     )
-    if rows.merging or (rows.asked and population.level is not None):
+    if is_boxed:
         # Boxes have many records behind each output, and no channel of single rows.
         guard.check(reporter, None)
-    if rows.asked and population.level is not None:
-        return _design_boxes(reporter, arguments, population)
-    if rows.merging:
-        return _design_merged(reporter, arguments, population.level)
-    return _design_table(reporter, arguments, population, guard)
-
-
-def _design_table(
-    reporter: Reporter,
-    arguments: DesignArguments,
-    population: options.PopulationRequest,
-    guard: PeopleGuard,
-) -> int:
-    """Design a channel for a column or for rows, write it and its reports, print its promise."""
     with reporter.work("reading the table"):
         joint, request = _read(arguments, population)
-    result, proposals = _searched(reporter, arguments, request, population)
-    guard.check(reporter, result.channel)
+    result, proposals = _searched(reporter, arguments, request)
+    if not is_boxed:
+        guard.check(reporter, result.channel)
     # Bins that the search chose have made another table; that of people may have the columns of
     # earlier releases, too.
     is_other = request.bins is not None or joint.useful.people is not None
     if is_other and result.channel.joint is not None:
         joint = result.channel.joint
+    _write(reporter, arguments, result, joint, proposals)
+    return 0
+
+
+def _check_boxes(arguments: DesignArguments) -> None:
+    """Refuse for boxes, before the table is read, what no request has."""
+    from mechdesign.channel.channel import NOT_PUBLIC
+    from mechdesign.mechanisms import combinations
+
+    rows = arguments.rows
+    # Before the search, at whose end the file would be refused.
+    if arguments.output.public and (rows.fill or rows.person is not None):
+        raise InputError(NOT_PUBLIC)
+    if arguments.after.after:
+        # The file of an earlier release may be one of boxes, which cannot be read there.
+        combinations.check(combinations.BOXES, {"after": "--after"})
+    if arguments.confidence.symbols is not None:
+        combinations.check(combinations.BOXES, {"unseen symbols": "--symbols"})
+    if arguments.reports.curve != ReportOptions().curve:
+        combinations.check(combinations.BOXES, {"curve": "--curve"})
+
+
+def _write(
+    reporter: Reporter,
+    arguments: DesignArguments,
+    result: md.Design,
+    joint: md.Joint,
+    proposals: MergeProposals | None,
+) -> None:
+    """Write the channel and its reports, and print its promise."""
     channel = result.channel.with_provenance(**arguments.recorded)
     result = replace(result, channel=channel)
     # The channel comes before its reports, whose curve may take longer than somebody waits.
     output = arguments.output
     if output.output is not None:
-        result.channel.save(
-            output.output, overwrite=arguments.force, public=output.public
-        )
+        channel.save(output.output, overwrite=arguments.force, public=output.public)
     with _noting_channel(arguments):
         if arguments.reports.asked:
-            _save_reports(reporter, arguments, result.channel, result)
+            _save_reports(reporter, arguments, result)
         _answer(reporter, arguments, result, joint, proposals)
-    return 0
 
 
 def _read(
@@ -217,12 +223,13 @@ def _columns(arguments: DesignArguments) -> tuple[str, ...] | None:
 def _roles(
     arguments: DesignArguments, columns: tuple[str, ...] | None
 ) -> dict[str, Any]:
-    """The fields of the request that a release of rows has besides."""
+    """The fields of the request that a release of rows has besides, and one of merged symbols."""
+    fields = arguments.rows.on()
     if columns is None:
-        return {}
+        return fields
     given = arguments.rows.given_columns()
     released = columns[len(given) :]
-    return {"release": released, "given": given, **arguments.rows.on()}
+    return {"release": released, "given": given, **fields}
 
 
 def _after(
@@ -280,19 +287,17 @@ def _with_columns(
 
 
 def _searched(
-    reporter: Reporter,
-    arguments: DesignArguments,
-    request: DesignRequest,
-    population: options.PopulationRequest,
+    reporter: Reporter, arguments: DesignArguments, request: DesignRequest
 ) -> tuple[md.Design, MergeProposals | None]:
     """The design of a request, and what merging would keep, within one time limit.
 
-    Of T seconds the search has T, or (1 - TIME_SHARE) T with a confidence level.
+    Of T seconds the search has T, or (1 - TIME_SHARE) T with a confidence level and without boxes.
     """
     seconds = arguments.search.seconds
     started = time.process_time()
     limit = seconds
-    if limit is not None and population.level is not None:
+    has_proposals = request.confidence is not None and not request.publishes_boxes
+    if limit is not None and has_proposals:
         # The rest is for what merging would keep, should the channel keep little.
         limit *= 1.0 - TIME_SHARE
     with reporter.work("searching", unit="sets", limit=seconds) as work:
@@ -340,15 +345,15 @@ def _noting_channel(arguments: DesignArguments) -> AbstractContextManager[None]:
 
 
 def _save_reports(
-    reporter: Reporter,
-    arguments: DesignArguments,
-    channel: md.Channel,
-    behind: Any,
+    reporter: Reporter, arguments: DesignArguments, result: md.Design
 ) -> None:
     """Write the reports."""
+    from mechdesign.report.reports import views_of
+
+    channel = result.channel
     arguments.reports.save(
         channel,
-        behind,
+        views_of(channel).behind(channel, result),
         reporter,
         line=arguments.line(arguments.objective),
         table=arguments.table.table,
@@ -415,176 +420,3 @@ def _text(
     from mechdesign.report.first_screen import first_screen
 
     return first_screen(result, joint, last=last)
-
-
-def _design_boxes(
-    reporter: Reporter,
-    arguments: DesignArguments,
-    population: options.PopulationRequest,
-) -> int:
-    """Design a channel for boxes of rows, write it and its report, print its promise."""
-    from mechdesign.channel.channel import NOT_PUBLIC
-    from mechdesign.mechanisms.designing import design_requested
-
-    _refuse_other_options(arguments, is_of_rows=True)
-    rows = arguments.rows
-    # Before the search, at whose end the file would be refused.
-    if arguments.output.public and (rows.fill or rows.person is not None):
-        raise InputError(NOT_PUBLIC)
-    with reporter.work("reading the table"):
-        joint, request = _read(arguments, population)
-        if request.bins is not None:
-            raise InputError(
-                "--bin auto needs a design of the table: give edges, a width or quantiles:N"
-            )
-    with reporter.work(
-        "searching", unit="nodes", limit=arguments.search.seconds
-    ) as work:
-        notion = arguments.budget.notion_or("alip")
-        result: Any = design_requested(
-            replace(request, notion=notion, progress=work.step)
-        )
-    return _answer_boxes(reporter, arguments, result, joint)
-
-
-def _design_merged(
-    reporter: Reporter, arguments: DesignArguments, level: float | None
-) -> int:
-    """Design a channel for a column whose symbols are merged on a slice."""
-    from mechdesign.mechanisms.box_design import design_boxes
-    from mechdesign.mechanisms.box_request import INFORMATION, BoxRequest
-    from mechdesign.tables.records import Records
-
-    if level is None:
-        raise InputError(
-            "--merge-rare needs --confidence: without it no symbol is too rare"
-        )
-    _refuse_other_options(arguments, is_of_rows=False)
-    rows = arguments.rows
-    seconds = arguments.search.seconds
-    with reporter.work("reading the table"):
-        joint, bins = arguments.table.read_before_auto()
-        # Compares the list of sensitive values with the table; there is none of useful symbols.
-        arguments.confidence.unseen(joint)
-        if bins is not None:
-            raise InputError(
-                "--merge-rare and --bin auto exclude each other: leave one out"
-            )
-    with reporter.work("searching", unit="sets", limit=seconds) as work:
-        request = BoxRequest(
-            notion=arguments.budget.notion_or("alip"),
-            level=level,
-            objective=arguments.objective.objective or INFORMATION,
-            keep_law=not arguments.objective.free_frequencies,
-            rare=rows.rare_records(),
-            merge_below=rows.merge_below(),
-            seed=rows.count("--slice-seed", rows.slice_seed),
-            progress=work.step,
-            # The searches for boxes end by themselves.
-            time_limit=math.inf if seconds is None else seconds,
-        )
-        records = Records.from_joint(joint, [joint.useful.columns])
-        design = design_boxes(records, request)
-    return _answer_boxes(reporter, arguments, design, joint)
-
-
-def _refuse_other_options(arguments: DesignArguments, *, is_of_rows: bool) -> None:
-    """Refuse options that boxes do not have, and other objectives."""
-    # First those with a reason or another way, then those that are only not built.
-    if arguments.confidence.symbols is not None:
-        raise InputError(
-            "boxes have a place for every symbol that no record has, so the promise covers them "
-            "without a list: leave --symbols out"
-        )
-    if arguments.after.after:
-        raise InputError(
-            "--after is not built for boxes (--release with --confidence, --merge-rare): leave it "
-            "out; "
-            "`mechdesign compose` says what the releases tell together"
-        )
-    from mechdesign.mechanisms.combinations import BOXES, reason_of
-
-    for name, entry in _unbuilt_options(arguments, is_of_rows):
-        raise InputError(
-            f"{name} is not built for boxes (--release with --confidence, --merge-rare): "
-            f"leave it out ({reason_of(BOXES, entry)})"
-        )
-
-
-def _unbuilt_options(
-    arguments: DesignArguments, is_of_rows: bool
-) -> list[tuple[str, str]]:
-    """The options on the command line that boxes do not have, each with its name in
-    `mechanisms.combinations`.
-    """
-    budget = arguments.budget
-    confidence = arguments.confidence
-    search = arguments.search
-    objective = arguments.objective
-    default = DesignOptions()
-    # Own boxes have a law to keep, free labels have none.
-    has_boxes = is_of_rows or objective.objective == TRUTH
-    frequencies = objective.keep_frequencies or objective.free_frequencies
-    # By name what neither a release of rows with a confidence level nor merged symbols have, and
-    # whether it is given.
-    refused = {
-        ("--average", "average"): budget.average is not None,
-        ("--budget", "budgets of single symbols"): bool(budget.budget),
-        ("--objective", "objective"): objective.objective not in OF_BOXES,
-        ("--task", "task"): objective.task is not None,
-        ("--distance", "distance"): objective.distance is not None,
-        (
-            "--keep-frequencies"
-            if objective.keep_frequencies
-            else "--free-frequencies",
-            "keep frequencies",
-        ): frequencies and not has_boxes,
-        ("--stay", "stay"): bool(objective.stay),
-        ("--forbid", "forbid"): bool(objective.forbid),
-        ("--method", "method"): search.method != default.method,
-        ("--enumerate", "enumerate"): search.enumerate != default.enumerate,
-        ("--gap", "gap"): search.smallest_gap != default.smallest_gap,
-        ("--unknown", "unknown"): arguments.output.unknown != OutputOptions().unknown,
-        ("--curve", "curve"): arguments.reports.curve != ReportOptions().curve,
-        # Both turn the table into a budget, and the promise is about the population.
-        ("--keep with --confidence", "keep"): budget.keep is not None,
-        ("--max-posterior with --confidence", "keep"): budget.max_posterior is not None,
-        ("--known-shares", "known shares"): confidence.known_shares is not None,
-        ("--mechanism", "mechanism"): search.mechanism != "optimal",
-    }
-    return [names for names, is_given in refused.items() if is_given]
-
-
-def _answer_boxes(
-    reporter: Reporter,
-    arguments: DesignArguments,
-    design: BoxDesign,
-    joint: md.Joint,
-) -> int:
-    """Write the file of a channel for boxes and its report, and print its promise."""
-    reporter.notices(joint.notices)
-    files = arguments.output
-    reports = arguments.reports
-    channel = design.channel.with_provenance(**arguments.recorded)
-    design = replace(design, channel=channel)
-    if files.output is not None:
-        channel.save(files.output, overwrite=arguments.force, public=files.public)
-    with _noting_channel(arguments):
-        if reports.asked:
-            from mechdesign.report.reports import views_of
-
-            behind = views_of(channel).behind(channel, design)
-            _save_reports(reporter, arguments, channel, behind)
-        last = arguments.written
-        reporter.done("designed", "\n".join(last))
-        record = {**design.to_record(), "output": files.output} | reports.files
-
-        def text() -> str:
-            from mechdesign.report.boxes import box_first_screen
-
-            if files.full or files.all_measures:
-                return "\n\n".join([design.summary(), "\n".join(last)])
-            return box_first_screen(design, last=last)
-
-        arguments.common.answer(lambda: record, text)
-    return 0 if design.audit.satisfied else NO

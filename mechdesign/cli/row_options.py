@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from mechdesign.cli import parsing, table_options
 from mechdesign.cli.line import flag, option
@@ -259,30 +259,8 @@ class RowOptions(RowColumns):
         """Whether symbols of one column are to be merged."""
         return self.merge_rare is not None
 
-    def merge_below(self) -> int | None:
-        """The number of records below which symbols are merged; None where the slice chooses."""
-        if self.merge_rare in (None, "auto"):
-            return None
-        return self.count("--merge-rare", self.merge_rare)
-
-    def rare_records(self) -> int | Literal["auto"]:
-        """Records below which a release of one column promises sensitive values together."""
-        if self.rare == "auto":
-            return "auto"
-        return self.count("--rare", self.rare) or 0
-
     def refuse_alone(self) -> None:
         """Refuse options of rows without --release."""
-        if self.merging and self.asked:
-            raise InputError(
-                "--merge-rare is for one column (--useful); --release learns boxes of "
-                "rows anyway: leave it out"
-            )
-        if self.rare == "auto" and self.asked:
-            raise InputError(
-                "--rare auto is for one column (--merge-rare): with --release give a number of "
-                "records"
-            )
         # --merge-rare has two of these options in common with --release.
         only_of_rows = self
         if self.merging:
@@ -308,7 +286,8 @@ class RowOptions(RowColumns):
             "smallest_group": self.count("--smallest-group", self.smallest_group),
             "known": _names("--known", self.known),
             "cells": self.count("--cells", self.cells),
-            "rare": self.count("--rare", self.rare),
+            "merge_rare": self.count_or_auto("--merge-rare", self.merge_rare),
+            "rare": self.count_or_auto("--rare", self.rare),
             "fill": self.fill,
             "slice_seed": self.count("--slice-seed", self.slice_seed),
         }
@@ -323,6 +302,10 @@ class RowOptions(RowColumns):
         for text in self.column_weight or ():
             weights |= _assignments("--column-weight", text)
         return weights or None
+
+    def count_or_auto(self, name: str, text: str | None) -> int | str | None:
+        """A whole number among the options, or the word auto."""
+        return text if text == "auto" else self.count(name, text)
 
     def count(self, name: str, text: str | None) -> int | None:
         """A whole number among the options."""

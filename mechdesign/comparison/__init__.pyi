@@ -1,5 +1,4 @@
-from .average_ways import AverageComparison, compare_average
-from .purpose_ways import PurposeComparison, compare_purpose
+from .ways import AverageComparison, PurposeComparison, compare_average, compare_purpose
 
 __all__ = [
     "AverageComparison",

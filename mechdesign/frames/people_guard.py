@@ -22,10 +22,9 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import Encoded, encode_anything
 from mechdesign.formats.column_names import require_text_names
-from mechdesign.frames.eager import header_of
+from mechdesign.frames.eager import find_adapter, header_of
 from mechdesign.frames.index_checks import keeps_index, level_titles
 from mechdesign.frames.lazy_tables import LazyTable
-from mechdesign.frames.libraries import find_adapter
 from mechdesign.frames.spark_frames import SparkFrame
 from mechdesign.jobs.channel_recipe import recipe_of
 from mechdesign.jobs.options import ReleaseOptions

@@ -16,54 +16,49 @@ For the header of a table the recipe then gives the drawer (`release_drawer`), t
 ledger holds, and the counts for the manifest.
 
 The recipe travels to other machines, so `without_tables` leaves the joint table of X and S behind.
-
-*The codebook* of a release is a CSV file that says what the released labels mean. For the output y
-and each symbol x that can become it, a line has W(y|x), and P(x|y) by the theorem of Bayes: n(x)
-W(y|x) / sum over x' of n(x') W(y|x'), with the counts n of the table. With 30 clerks and 10 nurses
-in the table, and a channel that moves one in four to the other label::
-
-    output,job,p_output_given_symbol,p_symbol_given_output
-    A,clerk,0.75,0.9
-    A,nurse,0.25,0.1
-    B,clerk,0.25,0.5
-    B,nurse,0.75,0.5
-
-Of boxes it has the given columns, the box and its rows in words::
-
-    output,sex,box,rows,p_output_given_symbol,p_symbol_given_output
-    "F, box 1",F,box 1,"job {clerk, nurse}; hours {38, any other}",0.75,
 """
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, cast, runtime_checkable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Protocol, Self, cast, runtime_checkable
 
 import numpy as np
 
+from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.core.integers import IntegerRows, Integers
-from mechdesign.core.wording import quoted
-from mechdesign.jobs.column_plan import Plan
-from mechdesign.jobs.entries import ROW
-from mechdesign.jobs.file_recipe import FileRecipe
-from mechdesign.jobs.keyed_recipe import KeyedRecipe, check_rows
+from mechdesign.core.integers import Integers
+from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.column_names import require_column
+from mechdesign.jobs.column_plan import Plan, make_plan
+from mechdesign.jobs.entries import ROW, Use
+from mechdesign.jobs.file_run import FileRecipe
+from mechdesign.jobs.keyed_recipe import KeyedRecipe
+from mechdesign.jobs.keys import key_for_columns, key_in_options
+from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.manifest import Released, released_channel
 from mechdesign.jobs.options import ReleaseOptions
-from mechdesign.jobs.people_nights import BOXES_OF_NIGHTS
-from mechdesign.jobs.recipe import Codes, Recipe, TablePart
+from mechdesign.jobs.output_columns import ColumnGroup, in_table, private_columns
+from mechdesign.jobs.people_nights import BOXES_OF_NIGHTS, PeopleAtHand, check_nights
+from mechdesign.jobs.people_run import check_people
+from mechdesign.jobs.recipe import Codes, Drawer, Recipe, TablePart
 from mechdesign.jobs.release_drawer import ReleaseDrawer
+from mechdesign.jobs.results import Applied
+from mechdesign.jobs.side_files import Sides, codebook_text
+from mechdesign.leaks.crossing import Crossing
+from mechdesign.leaks.evidence import LEVEL, decisive, log_evidence
 from mechdesign.release.drawing import (
     BOXES_NOT_FIXED,
     FIXED,
     INDEPENDENT,
     fixed_records,
 )
+from mechdesign.release.draws import Key
 from mechdesign.release.policies import MARGINAL, Policy, recorded_rules
 from mechdesign.release.released_values import LABEL, POSTERIOR_DRAW
+from mechdesign.tables.people import RECORDS, People
 
 LAW_NOT_KEPT = (
     "the channel does not keep the law of its table, or comes without that table"
@@ -109,15 +104,21 @@ class ChannelRecipe(KeyedRecipe):
     whether the file is one of several that are released together.
     """
 
-    channels: tuple[Channel, ...]
     fixed_codes: Codes | None = field(default=None, repr=False, compare=False)
     in_folder: bool = False
 
     @classmethod
-    def of(
-        cls, channel: Channel | Sequence[Channel], options: ReleaseOptions
-    ) -> ChannelRecipe:
-        """The recipe of one channel, or of several with columns of their own."""
+    def of(cls, channel: Channel | Sequence[Channel], options: ReleaseOptions) -> Self:
+        """The recipe of one channel, or of several with columns of their own, with a key for each.
+
+        Raises
+        ------
+        InputError
+            If they are no channels, an option does not go with them or is not for people with
+            several records, or a key file cannot be read.
+        NotPrivate
+            If the table of a channel disproves its promise.
+        """
         channels = _listed(channel)
         if not channels:
             raise InputError("give at least one channel")
@@ -128,7 +129,84 @@ class ChannelRecipe(KeyedRecipe):
             # As their tables were read: what was one symbol there is one here.
             policy = Policy.recorded(recorded_rules(channels))
             options = replace(options, policy=policy)
-        return cls.keyed(channels, options)
+        for single in channels:
+            # A file can be edited and its hash renewed, so its table has to prove the promise.
+            refuse_broken(single, f"the channel for {listed(single.released_columns)}")
+        people = _people_of(channels)
+        check_nights(people, options.nights, is_identified=bool(options.identifiers))
+        if people is not None:
+            check_people(people, options)
+        key, keyless = key_in_options(options)
+        keys: list[Key] = []
+        for single in channels:
+            keys.append(key_for_columns(key, single.released_columns, options))
+        return cls(
+            channels=channels,
+            keys=tuple(keys),
+            options=replace(options, key=None),
+            keyless=keyless,
+        )
+
+    @property
+    def people(self) -> People | None:
+        """The people of the one channel, where it is for people with several records."""
+        return _people_of(self.channels)
+
+    @property
+    def groups(self) -> list[ColumnGroup]:
+        """The released and sensitive columns of each channel."""
+        merged = self.options.form == LABEL
+        groups: list[ColumnGroup] = []
+        for channel in self.channels:
+            columns = channel.released_columns
+            sensitive = None
+            if channel.sensitive is not None:
+                sensitive = channel.sensitive.columns
+            if not channel.writes_rows:
+                groups.append(ColumnGroup(columns, sensitive, merged))
+                continue
+            # Without parts, every column is released by itself.
+            parts: tuple[tuple[str, ...], ...] = ()
+            names: tuple[str, ...] = ()
+            if not channel.releases_symbols:
+                # One label for all released columns, beside the given ones.
+                given = [(name,) for name in channel.given_columns]
+                parts = (*given, channel.randomised_columns)
+                names = channel.output_columns
+            groups.append(
+                ColumnGroup(
+                    columns,
+                    sensitive,
+                    merged_parts=parts,
+                    names=names,
+                    given=channel.given_columns,
+                )
+            )
+        return groups
+
+    @property
+    def private_columns(self) -> list[str]:
+        """Sensitive and correlated columns."""
+        return [
+            *private_columns(self.groups, self.options),
+            *self.options.correlated,
+        ]
+
+    @property
+    def useful_columns(self) -> list[str]:
+        """The columns that are released, by their names in the table."""
+        names: list[str] = []
+        for group in self.groups:
+            names += in_table(group.columns, self.options)
+        return names
+
+    @property
+    def law_kept(self) -> bool | None:
+        """Whether a channel of rows keeps the law of its table."""
+        if len(self.channels) != 1:
+            return None
+        channel = self.channels[0]
+        return channel.keeps_law if channel.releases_symbols else None
 
     @property
     def form(self) -> str:
@@ -137,14 +215,128 @@ class ChannelRecipe(KeyedRecipe):
 
     def drawer(self, header: Sequence[Any]) -> ReleaseDrawer:
         """Ready for the parts of a table with this header."""
-        drawer = super().drawer(header)
+        drawer = ReleaseDrawer(self, self.channels, header)
         if self.fixed_codes is not None:
             drawer.fix(self.fixed_codes)
         return drawer
 
-    def for_folder(self) -> ChannelRecipe:
+    def plan(self, header: Sequence[Any]) -> Plan:
+        """What becomes of each column of a table."""
+        plan = make_plan(self.groups, header, self.options)
+        name = self.options.row_numbers
+        if name is not None:
+            require_column(name, header)
+            if name in self.useful_columns:
+                raise InputError(
+                    f"the column {quoted(name)} is useful and cannot number the records"
+                )
+        return plan
+
+    def uses(self, header: Sequence[Any]) -> list[Use]:
+        """How a table with this header is released, for the ledger: one use for each channel."""
+        plan = self.plan(header)
+        uses: list[Use] = []
+        for channel, numbers in zip(self.channels, plan.inputs, strict=True):
+            columns = tuple(header[number] for number in numbers)
+            if channel.people is not None:
+                # The columns of the records, and not those of the folded table.
+                columns = in_table(channel.people.columns, self.options)
+            use = Use(
+                channel=channel.digest,
+                columns=columns,
+                form=self.form,
+                changed=self.options.changed,
+                draws=self.options.draws or INDEPENDENT,
+                **asdict(self.options.rules),
+            )
+            uses.append(use)
+        return uses
+
+    def described(
+        self, drawer: Drawer, channel_files: Sequence[str | None]
+    ) -> list[Released]:
+        """What manifests say of each channel; `channel_files` are the hashes of their files."""
+        columns: list[Released] = []
+        uses = self.uses(drawer.header)
+        for k, (channel, use) in enumerate(zip(self.channels, uses, strict=True)):
+            names = self._released_names(drawer.plan, k)
+            given = in_table(channel.given_columns, self.options)
+            sensitive = self._sensitive_in_table(k)
+            people = channel.people
+            if people is not None:
+                names = use.columns
+                given = (RECORDS, *in_table(people.given, self.options))
+                sensitive = in_table(people.sensitive, self.options)
+            release: Any = drawer.releases[k]
+            released = released_channel(
+                channel,
+                release,
+                use,
+                names,
+                given=given,
+                sensitive=sensitive,
+                channel_file=channel_files[k] if k < len(channel_files) else None,
+            )
+            columns.append(released)
+        return columns
+
+    def _sensitive_in_table(self, k: int) -> tuple[str, ...] | None:
+        """The sensitive columns of a releasable, by their names in the table; None if it does not
+        say.
+        """
+        group = self.groups[k]
+        if group.sensitive is None:
+            return None
+        return tuple(private_columns([group], self.options))
+
+    def _released_names(self, plan: Plan, k: int) -> tuple[str, ...]:
+        """The columns of the output that a releasable releases."""
+        names: list[str] = []
+        for column in plan.columns:
+            if column.release is not None and column.release[0] == k:
+                names.append(column.name)
+        return tuple(names)
+
+    def for_folder(self) -> Self:
         """The recipe for the files of one folder."""
         return replace(self, in_folder=True)
+
+    def split_warning(
+        self, crossing: Crossing, names: Sequence[str], *, looks: int
+    ) -> str | None:
+        """The file of a record is a kind of order: symbols must not differ between files by more
+        than chance.
+        """
+        if not decisive(log_evidence(*crossing.table()), looks):
+            return None
+        return (
+            "what was released differs between them (by chance once in "
+            f"{round(1 / LEVEL):,} times at most)"
+        )
+
+    def folder_result(
+        self,
+        results: Sequence[Any],
+        sha256: str,
+        *,
+        already: bool,
+        notices: tuple[str, ...],
+    ) -> Applied:
+        """What the files of a folder report together: fixed counts only if all files have them."""
+        first: Applied = results[0]
+        draws = {result.draws for result in results}
+        people = None
+        if first.people is not None:
+            people = sum(result.people for result in results)
+        return replace(
+            first,
+            records=sum(result.records for result in results),
+            people=people,
+            sha256=sha256,
+            already=already,
+            notices=notices,
+            draws=first.draws if len(draws) == 1 else INDEPENDENT,
+        )
 
     def for_lazy_table(self, header: Sequence[Any]) -> Recipe:
         """The recipe with keys that last; its records are not at hand, so no counts are fixed."""
@@ -158,7 +350,7 @@ class ChannelRecipe(KeyedRecipe):
         parts: Iterable[TablePart],
         *,
         is_whole: bool = True,
-    ) -> ChannelRecipe:
+    ) -> Self:
         """The recipe with fixed counts where the records are those of the table of the design, and
         nobody wants another way.
         """
@@ -230,12 +422,39 @@ class ChannelRecipe(KeyedRecipe):
             first_row += count
         return None if missing.any() else np.concatenate(codes)
 
-    def without_tables(self) -> ChannelRecipe:
+    def people_at_hand(self, ledger: Ledger) -> PeopleAtHand | None:
+        """The people with several records of the table at hand, as the ledger knows them; None
+        where each record is one of its own.
+        """
+        if self.table_of_people is None:
+            return None
+        after: list[str] = []
+        for one in self.channels:
+            for channel in one.channels:
+                after += channel.record.after
+        nights = self.options.nights
+        return PeopleAtHand.of(ledger, self.table_of_people, nights, tuple(after))
+
+    def without_tables(self) -> Self:
         """The recipe as far as draws need it: other machines get no joint table."""
         lean: list[Channel] = []
         for channel in self.channels:
             lean.append(_without_table(channel, self.options))
         return replace(self, channels=tuple(lean), fixed_codes=None)
+
+    def check_sides(self, sides: Sides) -> None:
+        """Refuse a codebook of values."""
+        if sides.codebook is None:
+            return
+        if self.options.form != LABEL:
+            raise InputError(
+                "a codebook says what labels mean, and other forms need none"
+            )
+        if any(channel.releases_symbols for channel in self.channels):
+            raise InputError(
+                "a codebook says what labels mean, and this channel releases the symbols of the "
+                "columns themselves"
+            )
 
     def codebook(self) -> str:
         """The codebook of the first channel's labels."""
@@ -283,12 +502,37 @@ def _check_channel(channel: Any, options: ReleaseOptions, *, is_alone: bool) -> 
     if channel.people is not None and options.nights > 1:
         channel.on_tables(BOXES_OF_NIGHTS)
     if channel.published is not None:
-        check_rows(options)
+        _check_rows(options)
     if channel.record.objective is not None and options.form == POSTERIOR_DRAW:
         raise InputError(
             "this channel releases symbols of the column itself: a posterior draw would only move "
             "them once more; leave the form (--as) out"
         )
+
+
+def _check_rows(options: ReleaseOptions) -> None:
+    """Refuse options of a column of labels for a channel that says itself what it writes."""
+    if options.form != LABEL:
+        raise InputError(
+            "a channel of rows says itself what is released of each column; leave the form "
+            "(--as) out"
+        )
+    if options.into is not None:
+        raise InputError(
+            "the columns of a channel of rows are replaced, not added beside the originals, "
+            "which would void its promise; leave --add (into) out"
+        )
+
+
+def _people_of(channels: Sequence[Channel]) -> People | None:
+    """The people of a channel that stands alone; refuses one among several."""
+    people = [channel.people for channel in channels]
+    if len(people) > 1 and any(people):
+        raise InputError(
+            "a channel for people with several records is applied alone, because its promise is "
+            "about all records of a person: design one channel for all columns"
+        )
+    return people[0]
 
 
 def _without_table(channel: Channel, options: ReleaseOptions) -> Channel:
@@ -319,42 +563,3 @@ def _without_table(channel: Channel, options: ReleaseOptions) -> Channel:
         sensitive=one_symbol,
         record=replace(public.record, budgets=()),
     )
-
-
-def codebook_text(channel: Channel) -> str:
-    """One line for each output and each symbol that it can stand for.
-
-    The columns are `output`, the columns of X with the symbol, of boxes `rows`,
-    `p_output_given_symbol` (of the channel) and `p_symbol_given_output` (under the table that the
-    channel was designed for; empty where it carries none, and of boxes).
-    """
-    stream = io.StringIO(newline="")
-    writer = csv.writer(stream, lineterminator="\n")
-    probabilities = ("p_output_given_symbol", "p_symbol_given_output")
-    symbols_of: list[tuple[str, ...]] = list(channel.useful.symbols)
-    columns_of_symbols = channel.useful.columns
-    if channel.coder:
-        columns_of_symbols = (*columns_of_symbols, "rows")
-        rows = dict(zip(channel.coder.symbols, channel.coder.row_sets, strict=True))
-        symbols_of = [(*symbol, rows[symbol]) for symbol in symbols_of]
-    writer.writerow(["output", *columns_of_symbols, *probabilities])
-    behind: list[list[int]] | None = None
-    if channel.joint is not None:
-        # The numerators of Bayes, in integers; the denominator of the channel cancels.
-        behind = [masses for _, masses in channel.behind]
-    columns = IntegerRows.of(channel.rows).columns
-    totals = channel.row_totals
-    for y, (label, (symbols, values)) in enumerate(
-        zip(channel.outputs, columns, strict=True)
-    ):
-        posterior = [""] * len(symbols)
-        if behind is not None:
-            masses = behind[y]
-            total = sum(masses)
-            # The table may have no record of any of these symbols: then there is no posterior.
-            if total:
-                posterior = [repr(mass / total) for mass in masses]
-        for x, w, backward in zip(symbols, values, posterior, strict=True):
-            forward = repr(w / totals[x])
-            writer.writerow([label, *symbols_of[x], forward, backward])
-    return stream.getvalue()

@@ -1,9 +1,8 @@
 """Recipes that draw at random: their keys come from a job of the ledger, or are used once and
 forgotten.
 
-`KeyedRecipe` is the base of whatever draws from keys: channels of one column or of several, one
-draw a record or many. It has three ways to release, each of which is a job (`jobs.job`), and keeps
-the order of the job's steps with those of the output::
+`KeyedRecipe` has three ways to release, each of which is a job (`jobs.job`), and keeps the order of
+the job's steps with those of the output; what is released is said by `channel_recipe`::
 
     write_file, for a file                       release_table, for a table at hand
     settled      counts fixed, or draws alone    settled
@@ -31,35 +30,27 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, StartAgain
 from mechdesign.core.files import PathLike
-from mechdesign.core.wording import listed
+from mechdesign.formats.cell_forms import csv_as_text
 from mechdesign.formats.census import Content
 from mechdesign.formats.digests import RecordCensus, RowHasher
-from mechdesign.formats.formulas import csv_as_text
 from mechdesign.formats.opening import Batch
 from mechdesign.formats.urls import FRAME, LAZY
 from mechdesign.jobs.bare_records import BareRecords
-from mechdesign.jobs.column_groups import ColumnGroup, in_table
 from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.earlier_releases import EarlierReleases
 from mechdesign.jobs.entries import Entry, Use
-from mechdesign.jobs.file_run import FileRun
-from mechdesign.jobs.grouped_recipe import GroupedRecipe
+from mechdesign.jobs.file_run import FileRecipe, FileRun
 from mechdesign.jobs.job import Job
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE, record_notices
-from mechdesign.jobs.manifest import Manifest
-from mechdesign.jobs.manifest_columns import Released, released_channel
-from mechdesign.jobs.option_keys import key_for_columns, key_in_options
-from mechdesign.jobs.options import ReleaseOptions
-from mechdesign.jobs.people_nights import PeopleAtHand, check_nights
-from mechdesign.jobs.people_run import check_people
+from mechdesign.jobs.manifest import Manifest, Released
+from mechdesign.jobs.people_nights import PeopleAtHand
 from mechdesign.jobs.recipe import (
     BadRecord,
     ContentOf,
@@ -68,17 +59,9 @@ from mechdesign.jobs.recipe import (
     Recipe,
     TablePart,
 )
-from mechdesign.jobs.release_drawer import ReleaseDrawer
-from mechdesign.jobs.released_columns import ColumnRecords
 from mechdesign.jobs.results import Applied
-from mechdesign.jobs.side_files import Sides
+from mechdesign.jobs.same_records import ColumnRecords
 from mechdesign.jobs.target import Target
-from mechdesign.leaks.crossing import Crossing
-from mechdesign.leaks.evidence import LEVEL, decisive, log_evidence
-from mechdesign.release.drawing import INDEPENDENT
-from mechdesign.release.draws import Key
-from mechdesign.release.released_values import LABEL
-from mechdesign.tables.people import RECORDS, People
 from mechdesign.tables.people_source import FoldedTable
 
 ESCAPED = (
@@ -93,7 +76,7 @@ MOST_DRAWINGS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeyedRecipe(GroupedRecipe):
+class KeyedRecipe(FileRecipe):
     """A recipe that draws from keys, one for each releasable.
 
     `keyless` says that nothing fixes the keys: they are new ones that nobody keeps.
@@ -106,224 +89,39 @@ class KeyedRecipe(GroupedRecipe):
     keyless: bool = False
     table_of_people: FoldedTable | None = field(default=None, repr=False, compare=False)
 
-    @classmethod
-    def keyed(cls, channels: tuple[Channel, ...], options: ReleaseOptions) -> Self:
-        """The recipe of channels that are checked for these options, with a key for each.
-
-        Raises
-        ------
-        InputError
-            If an option is not for people with several records, or a key file cannot be read.
-        NotPrivate
-            If the table of a channel disproves its promise.
-        """
-        for channel in channels:
-            # A file can be edited and its hash renewed, so its table has to prove the promise.
-            refuse_broken(
-                channel, f"the channel for {listed(channel.released_columns)}"
-            )
-        people = _people_of(channels)
-        check_nights(people, options.nights, is_identified=bool(options.identifiers))
-        if people is not None:
-            check_people(people, options)
-        key, keyless = key_in_options(options)
-        keys: list[Key] = []
-        for channel in channels:
-            keys.append(key_for_columns(key, channel.released_columns, options))
-        return cls(
-            channels=channels,
-            keys=tuple(keys),
-            options=replace(options, key=None),
-            keyless=keyless,
-        )
-
-    @property
-    def people(self) -> People | None:
-        """The people of the one channel, where it is for people with several records."""
-        return _people_of(self.channels)
-
-    @property
-    def groups(self) -> list[ColumnGroup]:
-        """The released and sensitive columns of each channel."""
-        merged = self.options.form == LABEL
-        groups: list[ColumnGroup] = []
-        for channel in self.channels:
-            columns = channel.released_columns
-            sensitive = None
-            if channel.sensitive is not None:
-                sensitive = channel.sensitive.columns
-            if not channel.writes_rows:
-                groups.append(ColumnGroup(columns, sensitive, merged))
-                continue
-            # Without parts, every column is released by itself.
-            parts: tuple[tuple[str, ...], ...] = ()
-            names: tuple[str, ...] = ()
-            if not channel.releases_symbols:
-                # One label for all released columns, beside the given ones.
-                given = [(name,) for name in channel.given_columns]
-                parts = (*given, channel.randomised_columns)
-                names = channel.output_columns
-            groups.append(
-                ColumnGroup(
-                    columns,
-                    sensitive,
-                    merged_parts=parts,
-                    names=names,
-                    given=channel.given_columns,
-                )
-            )
-        return groups
-
-    @property
-    def law_kept(self) -> bool | None:
-        """Whether a channel of rows keeps the law of its table."""
-        if len(self.channels) != 1:
-            return None
-        channel = self.channels[0]
-        return channel.keeps_law if channel.releases_symbols else None
-
-    @property
-    def form(self) -> str:
-        """What is released of the columns, as the ledger calls it."""
-        return self.options.form
-
-    def drawer(self, header: Sequence[Any]) -> ReleaseDrawer:
-        """Ready for the parts of a table with this header."""
-        return ReleaseDrawer(self, self.channels, header)
-
+    @abstractmethod
     def uses(self, header: Sequence[Any]) -> list[Use]:
         """How a table with this header is released, for the ledger: one use for each channel."""
-        plan = self.plan(header)
-        uses: list[Use] = []
-        for channel, numbers in zip(self.channels, plan.inputs, strict=True):
-            columns = tuple(header[number] for number in numbers)
-            if channel.people is not None:
-                # The columns of the records, and not those of the folded table.
-                columns = in_table(channel.people.columns, self.options)
-            use = Use(
-                channel=channel.digest,
-                columns=columns,
-                form=self.form,
-                changed=self.options.changed,
-                draws=self.options.draws or INDEPENDENT,
-                **asdict(self.options.rules),
-            )
-            uses.append(use)
-        return uses
 
+    @abstractmethod
     def described(
         self, drawer: Drawer, channel_files: Sequence[str | None]
     ) -> list[Released]:
         """What manifests say of each channel; `channel_files` are the hashes of their files."""
-        columns: list[Released] = []
-        uses = self.uses(drawer.header)
-        for k, (channel, use) in enumerate(zip(self.channels, uses, strict=True)):
-            names = self.released_names(drawer.plan, k)
-            given = in_table(channel.given_columns, self.options)
-            sensitive = self.sensitive_in_table(k)
-            people = channel.people
-            if people is not None:
-                names = use.columns
-                given = (RECORDS, *in_table(people.given, self.options))
-                sensitive = in_table(people.sensitive, self.options)
-            release: Any = drawer.releases[k]
-            released = released_channel(
-                channel,
-                release,
-                use,
-                names,
-                given=given,
-                sensitive=sensitive,
-                channel_file=channel_files[k] if k < len(channel_files) else None,
-            )
-            columns.append(released)
-        return columns
 
     @abstractmethod
-    def without_tables(self) -> Recipe:
+    def people_at_hand(self, ledger: Ledger) -> PeopleAtHand | None:
+        """The people with several records of the table at hand, as the ledger knows them; None
+        where each record is one of its own.
+        """
+
+    @abstractmethod
+    def without_tables(self) -> Self:
         """The recipe as far as draws need it, for other machines."""
 
     @abstractmethod
     def codebook(self) -> str:
         """The codebook of the labels, as it is written."""
 
-    def check_sides(self, sides: Sides) -> None:
-        """Refuse a codebook of values."""
-        if sides.codebook is None:
-            return
-        if self.options.form != LABEL:
-            raise InputError(
-                "a codebook says what labels mean, and other forms need none"
-            )
-        if any(channel.releases_symbols for channel in self.channels):
-            raise InputError(
-                "a codebook says what labels mean, and this channel releases the symbols of the "
-                "columns themselves"
-            )
-
-    def people_at_hand(self, ledger: Ledger) -> PeopleAtHand | None:
-        """The people with several records of the table at hand, as the ledger knows them; None
-        where each record is one of its own.
-        """
-        if self.table_of_people is None:
-            return None
-        after: list[str] = []
-        for one in self.channels:
-            for channel in one.channels:
-                after += channel.record.after
-        nights = self.options.nights
-        return PeopleAtHand.of(ledger, self.table_of_people, nights, tuple(after))
-
+    @abstractmethod
     def settled(
         self,
         header: Sequence[Any],
         parts: Iterable[TablePart],
         *,
         is_whole: bool = True,
-    ) -> KeyedRecipe:
-        """The recipe for these very records; by default itself."""
-        return self
-
-    def with_keys(self, keys: tuple[Key, ...]) -> Recipe:
-        """The same with the keys of a job."""
-        return replace(self, keys=keys)
-
-    def folder_result(
-        self,
-        results: Sequence[Any],
-        sha256: str,
-        *,
-        already: bool,
-        notices: tuple[str, ...],
-    ) -> Applied:
-        """What the files of a folder report together: fixed counts only if all files have them."""
-        first: Applied = results[0]
-        draws = {result.draws for result in results}
-        people = None
-        if first.people is not None:
-            people = sum(result.people for result in results)
-        return replace(
-            first,
-            records=sum(result.records for result in results),
-            people=people,
-            sha256=sha256,
-            already=already,
-            notices=notices,
-            draws=first.draws if len(draws) == 1 else INDEPENDENT,
-        )
-
-    def split_warning(
-        self, crossing: Crossing, names: Sequence[str], *, looks: int
-    ) -> str | None:
-        """The file of a record is a kind of order: symbols must not differ between files by more
-        than chance.
-        """
-        if not decisive(log_evidence(*crossing.table()), looks):
-            return None
-        return (
-            "what was released differs between them (by chance once in "
-            f"{round(1 / LEVEL):,} times at most)"
-        )
+    ) -> Self:
+        """As `Recipe.settled`."""
 
     def write_file(self, run: FileRun, ledger: Ledger | None) -> Applied:
         """Release a file, entered in the ledger if there is one."""
@@ -423,7 +221,7 @@ class KeyedRecipe(GroupedRecipe):
 
     def _drawer_of(self, job: Job, header: Sequence[Any]) -> Drawer:
         """A drawer with the keys of a job, and the symbols that it released records with before."""
-        drawer = self.with_keys(job.keys).drawer(header)
+        drawer = replace(self, keys=job.keys).drawer(header)
         job.prepare(drawer.releases)
         return drawer
 
@@ -668,28 +466,3 @@ def _inspection(
         columns.add_last()
 
     return inspect
-
-
-def _people_of(channels: Sequence[Channel]) -> People | None:
-    """The people of a channel that stands alone; refuses one among several."""
-    people = [channel.people for channel in channels]
-    if len(people) > 1 and any(people):
-        raise InputError(
-            "a channel for people with several records is applied alone, because its promise is "
-            "about all records of a person: design one channel for all columns"
-        )
-    return people[0]
-
-
-def check_rows(options: ReleaseOptions) -> None:
-    """Refuse options of a column of labels for a channel that says itself what it writes."""
-    if options.form != LABEL:
-        raise InputError(
-            "a channel of rows says itself what is released of each column; leave the form "
-            "(--as) out"
-        )
-    if options.into is not None:
-        raise InputError(
-            "the columns of a channel of rows are replaced, not added beside the originals, "
-            "which would void its promise; leave --add (into) out"
-        )

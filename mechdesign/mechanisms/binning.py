@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
+from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
 from mechdesign.release.moved_numbers import distance_text, moved
@@ -59,6 +60,8 @@ def binned_for(
         joint = joint.binned(fixed)
     if not auto:
         return joint, ()
+    if request.publishes_boxes:
+        combinations.check(combinations.BOXES, {"bins": "--bin auto"})
     if len(auto) > 1:
         raise InputError(
             "--bin auto is for one column; give bins for the others, or auto:N"

@@ -44,26 +44,31 @@ from mechdesign.channel.box_claims import BoxUtility, ColumnKept
 from mechdesign.channel.boxes import channel_of_boxes
 from mechdesign.channel.channel import BoxPart
 from mechdesign.core.balls import quotient_above
-from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.core.integers import Integers
 from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import joined_name, quoted
 from mechdesign.mechanisms.box_entropy import conditional_entropy, entropy
 from mechdesign.mechanisms.box_parts import DesignedParts, PartDesigns, PartSummary
 from mechdesign.mechanisms.box_request import AUTO, BoxRequest
-from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.box_rows import SLICE_SHARE
+from mechdesign.mechanisms.result import Certificate, Design
 from mechdesign.mechanisms.unsuited_columns import refuse_secret_identifier
 from mechdesign.tables.confidence import check_counts, unprotected
-from mechdesign.tables.rare_limit import RareLimit, rare_limit
 from mechdesign.tables.records import Records
-from mechdesign.tables.row_boxes import box_name
+from mechdesign.tables.row_boxes import Boxes, box_name
+from mechdesign.tables.uncovered_values import RareLimit, rare_limit
 
 FEWEST_RECORDS = 40
 """Smaller tables are refused: a slice of them decides nothing."""
 
+TOO_FEW_PEOPLE = (
+    "no part of the table has enough people for boxes of sequences, so that nothing could be "
+    "released: take more people, a lower --confidence, or a larger budget"
+)
 
-def design_boxes(records: Records, request: BoxRequest) -> BoxDesign:
+
+def design_boxes(records: Records, request: BoxRequest) -> Design:
     """Design a channel for rows with a promise for the population; see the module.
 
     Parameters
@@ -76,6 +81,8 @@ def design_boxes(records: Records, request: BoxRequest) -> BoxDesign:
     InputError
         If the counts are weights, there are too few records, or a sensitive value was listed
         without a record.
+    NotPrivate
+        If boxes of people's sequences would release nothing.
     SolverFailure
         If no channel could be verified.
     """
@@ -97,11 +104,17 @@ def design_boxes(records: Records, request: BoxRequest) -> BoxDesign:
     designed = designs.designed(started)
 
     utility = _utility(records, request, designed, proving)
+    parts = designed.parts
+    if request.people is not None:
+        # A label of a box has no records.
+        if not any(part.fill for part in parts):
+            raise NotPrivate(TOO_FEW_PEOPLE)
+        parts = [*parts, *_silent(records, parts, request.given)]
     channel = channel_of_boxes(
         sensitive=records.sensitive,
         given=records.groups[: request.given],
         columns=records.groups[request.given :],
-        parts=designed.parts,
+        parts=parts,
         level=float(request.level),
         slice_records=int(learning.sum()),
         provenance={
@@ -110,6 +123,7 @@ def design_boxes(records: Records, request: BoxRequest) -> BoxDesign:
             "slice_seed": seed,
         },
         utility=utility,
+        people=request.people,
     )
     # Each part was audited on its own; this audit reads what will be saved, as anybody else would.
     verdict = audit_boxes(channel, request.notion)
@@ -117,14 +131,32 @@ def design_boxes(records: Records, request: BoxRequest) -> BoxDesign:
         raise SolverFailure(
             "the exact audit refutes the channel for boxes: no channel is returned"
         )
-    return BoxDesign(
+    # The bound is one for these boxes: others may keep more.
+    certificate = Certificate(upper_bound_nmi=utility.upper_bound_nmi, scope="proven")
+    return Design(
         channel=channel,
         notion=request.notion,
+        mechanism="rows",
+        method="boxes",
+        nmi=utility.nmi,
+        mutual_information=utility.information,
+        entropy=utility.entropy,
+        achieved=verdict.achieved,
+        certificate=certificate.at(utility.nmi),
         audit=verdict,
-        utility=utility,
         messages=tuple(designed.messages),
         seconds=time.process_time() - started,
     )
+
+
+def _silent(records: Records, parts: Sequence[BoxPart], given: int) -> list[BoxPart]:
+    """Parts that release nothing, for the given cells of records that nobody of the slice has.
+
+    Of people these are numbers of records, each of which the channel must have a stratum for.
+    """
+    present = {part.stratum for part in parts}
+    absent = {tuple(codes) for codes in records.codes[:, :given].tolist()} - present
+    return [BoxPart(stratum, Boxes(())) for stratum in sorted(absent)]
 
 
 def _check(records: Records, request: BoxRequest) -> None:

@@ -5,9 +5,9 @@
 asks for a promise about the population at 95 % confidence. The first group of columns is released
 as it is, and sensitive values of a stratum with fewer than 20 records are promised together.
 
-`designing.design_requested` makes one for rows, the command line one for a column with
-`--merge-rare`, and `merge_proposals` those of its trials; `box_design.design_boxes` answers it for
-a counted table.
+`designing.design_requested` makes one of the request of a user, for rows or for a column whose rare
+symbols are merged, and `merge_proposals` those of its trials; `box_design.design_boxes` answers it
+for a counted table.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from mechdesign.core.progress import Steps
 from mechdesign.core.wording import quoted
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import check_level
+from mechdesign.tables.people import People
 
 TRUTH: Literal["truth"] = "truth"
 """Outputs are boxes, and most records keep their own."""
@@ -62,6 +63,8 @@ class BoxRequest:
     merge_below : int, optional
         The boxes of a single column are then its symbols, of which those with fewer records than
         this (by the slice) are one box.
+    people : People, optional
+        How a row is the sequence of a person's records, with which boxes are then filled.
     progress : callable, optional
         Called with each `Step` of the searches.
 
@@ -83,6 +86,7 @@ class BoxRequest:
     time_limit: float = 30.0
     seed: int | None = None
     merge_below: int | None = None
+    people: People | None = None
     progress: Steps | None = None
 
     def __post_init__(self) -> None:

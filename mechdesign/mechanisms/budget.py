@@ -28,6 +28,7 @@ from mechdesign.core.balls import log_at_most
 from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import about, listed, quoted
+from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.budget_keeping import keeping
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.notions import NOTIONS, Notion
@@ -167,6 +168,9 @@ def posterior_budget(request: DesignRequest, value: object) -> float:
     cells. Of the request's notion only the kind matters, not the budgets.
     """
     share = share_of("--max-posterior", value)
+    if request.publishes_boxes:
+        name = "--max-posterior with --confidence"
+        combinations.check(combinations.BOXES, {"keep": name})
     joint = request.joint
     kind = type(request.notion)
     if len(joint.secrets) > 1 or request.protect_each or request.budgets:

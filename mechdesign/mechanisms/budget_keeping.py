@@ -27,6 +27,7 @@ from typing import NoReturn
 from mechdesign.core.arguments import share_of
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.core.wording import about, at_most
+from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.budget_scale import (
     KEPT_AT,
     KEPT_LESS_AT,
@@ -85,6 +86,8 @@ def keeping(
     SolverFailure
         If the time was over before one was.
     """
+    if request.publishes_boxes:
+        combinations.check(combinations.BOXES, {"keep": "--keep with --confidence"})
     # What a heuristic keeps need not grow with the budget, and proves nothing about smaller ones.
     if request.mechanism != OPTIMAL:
         raise InputError(

@@ -42,8 +42,8 @@ SHAPES = {
 MESSAGES = {
     AVERAGE: "an average budget is not built with {name}: leave one of them out ({reason})",
     BOXES: (
-        "{name} is not built for a release of rows with a confidence level, which releases boxes "
-        "of rows: leave one of them out ({reason})"
+        "{name} is not built for boxes (--release with --confidence, --merge-rare): leave it out "
+        "({reason})"
     ),
     POPULATION: "confidence is not built with {name}: leave one of them out ({reason})",
     STRATA: (
@@ -208,6 +208,13 @@ REFUSALS = (
         BOXES, "constraints", "", "they are functions of symbols, and boxes are learned"
     ),
     Refusal(BOXES, "mechanism", "--mechanism", "the optimum of the boxes is one"),
+    Refusal(
+        BOXES,
+        "bins",
+        "--bin auto",
+        "the number of bins is chosen by designs for the whole table, and boxes are learned on a "
+        "slice of it; edges, a width and quantiles:N go",
+    ),
     Refusal(BOXES, "method", "--method", OWN_SEARCH),
     Refusal(BOXES, "enumerate", "--enumerate", OWN_SEARCH),
     Refusal(BOXES, "gap", "--gap", OWN_SEARCH),

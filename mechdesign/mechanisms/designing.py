@@ -24,17 +24,18 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, cast, overload
+from typing import Any, ParamSpec, Protocol, cast, overload
 
 from mechdesign.auditing.population import lift_limits
 from mechdesign.channel.loading import require_without_boxes
 from mechdesign.channel.record import TOTAL
 from mechdesign.core.above import above
-from mechdesign.core.errors import InputError, NotPrivate
+from mechdesign.core.errors import InputError
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.average_budgets import NO_PROMISE
 from mechdesign.mechanisms.binning import binned_for
+from mechdesign.mechanisms.box_request import BoxRequest
 from mechdesign.mechanisms.by_rules import by_rules, for_population
 from mechdesign.mechanisms.people_request import bins_of_people
 from mechdesign.mechanisms.request import DesignRequest, names_of_columns
@@ -44,13 +45,9 @@ from mechdesign.mechanisms.unsuited_columns import refuse_identifier
 from mechdesign.notions import Notion
 from mechdesign.tables.cell_rules import REFUSE
 from mechdesign.tables.joint import Joint, Missing
-from mechdesign.tables.people import PERSON, RECORD, People
+from mechdesign.tables.people import PERSON, RECORD
 from mechdesign.tables.people_tables import PeopleRoles, people_of_frame
 from mechdesign.tables.records import Records
-
-if TYPE_CHECKING:
-    from mechdesign.mechanisms.box_request import BoxRequest
-    from mechdesign.mechanisms.box_result import BoxDesign
 
 Arguments = ParamSpec("Arguments")
 
@@ -64,8 +61,7 @@ def design_requested(request: DesignRequest) -> Design:
     """The design of a request (`_requested`), with the time that is left of its limit."""
     before = time.process_time()
     result = _requested(request)
-    # A channel for boxes is proven for the population, and computes nothing of it later.
-    if request.time_limit is None or request.publishes_boxes:
+    if request.time_limit is None:
         return result
     spent = time.process_time() - before
     left = max(request.time_limit - spent, LEAST_LEFT * request.time_limit)
@@ -108,11 +104,7 @@ def _requested(request: DesignRequest) -> Design:
         from mechdesign.mechanisms.box_design import design_boxes
 
         records = Records.from_joint(joint, _groups(request))
-        boxes = design_boxes(records, _boxes(request, notion))
-        if joint.useful.people is not None:
-            boxes = _of_people(boxes, records, joint.useful.people)
-        # Whoever asks for boxes gets a `BoxDesign`, which `design` has no overload for.
-        return cast("Design", boxes)
+        return design_boxes(records, _boxes(request, notion))
     if request.publishes_rows and not request.has_free_outputs:
         return _rows_of_table(request, whole, joint, notion)
     if request.given:
@@ -136,41 +128,12 @@ def _requested(request: DesignRequest) -> Design:
     return spending(result, rules, whole, request.after, request.time_limit)
 
 
-TOO_FEW_PEOPLE = (
-    "no part of the table has enough people for boxes of sequences, so that nothing could be "
-    "released: take more people, a lower --confidence, or a larger budget"
-)
-
-
-def _of_people(boxes: BoxDesign, records: Records, people: People) -> BoxDesign:
-    """The design of boxes for sequences: a person is a record of the folded table, so people are
-    what is sampled.
-
-    Numbers of records that nobody of the slice has are strata in which nothing is released.
-    """
-    # Loaded here, because few designs need it.
-    from mechdesign.channel.boxes import with_parts
-    from mechdesign.channel.channel import BoxPart
-    from mechdesign.tables.row_boxes import Boxes
-
-    channel = boxes.channel
-    if not channel.fills:
-        raise NotPrivate(TOO_FEW_PEOPLE)
-    coder = channel.boxed.coder
-    given = records.codes[:, : len(coder.given)].tolist()
-    absent = {tuple(codes) for codes in given}
-    absent -= {stratum.codes for stratum in coder.strata}
-    silent = [BoxPart(stratum, Boxes(())) for stratum in sorted(absent)]
-    return replace(
-        boxes,
-        channel=with_parts(channel, (*channel.parts, *silent), people),
-        audit=replace(boxes.audit, of_people=True),
-    )
-
-
 def _refuse_identifiers(request: DesignRequest) -> None:
     """Refuse a useful column that nearly identifies its records."""
     joint = request.joint
+    if request.merge_rare is not None:
+        # Its rare symbols are released as one.
+        return
     if not request.publishes_rows:
         refuse_identifier(joint.useful.columns, len(joint.useful), joint.records)
         return
@@ -226,15 +189,16 @@ def _rows_of_table(
 
 
 def _groups(request: DesignRequest) -> list[tuple[str, ...]]:
-    """Every released column as a group of its own, given ones first."""
+    """Every released column as a group of its own, given ones first; symbols that are merged are
+    those of all columns.
+    """
+    if request.merge_rare is not None:
+        return [request.released_columns]
     return [(name,) for name in request.released_columns]
 
 
 def _boxes(request: DesignRequest, notion: Notion) -> BoxRequest:
-    """The request for boxes of rows."""
-    # Loaded here, because few designs need it.
-    from mechdesign.mechanisms.box_request import BoxRequest
-
+    """The request for boxes of rows, or of the symbols of a column."""
     people = request.joint.useful.people
     if request.given and request.promise == TOTAL:
         remedy = ", or release them in place of giving them"
@@ -247,6 +211,7 @@ def _boxes(request: DesignRequest, notion: Notion) -> BoxRequest:
     combinations.check(combinations.BOXES, request.named)
     lift_limits(notion)
     limit = request.time_limit
+    merge_rare = request.merge_rare
     return BoxRequest(
         notion=notion,
         level=request.confidence or 0.0,
@@ -254,9 +219,13 @@ def _boxes(request: DesignRequest, notion: Notion) -> BoxRequest:
         objective=request.objective,
         keep_law=bool(request.keep_frequencies),
         cells=request.cells,
-        rare=request.rare or 0,
+        # `BoxRequest` refuses another text than auto.
+        rare=cast("Any", request.rare or 0),
         # A label of a box has no records.
         fill=request.fill or people is not None,
+        people=people,
+        # Otherwise the slice chooses what is merged.
+        merge_below=merge_rare if isinstance(merge_rare, int) else None,
         time_limit=math.inf if limit is None else limit,
         seed=request.slice_seed,
         progress=request.progress,

@@ -32,6 +32,7 @@ from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.column_names import TEXT_NAMES
 from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.average_budgets import NO_PROMISE, averages_of, kept_measure
+from mechdesign.mechanisms.box_request import AUTO
 from mechdesign.mechanisms.least_cost_objective import (
     DISTANCE,
     INFORMATION,
@@ -168,10 +169,16 @@ class DesignRequest:
         many times. By default 5 where such rows hold half of the records, else 1.
     known : str or sequence of str
         The columns that count for the smallest group; all released ones by default.
+    merge_rare : int or "auto", optional
+        With `confidence` and without `release`: merge useful symbols into boxes on a tenth of the
+        records, and prove the promise on the others; "auto" chooses the sets, a number merges
+        symbols of fewer records.
     cells, rare, fill, slice_seed
         With `release` and `confidence`: the number of boxes of rows, the number of records below
         which sensitive values are promised together, whether rows are drawn inside the released
-        box, and a number that repeats the draw of the slice (`mechanisms.box_request`).
+        box, and a number that repeats the draw of the slice (`mechanisms.box_request`). `rare` and
+        `slice_seed` go with `merge_rare`, too, where rare="auto" takes the fewest values with which
+        half is kept.
     constraints : callable, optional
         Takes the cvxpy variable W and the joint and returns further convex constraints.
     average : mapping, optional
@@ -229,8 +236,9 @@ class DesignRequest:
     column_weights: Mapping[str, Any] | None = None
     smallest_group: int | None = None
     known: str | Sequence[str] = ()
+    merge_rare: int | str | None = None
     cells: int | None = None
-    rare: int | None = None
+    rare: int | str | None = None
     fill: bool = False
     slice_seed: int | None = None
     constraints: Callable[..., Any] | None = None
@@ -353,8 +361,11 @@ class DesignRequest:
 
     @property
     def publishes_boxes(self) -> bool:
-        """True if rows are released as boxes of rows, with a promise for the population."""
-        return self.publishes_rows and self.confidence is not None
+        """True if rows are released as boxes of rows, or symbols as merged ones, with a promise
+        for the population.
+        """
+        is_boxed = self.publishes_rows or self.merge_rare is not None
+        return is_boxed and self.confidence is not None
 
     @property
     def released_columns(self) -> tuple[str, ...]:
@@ -388,7 +399,9 @@ class DesignRequest:
             "column weights": bool(self.column_weights),
             "smallest_group": self.smallest_group is not None,
             "known": bool(self.known),
-            "cells, rare, fill and slice_seed": self.asks_boxes,
+            "cells and fill": self.cells is not None or self.fill,
+            "rare": self.rare is not None and self.merge_rare is None,
+            "slice_seed": self.slice_seed is not None and self.merge_rare is None,
         }
         if not self.publishes_rows:
             for name, is_given in of_rows.items():
@@ -420,15 +433,36 @@ class DesignRequest:
             )
         if self.asks_boxes and self.confidence is None:
             raise InputError(
-                "cells, rare, fill and slice_seed belong to the promise about the population: give "
-                "a confidence level too (--confidence 0.95)"
+                "merge_rare, cells, rare, fill and slice_seed belong to the promise about the "
+                "population: give a confidence level too (--confidence 0.95)"
+            )
+        self._check_merging()
+
+    def _check_merging(self) -> None:
+        """Raise InputError for what is merged in vain, or by no number of records."""
+        if self.merge_rare is None:
+            if self.rare == AUTO:
+                raise InputError(
+                    "rare auto is for one column (--merge-rare): with release (--release) give a "
+                    "number of records"
+                )
+            return
+        if self.publishes_rows:
+            raise InputError(
+                "merge_rare (--merge-rare) is for one column (--useful); a release of rows learns "
+                "boxes of rows anyway: leave it out"
+            )
+        is_number = type(self.merge_rare) is int and self.merge_rare >= 0
+        if self.merge_rare != AUTO and not is_number:
+            raise InputError(
+                f"merge_rare ({quoted(self.merge_rare)}) must be auto, or a number of records"
             )
 
     @property
     def asks_boxes(self) -> bool:
         """True if an option speaks of boxes of rows."""
-        has_number = self.cells is not None or self.rare is not None
-        return has_number or self.fill or self.slice_seed is not None
+        numbers = (self.merge_rare, self.cells, self.rare, self.slice_seed)
+        return self.fill or any(number is not None for number in numbers)
 
     @property
     def has_free_outputs(self) -> bool:
@@ -444,11 +478,12 @@ class DesignRequest:
 
     def _check_objective(self) -> None:
         """Raise InputError unless objective, mechanism and restrictions fit together."""
+        if self.publishes_boxes:
+            # What else boxes have is decided where they are designed.
+            self._check_boxes()
+            return
         if self.publishes_rows:
             self._check_search_of_rows()
-            if self.confidence is not None:
-                # What boxes have is decided where they are designed.
-                return
         # An objective may be an array, which has no truth value when it is compared with a text.
         for_task = isinstance(self.objective, str) and self.objective == TASK
         has_task = self.task is not None
@@ -477,22 +512,26 @@ class DesignRequest:
                 "with objective (--objective truth, distance or COSTS.csv)"
             )
 
+    def _check_boxes(self) -> None:
+        """Raise InputError for objectives that boxes do not have."""
+        named = isinstance(self.objective, str)
+        if not named or self.objective not in (TRUTH, INFORMATION):
+            raise InputError(
+                "a release of rows with a confidence level, or of merged symbols (--merge-rare), "
+                "releases boxes, with the objective truth (most records in their own box) or "
+                "information: another objective (--objective) or a task (--task) is not built for "
+                "it"
+            )
+        if self.keep_frequencies and self.objective == INFORMATION:
+            raise InputError(
+                "keep_frequencies is about boxes that are released as boxes: with objective "
+                "information the outputs are free labels; take objective truth"
+            )
+
     def _check_search_of_rows(self) -> None:
-        """Raise InputError for objectives and searches that a release of rows does not have."""
-        if self.confidence is not None:
-            named = isinstance(self.objective, str)
-            if not named or self.objective not in (TRUTH, INFORMATION):
-                raise InputError(
-                    "a release of rows with a confidence level releases boxes of rows, with the "
-                    "objective truth (most records in their own box) or information: another "
-                    "objective (--objective) or a task (--task) is not built for it"
-                )
-            if self.keep_frequencies and self.objective == INFORMATION:
-                raise InputError(
-                    "keep_frequencies is about boxes that are released as boxes: with objective "
-                    "information the outputs are free labels; take objective truth"
-                )
-            return
+        """Raise InputError for searches that a release of rows as rows of the table does not
+        have.
+        """
         if self.has_free_outputs:
             return
         for name, value in (("method", self.method), ("enumerate", self.enumerate)):
@@ -553,7 +592,9 @@ class DesignRequest:
                 raise unprotected(self.joint.empty_sensitive)
             # Symbols that the table lists without records are unseen ones, whether or not the
             # caller counts them. A negative number stays, for the set to refuse.
-            if type(self.unseen) is int and self.unseen >= 0:
+            # Boxes have a place for them without that.
+            is_number = type(self.unseen) is int and self.unseen >= 0
+            if is_number and not self.publishes_boxes:
                 unseen = max(self.unseen, len(self.joint.empty_useful))
                 object.__setattr__(self, "unseen", unseen)
             return
@@ -591,7 +632,9 @@ class DesignRequest:
         given = {
             "confidence": self.confidence is not None,
             "after": bool(self.after),
-            "protect_each": self.protect_each,
+            "protect_each": (
+                self.protect_each or self.joint.sensitive.protects_columns
+            ),
             "budgets of single symbols": bool(
                 self.budgets or self.notion.symbol_budgets
             ),
@@ -616,6 +659,7 @@ class DesignRequest:
             "forbid": bool(self.forbid),
             "never": bool(self.never),
             "distance": self.distance is not None,
+            "task": self.task is not None,
             "column weights": bool(self.column_weights),
             "smallest_group": self.smallest_group is not None,
             "known": bool(self.known),

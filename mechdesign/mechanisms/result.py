@@ -22,14 +22,15 @@ from typing import Any
 from mechdesign import __version__
 from mechdesign.auditing.composition import Composition
 from mechdesign.auditing.demands import own_budgets
-from mechdesign.auditing.law import Law, absent_law, channel_law
+from mechdesign.auditing.law import Law, absent_channel_law, channel_law
 from mechdesign.auditing.measures import Utility, utility
 from mechdesign.auditing.population_extremes import OutOfTime
 from mechdesign.auditing.population_promise import PopulationPromise, population_promise
 from mechdesign.auditing.strata import given_achieved
-from mechdesign.auditing.verdict import Achieved, Used
+from mechdesign.auditing.verdict import Achieved, Audit, Used
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord, Objective
+from mechdesign.core.above import above
 from mechdesign.core.display import Displayed
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion, to_record
@@ -169,7 +170,8 @@ class Design(Displayed):
     nmi : float
         The share I(X;Y) / H(X) of the information that is kept.
     achieved : Achieved
-        The budgets that the channel attains, from its exact audit.
+        The budgets that the channel attains, from its exact audit; of boxes those that hold for
+        every population of their confidence sets.
     repaired, borrowed : bool, tuple of str
         Whether merging the symbols that violate the notion was not enough, and the harmless symbols
         that were merged with them then (`mechanisms.partitions`).
@@ -183,7 +185,10 @@ class Design(Displayed):
     envelope : Envelope or None
         The columns and prices of an optimum, for a warm start at a neighbouring budget.
     confidence : ConfidenceSet or None
-        The set of populations for which the promise was verified; None for one about the table.
+        The set of populations for which the promise was verified; None for one about the table,
+        and for boxes, whose channel carries one for each stratum.
+    audit : Audit or None
+        Of boxes the exact verdict on all populations of these sets, and on the table.
     spending, least, purpose
         Of a channel designed after others, of one of least cost, of one for queries or a task.
     truth : dict or None
@@ -218,6 +223,7 @@ class Design(Displayed):
     as_published: bool = False
     used: Used | None = None
     confidence: ConfidenceSet | None = field(default=None, repr=False)
+    audit: Audit | None = field(default=None, repr=False)
     spending: Spending | None = field(default=None, repr=False)
     envelope: Envelope | None = field(default=None, repr=False, compare=False)
     least: LeastCost | None = None
@@ -238,6 +244,10 @@ class Design(Displayed):
         if not self.verified:
             text += ", NOT private"
         return f"Design({text})"
+
+    def to_record(self) -> dict[str, Any]:
+        """The record of `design --json`."""
+        return above("display").record(self)
 
     @property
     def upper_bound_nmi(self) -> float | None:
@@ -264,23 +274,26 @@ class Design(Displayed):
         """Number of output symbols."""
         return len(self.channel.outputs)
 
+    @property
+    def level(self) -> float | None:
+        """The confidence of a promise for the population; None for one about the table."""
+        if self.confidence is not None:
+            return self.confidence.level
+        claims = self.channel.claims
+        return None if claims is None else claims.level
+
     @cached_property
     def law(self) -> Law | None:
         """What an analyst reads: how far the law of released rows or values is from the table's.
 
         None where outputs are labels; `law_absent` says so in words.
         """
-        joint = self.channel.joint
-        if joint is None:
-            return None
-        return channel_law(self.channel, joint)
+        return channel_law(self.channel, self.channel.joint)
 
     @property
     def law_absent(self) -> str | None:
         """Why there is no law; None where there is one."""
-        if self.law is not None:
-            return None
-        return absent_law(self.channel.outputs, self.channel.useful.columns)
+        return None if self.law is not None else absent_channel_law(self.channel)
 
     @cached_property
     def population(self) -> PopulationPromise | None:
@@ -343,6 +356,9 @@ def finish(
     The other keywords are fields of `Design`.
     """
     verdict = rounded.audit
+    notion = verdict.notion
+    # Only a channel that releases nothing is judged without a promise.
+    assert notion is not None
     if worth is None:
         worth = utility(rounded.channel, joint)
     if certificate is None:
@@ -351,8 +367,8 @@ def finish(
     if started is not None:
         seconds = time.process_time() - started
     record = ChannelRecord(
-        notion=to_record(verdict.notion),
-        budgets=own_budgets(joint, verdict.notion),
+        notion=to_record(notion),
+        budgets=own_budgets(joint, notion),
         achieved=asdict(verdict.achieved),
         utility=asdict(worth),
         certificate={
@@ -365,7 +381,7 @@ def finish(
     )
     return Design(
         channel=rounded.channel.with_record(record),
-        notion=verdict.notion,
+        notion=notion,
         mechanism=mechanism,
         method=method,
         nmi=worth.nmi,

@@ -28,12 +28,11 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import at_most, quoted
 from mechdesign.formats.digests import RecordCensus
 from mechdesign.formats.urls import FRAME, place_of
-from mechdesign.jobs.column_groups import ColumnGroup
 from mechdesign.jobs.column_plan import Plan, make_plan
-from mechdesign.jobs.file_recipe import FileRecipe
-from mechdesign.jobs.file_run import FileRun
+from mechdesign.jobs.file_run import FileRecipe, FileRun
 from mechdesign.jobs.ledger import Ledger, Rehearsed
 from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.jobs.output_columns import ColumnGroup
 from mechdesign.jobs.recipe import (
     ContentOf,
     Drawer,
@@ -42,10 +41,9 @@ from mechdesign.jobs.recipe import (
 from mechdesign.jobs.side_files import Sides
 from mechdesign.leaks.crossing import Crossing
 from mechdesign.leaks.evidence import decisive, log_evidence
-from mechdesign.nonstochastic.ledger_entries import charged
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.nonstochastic.numbers_drawer import NumbersDrawer
-from mechdesign.nonstochastic.release_answers import RangeRelease, Tally
+from mechdesign.nonstochastic.release_answers import RangeRelease, Tally, charged
 from mechdesign.release.drawing import key_of
 
 DRAW_OPTIONS = ("key", "form", "policy", "row_numbers", "changed", "fresh_draw")

@@ -28,7 +28,7 @@ class _Report(ModuleType):
 
         Parameters
         ----------
-        design : Design, Channel or BoxDesign
+        design : Design or Channel
             Whole rows have an internal report alone, without a curve.
         path : path
             Its ending says the format: .html, .md or .json.

@@ -10,10 +10,10 @@ for the records of the proof; what is kept from the file (`BoxUtility`), because
 counts of single columns; unchanged cells from `box_truth`. The bound on what is kept is about
 channels for the same boxes, not about every mechanism: what the boxes themselves lose is not in it.
 
-Each command has a text for people and a record for `--json`: `box_design_..` for `design --release
---confidence`, `box_audit_..` for `audit`, and `box_channel_..` for `show`. The texts put the
-sentences together. The records have the keys of other channels where they mean the same, so that
-programs read both alike.
+Each command has a text for people and a record for `--json`: `box_design_text` and `box_facts`
+(what `command_records.design_record` has of boxes) for `design`, and `box_channel_..` for `show`.
+The texts put the sentences together. The records have the keys of other channels where they mean
+the same, so that programs read both alike.
 
 `box_first_screen` is what `design` prints: at most 25 lines, and `--full` has the rest. It has
 these parts in their order::
@@ -39,15 +39,15 @@ from dataclasses import asdict
 from typing import Any
 
 from mechdesign.analysis.box_truth import box_truth, box_truth_of_records
-from mechdesign.auditing.either import BoxAudit, audit_boxes
-from mechdesign.auditing.law import absent_box_law, box_law
+from mechdesign.auditing.either import audit_boxes
+from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.box_claims import BoxUtility
 from mechdesign.channel.channel import BoxPart, Channel
-from mechdesign.core.wording import STATED, at_most, listed, percent_of, quoted
-from mechdesign.mechanisms.box_result import BoxDesign
-from mechdesign.notions import Notion, to_record
+from mechdesign.core.wording import STATED, at_most, percent_of, quoted
+from mechdesign.mechanisms.result import Design
+from mechdesign.notions import Notion
 from mechdesign.report import law_section, layout, wording
-from mechdesign.report.command_records import law_record
+from mechdesign.report.command_records import notion_record
 from mechdesign.report.first_lines import (
     FULL,
     MOST_LINES,
@@ -55,6 +55,12 @@ from mechdesign.report.first_lines import (
     lines_within,
 )
 from mechdesign.report.plain_values import optional_record
+from mechdesign.report.promises import (
+    counted_lines,
+    effect_text,
+    relative_sentences,
+    subject_of,
+)
 from mechdesign.report.scope_texts import FREE, FREE_SIDE
 from mechdesign.tables.people import RECORDS
 from mechdesign.tables.row_boxes import NOTHING
@@ -98,45 +104,20 @@ def lead(channel: Channel) -> str:
     return f"{columns} {verb} {form}{given}; {secret} is protected."
 
 
-def promise_lines(audit: BoxAudit) -> list[str]:
+def promise_lines(channel: Channel, audit: Audit) -> list[str]:
     """What a released row can do to a belief: in the population, and by the table."""
-    secret = wording.title(audit.sensitive)
+    secret = wording.title(channel.boxed.sensitive.columns)
+    subject = subject_of(channel)
+    effect = effect_text(audit.notion, audit.achieved, secret, subject)
     if audit.notion is None:
-        return [f"A released row says nothing about {secret} beyond its given columns."]
-    verdict = "VIOLATED"
-    if audit.satisfied:
-        verdict = "verified"
-    level = percent_of(audit.level)
-    population = wording.change_text(audit.achieved, audit.notion, secret)
-    table = wording.change_text(audit.on_table, audit.notion, secret)
-    if audit.of_people:
-        population, table = map(_of_people, (population, table))
-    lines = [
-        f"Population ({level} confidence): {population} ({verdict}).",
-        f"Table (the records of the proof): {table}.",
+        return [f"{effect[:1].upper()}{effect[1:]}."]
+    level = percent_of(channel.boxed.claims.level)
+    verdict = "verified" if audit.satisfied else "VIOLATED"
+    return [
+        f"Population ({level} confidence): {effect} ({verdict}).",
+        *counted_lines(audit, secret, subject),
+        *relative_sentences(channel),
     ]
-    if len(audit.together) == 1:
-        names = listed(audit.together[0])
-        lines.append(f"Of {names} this holds together, as one value, and not of each.")
-    elif audit.together:
-        lines.append(
-            f"Some values of {secret} are promised together, others in other strata: of these it "
-            "holds as one value, and not of each."
-        )
-    if audit.given:
-        given = ", ".join(wording.label(name) for name in audit.given)
-        lines.append(
-            f"This compares with records of the same {given}, which the promise takes as known."
-        )
-    return lines
-
-
-def _of_people(change: str) -> str:
-    """What a released row does, of all records of a person."""
-    together = "all released records of a person together"
-    return change.replace("a released row makes", f"{together} make").replace(
-        "every released row is", f"{together} are"
-    )
 
 
 def kept_lines(
@@ -414,61 +395,66 @@ def _covered(sentence: str) -> str:
     return sentence.replace(start, "Sensitive values", 1)
 
 
-def box_design_text(design: BoxDesign) -> str:
-    """All sections of `design --release --confidence`, without a final newline."""
+def box_design_text(design: Design) -> str:
+    """All sections of `design` on boxes, without a final newline."""
     channel = design.channel
-    lines = [lead(channel), *layout.all_lines(promise_lines(design.audit)), ""]
+    audit, utility = _proven(design)
+    lines = [lead(channel), *layout.all_lines(promise_lines(channel, audit)), ""]
     sentences = [
-        *kept_lines(design.utility, channel),
+        *kept_lines(utility, channel),
         *unchanged_lines(channel),
-        slice_sentence(design.utility, channel),
+        slice_sentence(utility, channel),
         *fill_lines(channel),
         *part_lines(channel),
-        *rare_lines(channel, design.utility),
+        *rare_lines(channel, utility),
         *layout.remark_sentences(design.messages),
     ]
     lines += layout.all_lines(sentences)
-    limits = scope_items(channel, design.notion, design.utility)
+    limits = scope_items(channel, design.notion, utility)
     lines += ["", "Not covered", *layout.item_lines(limits)]
     return "\n".join(lines)
 
 
-def box_design_record(design: BoxDesign) -> dict[str, Any]:
-    """The record of `design --release --confidence --json`."""
+def _proven(design: Design) -> tuple[Audit, BoxUtility]:
+    """The verdict on a design of boxes, and what it keeps."""
+    if design.audit is None:
+        raise TypeError("a design of boxes has its verdict")
+    return design.audit, kept_by(design.channel)
+
+
+def kept_by(channel: Channel) -> BoxUtility:
+    """What a designed channel keeps; a public one does not say it."""
+    utility = channel.boxed.claims.utility
+    if utility is None:
+        raise TypeError("the channel of a design says what it keeps")
+    return utility
+
+
+def box_facts(design: Design) -> dict[str, Any]:
+    """What the record of a design has of boxes: facts that others lack, and those that others have
+    from their table.
+    """
     channel = design.channel
-    promise = "total"
-    if channel.given:
-        promise = "relative"
+    audit, utility = _proven(design)
+    people = channel.people
     return {
-        "mechanism": "rows",
-        "method": "boxes",
-        "notion": to_record(design.notion),
-        "promise": promise,
+        "promise": channel.record.promise_kind,
+        "given": channel.given,
+        "people": None if people is None else asdict(people),
         "objective": _objective(channel),
-        "nmi": design.nmi,
-        "mutual_information": design.information,
-        "entropy": design.entropy,
-        "upper_bound_nmi": design.upper_bound_nmi,
-        "gap_nmi": design.upper_bound_nmi - design.nmi,
-        "achieved": asdict(design.achieved),
-        "confidence": channel.boxed.claims.level,
         # For boxes the promise is that for the population, so both have the same budgets.
         "population": {"level": channel.boxed.claims.level, **asdict(design.achieved)},
-        "table": asdict(design.audit.on_table),
-        "levels": utility_record(design.utility, channel),
+        "table": optional_record(audit.on_table),
+        "levels": utility_record(utility, channel),
         "boxes": channel.boxed.coder.size,
         "filled": channel.fills,
-        "own_boxes": design.utility.own,
-        "own_boxes_at_most": design.utility.own_bound,
-        "law_deviation": design.utility.law_deviation,
-        **law_record(design.law, design.law_absent),
-        "limit": optional_record(design.limit),
+        "own_boxes": utility.own,
+        "own_boxes_at_most": utility.own_bound,
+        "law_deviation": utility.law_deviation,
+        "limit": optional_record(utility.limit),
         "strata": len(channel.parts),
         "slice_records": channel.boxed.claims.slice_records,
-        "records": design.records,
-        "verified": design.audit.satisfied,
-        "messages": design.messages,
-        "seconds": design.seconds,
+        "records": utility.records,
     }
 
 
@@ -477,42 +463,6 @@ def _objective(channel: Channel) -> str:
     if any(part.releases_boxes for part in channel.parts):
         return "truth"
     return "information"
-
-
-def box_audit_text(audit: BoxAudit, law: str = "") -> str:
-    """The text of `audit` on a channel for boxes; `law` says what an analyst reads."""
-    lines = layout.all_lines(promise_lines(audit))
-    if law:
-        lines.append(law)
-    if audit.notion is None:
-        return "\n".join(lines)
-    verdict = "satisfied" if audit.satisfied else "VIOLATED"
-    plain = "holds" if audit.satisfied else "does NOT hold"
-    return "\n".join(
-        [
-            f"The promise {plain}. Decided in exact arithmetic.",
-            *lines,
-            "",
-            "For specialists",
-            f"  {audit.notion.text} for the population: {verdict}, decided in exact arithmetic.",
-            f"  Population: {wording.achieved_text(audit.achieved)} (nats, rounded up).",
-            f"  Table: {wording.achieved_text(audit.on_table)}.",
-        ]
-    )
-
-
-def box_audit_record(audit: BoxAudit) -> dict[str, Any]:
-    """The record of `audit --json` on a channel for boxes."""
-    return {
-        "satisfied": audit.satisfied,
-        "notion": notion_record(audit.notion),
-        "together": [list(group) for group in audit.together],
-        "confidence": audit.level,
-        "achieved": asdict(audit.achieved),
-        "population": {"level": audit.level, **asdict(audit.achieved)},
-        "table": asdict(audit.on_table),
-        "parts": len(audit.parts),
-    }
 
 
 def box_channel_text(channel: Channel) -> str:
@@ -530,7 +480,7 @@ def box_channel_text(channel: Channel) -> str:
             "check it on."
         )
     else:
-        sentences += promise_lines(audit_boxes(channel))
+        sentences += promise_lines(channel, audit_boxes(channel))
         sentences += kept_lines(channel.boxed.claims.utility, channel, scope=STATED)
         sentences += unchanged_lines(channel)
         sentences.append(slice_sentence(channel.boxed.claims.utility, channel))
@@ -583,13 +533,6 @@ def box_channel_record(channel: Channel) -> dict[str, Any]:
     }
 
 
-def notion_record(notion: Notion | None) -> dict[str, Any] | None:
-    """The notion of a channel for boxes; None where it releases nothing and promises nothing."""
-    if notion is None:
-        return None
-    return to_record(notion)
-
-
 def utility_record(utility: BoxUtility, channel: Channel) -> list[dict[str, Any]]:
     """What each column keeps, as `levels` of the JSON outputs.
 
@@ -613,15 +556,7 @@ def utility_record(utility: BoxUtility, channel: Channel) -> list[dict[str, Any]
     return levels
 
 
-def box_law_text(channel: Channel) -> str:
-    """What an analyst reads of a channel for boxes, in a sentence."""
-    law = box_law(channel)
-    if law is not None:
-        return layout.paragraph(law_section.law_lines(law)[0], "")
-    return layout.paragraph(f"{law_section.TITLE}: {absent_box_law(channel)}.", "")
-
-
-def box_first_screen(design: BoxDesign, *, last: Sequence[str]) -> str:
+def box_first_screen(design: Design, *, last: Sequence[str]) -> str:
     """The text of a design for boxes, without a final newline.
 
     It has at most 25 lines, unless values that are promised together, or remarks on the search,
@@ -629,46 +564,47 @@ def box_first_screen(design: BoxDesign, *, last: Sequence[str]) -> str:
 
     Parameters
     ----------
-    design : BoxDesign
+    design : Design
     last : sequence of str
         Lines on the files that were written and the next command.
     """
     channel = design.channel
+    audit, utility = _proven(design)
     # The parts above and below the table of columns are never cut.
     kept = kept_sentence(
-        design.nmi,
-        design.upper_bound_nmi,
+        utility.nmi,
+        utility.upper_bound_nmi,
         beyond_given=bool(channel.given),
         rivals="channel for these boxes",
     )
-    before = layout.all_lines([lead(channel), *promise_lines(design.audit)])
+    before = layout.all_lines([lead(channel), *promise_lines(channel, audit)])
     before += ["", *layout.lines_of(kept)]
-    before += layout.all_lines(own_lines(design.utility, channel))
-    before += layout.all_lines(law_lines(design.utility, channel))
-    limits = scope_items(channel, design.notion, design.utility)
+    before += layout.all_lines(own_lines(utility, channel))
+    before += layout.all_lines(law_lines(utility, channel))
+    limits = scope_items(channel, design.notion, utility)
     after = ["", "Not covered", *layout.item_lines(limits), "", FULL, *last]
 
     # What is left goes to the columns first, and then to the remarks.
     room = MOST_LINES - len(before) - len(after)
-    columns = _columns(design, room)
-    remarks = _remarks(design, room - len(columns))
+    columns = _columns(channel, utility, room)
+    remarks = _remarks(design, utility, room - len(columns))
     return "\n".join([*before, *columns, *remarks, *after])
 
 
-def _columns(design: BoxDesign, room: int) -> list[str]:
+def _columns(channel: Channel, utility: BoxUtility, room: int) -> list[str]:
     """A line for each released column, as many as there is room for."""
-    if design.channel.people is not None:
-        truth_of = truth_by_column(design.channel) or {}
+    if channel.people is not None:
+        truth_of = truth_by_column(channel) or {}
         rows = [["column", "unchanged cells"]]
         for name, share in truth_of.items():
             rows.append([name, wording.percent_at_least(share)])
         return lines_within(rows, max(room, MOST_COLUMNS), "more column")
-    truth = box_truth(design.channel)
+    truth = box_truth(channel)
     header = ["column", "kept by itself"]
     if truth is not None:
         header.append("unchanged cells")
     rows = [header]
-    for place, column in enumerate(design.utility.columns):
+    for place, column in enumerate(utility.columns):
         row = [wording.title(column.columns), wording.percent_at_least(column.share)]
         if truth is not None:
             row.append(wording.percent_at_least(truth[place]))
@@ -676,7 +612,7 @@ def _columns(design: BoxDesign, room: int) -> list[str]:
     return lines_within(rows, room, "more column")
 
 
-def _remarks(design: BoxDesign, room: int) -> list[str]:
+def _remarks(design: Design, utility: BoxUtility, room: int) -> list[str]:
     """What limits the promise and the search, whole; then how the boxes came about, if it fits."""
     channel = design.channel
     # Which values are promised only together, and that a search was stopped, is never cut.
@@ -687,8 +623,8 @@ def _remarks(design: BoxDesign, room: int) -> list[str]:
             *layout.remark_sentences(design.messages),
         ]
     )
-    origin = [slice_sentence(design.utility, channel)]
-    if design.nmi < LITTLE and design.limit is not None:
+    origin = [slice_sentence(utility, channel)]
+    if utility.nmi < LITTLE and utility.limit is not None:
         origin.append(_rare_value(channel))
     optional = layout.all_lines(origin)
     if len(needed) + len(optional) <= room:

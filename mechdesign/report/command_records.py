@@ -1,4 +1,4 @@
-"""The JSON outputs of `design`, `audit` and `show` on channels of one column: plain dictionaries.
+"""The JSON outputs of `design`, `audit` and `show`: plain dictionaries.
 
 `design_record`, `audit_record` and `channel_record` pick the figures of a result by their keys, and
 `plain_values.to_json` writes them. What a result lacks is null: the gap of a heuristic, the level
@@ -7,7 +7,7 @@ of a design without confidence. A design looks like this, with some thirty keys:
     {"mechanism": "optimal", "nmi": 0.801, "upper_bound_nmi": 0.802, "verified": true,
      "achieved": {"eps_l": 0.5, "eps_u": 0.5, "eps_ldp": 0.99}, "objective": "information", ..}
 
-Outputs of whole rows (`rows`) and boxes (`boxes`) have the same keys where they mean the same.
+A design of boxes has the keys of `boxes.box_facts` besides.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mechdesign.channel.proof import PROOF
 from mechdesign.channel.record import RELATIVE
 from mechdesign.core.wording import STATED
 from mechdesign.mechanisms.result import Design
-from mechdesign.notions import to_record
+from mechdesign.notions import Notion, to_record
 from mechdesign.release.moved_numbers import moved
 from mechdesign.report.plain_values import optional_record
 from mechdesign.report.sentences import population_record, spending_record
@@ -44,9 +44,6 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
     if joint is not None:
         records = joint.records
         notices = joint.notices
-    level: float | None = None
-    if design.confidence is not None:
-        level = design.confidence.level
     record: dict[str, Any] = {
         "mechanism": design.mechanism,
         "method": design.method,
@@ -70,7 +67,7 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         "guarantees": _guarantees(design),
         "bins": bins,
         "records": records,
-        "confidence": level,
+        "confidence": design.level,
         "population": population_record(design.population),
         "after": spending_record(design.spending),
         "notices": notices,
@@ -91,6 +88,11 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         record["smallest_group"] = design.smallest_group
         people = design.channel.useful.people
         record["people"] = None if people is None else asdict(people)
+    if design.audit is not None:
+        # Loaded here, because few designs are of boxes.
+        from mechdesign.report.boxes import box_facts
+
+        record |= box_facts(design)
     record |= law_record(design.law, design.law_absent)
     if design.purpose is not None:
         record["objective"] = design.purpose.name
@@ -121,15 +123,30 @@ def audit_record(
     for key, value in asdict(audit.worst).items():
         if value not in (None, ()):
             worst[key] = value
-    return {
+    record: dict[str, Any] = {
         "satisfied": audit.satisfied,
-        "notion": to_record(audit.notion),
+        "notion": notion_record(audit.notion),
         "achieved": asdict(audit.achieved),
         "used": optional_record(audit.used),
         "averages": [asdict(average) for average in audit.averages],
         "worst": worst,
         "population": population_record(promise),
     }
+    if audit.on_table is not None:
+        record |= {
+            "population": {"level": audit.level, **asdict(audit.achieved)},
+            "confidence": audit.level,
+            "table": asdict(audit.on_table),
+            "records": audit.records,
+            "together": [list(group) for group in audit.together],
+            "strata": len(audit.strata),
+        }
+    return record
+
+
+def notion_record(notion: Notion | None) -> dict[str, Any] | None:
+    """A notion, or null where nothing is released and nothing promised."""
+    return None if notion is None else to_record(notion)
 
 
 def channel_record(channel: Channel) -> dict[str, Any]:

@@ -28,19 +28,15 @@ from mechdesign.analysis.checking import ReleaseCheck
 from mechdesign.analysis.frequencies import Frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
 from mechdesign.auditing.composition import Composition
-from mechdesign.auditing.either import BoxAudit
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.verdict import Achieved, Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.run import Comparison
-from mechdesign.core.errors import InputError
 from mechdesign.core.wording import about, percent_of
 from mechdesign.judging.figures import Judgement
 from mechdesign.leaks.assessment import Assessment
-from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import (
-    boxes,
     comparing,
     drawing,
     plot_lines,
@@ -49,6 +45,7 @@ from mechdesign.report import (
     terminal,
 )
 from mechdesign.report.assessment import assessment_text
+from mechdesign.report.command_records import audit_record, design_record
 from mechdesign.report.judgement import judgement_text
 from mechdesign.report.pages import laid_out
 from mechdesign.report.reports import views_of
@@ -154,8 +151,7 @@ def plot(shown: Any, ax: Any = None) -> Any:
             _ranges(axes, shown.names, shown.estimates, shown.lower, shown.upper)
             axes.set_xlabel(f"share, with {percent_of(shown.level)} intervals")
         case Audit():
-            verdict = "satisfied" if shown.satisfied else "VIOLATED"
-            _draw_budgets(axes, shown.achieved, f"{shown.notion.text}: {verdict}")
+            _draw_budgets(axes, shown.achieved, shown.verdict)
         case Composition():
             subject = f"{len(shown.alone)} releases together"
             _draw_budgets(axes, shown.achieved, subject)
@@ -186,12 +182,8 @@ def _table_text(joint: Joint) -> str:
 WORDS: Mapping[type[Any], Callable[[Any], str]] = {
     Joint: _table_text,
     # Those of the command line take the table, the file or the names of releases as well.
-    Design: lambda shown: terminal.design_text(
-        shown, joint_of(shown), messages=shown.messages
-    ),
+    Design: lambda shown: terminal.design_text(shown, messages=shown.messages),
     Channel: lambda shown: views_of(shown).text(shown),
-    BoxDesign: boxes.box_design_text,
-    BoxAudit: boxes.box_audit_text,
     Audit: terminal.audit_text,
     Comparison: lambda shown: comparing.comparison_text(shown, None),
     Composition: lambda shown: composition_text(shown, _numbered(shown)),
@@ -205,24 +197,15 @@ WORDS: Mapping[type[Any], Callable[[Any], str]] = {
 
 RECORDS: Mapping[type[Any], Callable[[Any], dict[str, Any]]] = {
     Channel: lambda shown: views_of(shown).record(shown),
-    BoxDesign: boxes.box_design_record,
-    BoxAudit: boxes.box_audit_record,
+    Design: lambda shown: design_record(shown, None),
+    Audit: audit_record,
 }
-"""The function that makes the record of each kind of channel, and of what is about boxes."""
+"""The function that makes the record of each type of result that has one."""
 
 
 def _numbered(composition: Composition) -> list[str]:
     """``release 1``, ``release 2``, ..: a name for each part of a composition."""
     return [f"release {number}" for number in range(1, len(composition.alone) + 1)]
-
-
-def joint_of(design: Design) -> Joint:
-    """The table of a design."""
-    if design.channel.joint is None:
-        raise InputError(
-            "the channel is public: the table that this takes is not in it"
-        )
-    return design.channel.joint
 
 
 def columns(shown: Any) -> Mapping[str, Sequence[Any]]:
@@ -276,15 +259,39 @@ def _channel_columns(channel: Channel) -> Mapping[str, Sequence[Any]]:
 
 
 def _belief_columns(design: Design) -> Mapping[str, Sequence[Any]]:
-    """A row for each sensitive symbol: its prior, and its extreme posteriors."""
-    joint = joint_of(design)
-    lowest, highest = zip(*belief_ranges(design.channel, joint), strict=True)
+    """A row for each sensitive symbol: its prior, and its extreme posteriors.
+
+    Of boxes these are by the records of the proof, in each stratum by itself.
+    """
+    rows: list[tuple[str, float, float, float]] = []
+    for stratum, channel, joint in _judged(design):
+        ranges = belief_ranges(channel, joint)
+        for name, before, (lowest, highest) in zip(
+            joint.sensitive.names, joint.p_s.tolist(), ranges, strict=True
+        ):
+            rows.append((f"{stratum}{name}", before, lowest, highest))
+    sensitive = design.channel.sensitive
+    names, *figures = zip(*rows, strict=True) if rows else ((), (), (), ())
+    headings = ("before", "lowest after", "highest after")
     return {
-        title(joint.sensitive.columns): joint.sensitive.names,
-        "before": joint.p_s.tolist(),
-        "lowest after": lowest,
-        "highest after": highest,
+        title(() if sensitive is None else sensitive.columns): names,
+        **dict(zip(headings, figures, strict=True)),
     }
+
+
+def _judged(design: Design) -> list[tuple[str, Channel, Joint]]:
+    """The channels of a design that are judged by themselves, with their tables: of boxes one for
+    each stratum that releases something, with the stratum in words.
+    """
+    channel = design.channel
+    if design.audit is None:
+        return [("", channel, terminal.joint_of(design))]
+    judged: list[tuple[str, Channel, Joint]] = []
+    for part in channel.parts:
+        if part.channel is not None and part.channel.joint is not None:
+            stratum = channel.boxed.coder.stratum_text(part.stratum)
+            judged.append((stratum, part.channel, part.channel.joint))
+    return judged
 
 
 def _audit_columns(audit: Audit) -> Mapping[str, Sequence[Any]]:
@@ -292,7 +299,8 @@ def _audit_columns(audit: Audit) -> Mapping[str, Sequence[Any]]:
 
     Its headings are `notion`, `satisfied`, the fields of `Achieved` (nats) and those of `Worst`.
     """
-    row = {"notion": audit.notion.text, "satisfied": audit.satisfied}
+    promise = None if audit.notion is None else audit.notion.text
+    row = {"notion": promise, "satisfied": audit.satisfied}
     row |= vars(audit.achieved) | vars(audit.worst)
     return {name: [value] for name, value in row.items()}
 
@@ -403,7 +411,7 @@ def _draw_beliefs(axes: Any, design: Design) -> None:
     axes.set_xlabel(
         f"probability of every value of {sensitive}: before, and its range after"
     )
-    useful = title(design.channel.useful.columns)
+    useful = title(design.channel.released_columns)
     # Names are user's texts: dollar signs in them are no formulas.
     axes.set_title(
         f"{useful} released, {sensitive} protected: {design.notion.text}",

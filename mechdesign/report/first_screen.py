@@ -56,10 +56,15 @@ def first_screen(design: Design, joint: Joint, *, last: Sequence[str]) -> str:
     Parameters
     ----------
     design, joint
-        The design, and the table that its beliefs are about.
+        The design, and the table that its beliefs are about; boxes carry their own counts.
     last
         The lines at the end: the files that were written, and the next command.
     """
+    if design.audit is not None:
+        # Loaded here, because few designs are of boxes.
+        from mechdesign.report.boxes import box_first_screen
+
+        return box_first_screen(design, last=last)
     remarks = remarks_of(design)
     report = summary_report(
         design, joint, attained={}, remarks=remarks, with_population=False

@@ -11,8 +11,7 @@ from mechdesign.channel.loading import require_channel
 from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.jobs.channel_recipe import codebook_text
-from mechdesign.mechanisms.box_result import BoxDesign
+from mechdesign.jobs.side_files import codebook_text
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import boxes, boxes_page, collect, terminal
 from mechdesign.report.collect import Wanted
@@ -61,7 +60,7 @@ def views_of(channel: Channel) -> Views:
 
 
 def write_report(
-    design: Design | Channel | BoxDesign,
+    design: Design | Channel,
     path: PathLike,
     *,
     public: bool,

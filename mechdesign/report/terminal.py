@@ -17,7 +17,8 @@ from mechdesign.auditing.population_promise import PopulationPromise, population
 from mechdesign.auditing.stated import keeps_promise
 from mechdesign.auditing.verdict import Audit, achieved_by
 from mechdesign.channel.channel import Channel
-from mechdesign.core.wording import STATED
+from mechdesign.core.errors import InputError
+from mechdesign.core.wording import STATED, percent_of
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import blocks, layout, plain_values, wording
 from mechdesign.report.asked import names_of
@@ -29,6 +30,7 @@ from mechdesign.report.first_screen import change_of
 from mechdesign.report.promise_section import amount, measure_blocks
 from mechdesign.report.promises import (
     achieved_texts,
+    counted_lines,
     effect_text,
     promised_bounds,
     protected_name,
@@ -38,6 +40,7 @@ from mechdesign.report.promises import (
 )
 from mechdesign.report.record import Report
 from mechdesign.report.sentences import outwards, text_of
+from mechdesign.report.wording import achieved_text
 from mechdesign.tables.joint import Joint
 
 DIGITS_OF_QUOTIENTS = Context(prec=62)
@@ -62,15 +65,23 @@ OF_OUTPUTS = (
 
 def design_text(
     design: Design,
-    joint: Joint,
+    joint: Joint | None = None,
     *,
     all_measures: bool = False,
     messages: Sequence[str] = (),
 ) -> str:
     """The text of `design`: what matters first, derived measures last; without a final newline.
 
-    The command line says the messages of a design by themselves; others give them here.
+    `joint` is the table of the design, by default that of its channel. The command line says the
+    messages of a design by themselves; others give them here.
     """
+    if design.audit is not None:
+        # Loaded here, because few designs are of boxes.
+        from mechdesign.report.boxes import box_design_text
+
+        return box_design_text(design)
+    if joint is None:
+        joint = joint_of(design)
     # Measuring takes time on a large table, and only --all-measures shows it.
     attained = {}
     if all_measures:
@@ -94,28 +105,45 @@ def design_text(
     return "\n".join(lines)
 
 
+def joint_of(design: Design) -> Joint:
+    """The table of a design."""
+    if design.channel.joint is None:
+        raise InputError(
+            "the channel is public: the table that this takes is not in it"
+        )
+    return design.channel.joint
+
+
 def audit_text(
     audit: Audit,
     plain: Sequence[str] = (),
     details: Sequence[str] = (),
     *,
-    effect: str | None = None,
+    secret: str = "the secret",
+    subject: str = "a released value",
 ) -> str:
     """The verdict and `plain` sentences; then, for specialists, the achieved budgets, the worst
     cell and `details`. Without a final newline.
 
-    `effect` says what a release can do (`effect_text`); without it nothing is known of the columns.
+    `secret` is what is protected, and `subject` what a release of a record is called.
     """
-    if effect is None:
-        effect = effect_text(
-            audit.notion, audit.achieved, "the secret", "a released value"
-        )
+    effect = effect_text(audit.notion, audit.achieved, secret, subject)
+    budgets = achieved_texts(audit.achieved, audit.used)
+    if audit.notion and audit.level is not None and audit.on_table is not None:
+        effect += f" in the population ({percent_of(audit.level)} confidence)"
+        budgets.append(f"Table: {achieved_text(audit.on_table)}.")
     verdict = "The promise holds" if audit.satisfied else "The promise does NOT hold"
+    if audit.notion is None:
+        verdict = "Nothing is promised"
     return text_of(
         "audit",
         audit,
-        (f"{verdict}: {effect}. Decided in exact arithmetic.", *plain),
-        achieved_texts(audit.achieved, audit.used),
+        (
+            f"{verdict}: {effect}. Decided in exact arithmetic.",
+            *counted_lines(audit, secret, subject),
+            *plain,
+        ),
+        budgets,
         worst_text(audit.worst),
         details,
     )

@@ -23,9 +23,10 @@ from mechdesign.mechanisms.box_parts import level_of_share
 from mechdesign.mechanisms.box_plan import nested_groups, together_of
 from mechdesign.mechanisms.box_request import BoxRequest
 from mechdesign.report.boxes import box_first_screen
-from mechdesign.tables.rare_limit import rare_limit
 from mechdesign.tables.records import Records
 from mechdesign.tables.row_boxes import BoxTree
+from mechdesign.tables.uncovered_values import rare_limit
+from tests.cases.people import people
 
 BUDGET = 0.5
 
@@ -112,7 +113,7 @@ def draws_that_keep_the_promise(population: np.ndarray, draws: int, **options: A
     for seed in range(draws):
         frame = sample(population, 3000, seed)
         design = designed(frame, rare=300, slice_seed=seed, **options)
-        assert design.information <= design.bound + 1e-9
+        assert design.mutual_information <= design.channel.claims.utility.bound + 1e-9
         kept += worst_log_lift(design.channel, population) <= BUDGET
     return kept
 
@@ -138,7 +139,7 @@ def test_the_slice_chooses_the_number_of_boxes() -> None:
     frame = sample(few / few.sum(), 3000, 1)
     chosen = designed(frame, cells=None)
     assert len(chosen.channel.parts[0].boxes) > 2
-    assert chosen.information > designed(frame, cells=2).information
+    assert chosen.mutual_information > designed(frame, cells=2).mutual_information
 
 
 def test_rare_values_are_promised_together_and_named() -> None:
@@ -474,11 +475,11 @@ def test_the_limit_names_the_value_and_its_records() -> None:
 def test_where_little_is_kept_the_rarest_values_are_named_with_the_limit() -> None:
     design = designed(sample(truth([0.7, 0.27, 0.03]), 800, 2))
     assert design.nmi < 0.5
-    assert design.limit is not None
+    assert design.channel.claims.utility.limit is not None
     text = " ".join(design.summary().split())
     counts = design.channel.parts[0].channel.joint.sensitive_counts
     assert f"s2 ({min(counts)} records)" in text
-    if design.limit.information < design.entropy:
+    if design.channel.claims.utility.limit.information < design.entropy:
         assert "So no procedure that is right with 95 % confidence" in text
     else:
         assert "excludes nothing here" in text
@@ -505,8 +506,8 @@ def test_a_limit_of_rare_values_comes_with_its_remedy() -> None:
     records = sample(truth([0.6, 0.39, 0.01]), 900, 2)
     records["s"] = records["s"].replace("s2", "")
     design = designed(records)
-    assert design.limit is not None
-    assert design.limit.information < design.entropy
+    assert design.channel.claims.utility.limit is not None
+    assert design.channel.claims.utility.limit.information < design.entropy
     text = " ".join(design.summary().split())
     assert "in more than half of all samples. --rare N promises values" in text
     # A missing value is seen in the name of those that it is promised together with.
@@ -528,3 +529,61 @@ def test_one_sided_notions_name_the_side_that_they_bound() -> None:
     first = " ".join(design.summary().splitlines()[1:3])
     assert "makes any value of s at most 1." in first
     assert " to " not in first.split("(max-lift")[0]
+
+
+@pytest.mark.parametrize("given", [(), ("k",)])
+def test_a_design_of_boxes_has_what_every_design_has(given):
+    frame = people()
+    options = {"sensitive": "secret", "time_limit": 600.0}
+    boxes = md.design(
+        frame,
+        md.LIP(0.4),
+        release=["a", "b"],
+        given=given,
+        promise="relative" if given else "total",
+        confidence=0.9,
+        slice_seed=1,
+        **options,
+    )
+    column = md.design(frame, md.LIP(0.4), useful="a", **options)
+    assert type(boxes) is type(column) is md.Design
+    record = boxes.to_record()
+    assert set(column.to_record()) <= set(record)
+    assert record["certificate"] == {"scope": "proven"}
+    assert record["upper_bound_nmi"] - record["nmi"] <= record["gap_nmi"]
+    assert record["confidence"] == boxes.level == 0.9
+    # Beliefs by the records of the proof: they move no further than the table's budgets allow.
+    beliefs = boxes.to_frame()
+    for row in beliefs.to_dict("records"):
+        on_table = boxes.audit.on_table
+        assert row["lowest after"] >= row["before"] * np.exp(-on_table.eps_l) - 1e-9
+        assert row["highest after"] <= row["before"] * np.exp(on_table.eps_u) + 1e-9
+    strata = 1 if not given else len(boxes.channel.channels)
+    assert len(beliefs) == strata * frame["secret"].nunique()
+    assert "secret" in boxes.plot().get_title()
+
+
+def test_merged_symbols_of_a_column_are_designed_as_everything_is():
+    joint = md.Joint.from_table(people(), sensitive="secret", useful="a")
+    options = {"confidence": 0.9, "slice_seed": 1, "time_limit": 600.0}
+    merged = md.design(joint, md.LIP(0.4), merge_rare="auto", **options)
+    records = Records.from_joint(joint, [("a",)])
+    request = BoxRequest(md.LIP(0.4), 0.9, seed=1, time_limit=600.0)
+    assert merged.channel == design_boxes(records, request).channel
+    some = md.design(joint, md.LIP(0.4), merge_rare=200, rare=5, **options)
+    asked = BoxRequest(md.LIP(0.4), 0.9, seed=1, rare=5, merge_below=200)
+    assert some.channel == design_boxes(records, asked).channel
+
+
+@pytest.mark.parametrize("options", [{"merge_rare": 9}, {"release": "a"}])
+def test_columns_that_are_protected_each_have_no_boxes(options):
+    frame = people().assign(other=lambda table: table["b"])
+    with pytest.raises(md.InputError, match="protect_each is not built for boxes"):
+        md.design(
+            md.Joint.from_table(
+                frame, sensitive=["secret", "other"], useful="a", protect_each=True
+            ),
+            md.LIP(0.4),
+            confidence=0.9,
+            **options,
+        )

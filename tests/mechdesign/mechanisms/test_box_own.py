@@ -169,7 +169,7 @@ def test_boxes_without_a_record_of_the_proof_keep_its_law() -> None:
 def test_a_design_says_how_many_records_keep_their_box() -> None:
     frame = sample(truth([0.6, 0.3, 0.1]), 3000, 4)
     made = design(frame, objective="truth")
-    utility = made.utility
+    utility = made.channel.claims.utility
     assert utility.own is not None
     assert utility.own_bound is not None
     assert 0.0 < utility.own <= utility.own_bound
@@ -184,11 +184,11 @@ def test_a_design_says_how_many_records_keep_their_box() -> None:
     assert "The channel file holds the rows" not in text
     assert made.to_record()["objective"] == "truth"
     free = design(frame, objective="information")
-    assert free.utility.own is None
+    assert free.channel.claims.utility.own is None
     assert free.to_record()["objective"] == "information"
     assert "Own box" not in free.summary()
     # Free labels keep no less information, and own boxes no fewer records in their box.
-    assert made.information <= free.bound + 1e-9
+    assert made.mutual_information <= free.channel.claims.utility.bound + 1e-9
 
 
 def test_the_law_of_boxes_may_be_left_open() -> None:
@@ -207,7 +207,7 @@ def test_the_law_of_boxes_may_be_left_open() -> None:
             seed=5,
         )
         made.append(design_boxes(records, request))
-    kept, free = (result.utility for result in made)
+    kept, free = (result.channel.claims.utility for result in made)
     assert kept.own <= free.own + 1e-3
     assert kept.law_deviation == 0.0 < free.law_deviation
     text = made[1].summary().replace("\n", " ")
@@ -373,11 +373,13 @@ def test_adult_in_many_boxes(cells: int, own: float) -> None:
         time_limit=300.0,
     )
     assert made.audit.satisfied
-    assert made.utility.own is not None
-    assert made.utility.own_bound is not None
-    assert made.utility.own >= own
-    assert made.utility.own_bound - made.utility.own <= 1e-5
-    assert made.utility.law_deviation == 0.0
+    assert made.channel.claims.utility.own is not None
+    assert made.channel.claims.utility.own_bound is not None
+    assert made.channel.claims.utility.own >= own
+    assert (
+        made.channel.claims.utility.own_bound - made.channel.claims.utility.own <= 1e-5
+    )
+    assert made.channel.claims.utility.law_deviation == 0.0
 
 
 def test_boxes_that_are_private_are_released_as_they_are() -> None:
@@ -391,7 +393,9 @@ def test_boxes_that_are_private_are_released_as_they_are() -> None:
         }
     )
     made = design(frame, notion=md.LIP(1.0), cells=3)
-    assert made.utility.own == made.utility.own_bound == 1.0
+    assert (
+        made.channel.claims.utility.own == made.channel.claims.utility.own_bound == 1.0
+    )
     assert "Own box: 100 % of the records" in made.summary()
 
 

@@ -53,7 +53,7 @@ BY_NAME = {
         "average": {"tv": 0.1},
     },
     "mechanism": {"mechanism": "subset-merging"},
-    "bins": {"bins": "auto"},
+    "bins": {"bins": {"a": "auto"}},
     "method": {"method": "columns"},
     "gap": {"gap": 0.1},
     "average": {"average": {"mi": 0.02}},
@@ -169,10 +169,7 @@ def test_the_shapes_themselves_are_designed(shape, frame):
     notion = asked.pop("notion", md.LIP(0.5))
     positional = [] if shape == AVERAGE else [notion]
     made = md.design(frame, *positional, sensitive="secret", **asked, **LIMITS)
-    if shape == BOXES:
-        assert made.audit.satisfied
-    else:
-        assert made.verified
+    assert made.verified
 
 
 def test_names_and_texts_are_used_once():

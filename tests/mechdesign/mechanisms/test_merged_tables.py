@@ -86,11 +86,11 @@ def test_half_of_the_plain_share_is_kept_with_few_values_promised_together(
     chosen = [merged(joint, seed, AUTO) for seed in SLICES]
     shares = ", ".join(f"{design.nmi:.2f}" for design in chosen)
     names = [design.channel.boxed.together_texts[0] for design in chosen]
-    assert auto.limit is not None
+    assert auto.channel.claims.utility.limit is not None
     print(
         f"{name} {sensitive} {useful} {joint.records}: plain {plain.nmi:.2f}, confidence "
         f"{confident.nmi:.2f}, auto {auto.nmi:.2f}, rare auto {shares} {names}; limit "
-        f"{auto.limit.information:.2f} of {auto.entropy:.2f} nats"
+        f"{auto.channel.claims.utility.limit.information:.2f} of {auto.entropy:.2f} nats"
     )
     for design in (auto, *chosen):
         assert design.achieved.eps_u <= math.log(2)
