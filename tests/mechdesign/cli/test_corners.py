@@ -113,3 +113,36 @@ def test_a_table_from_a_pipe_is_read_as_often_as_a_command_needs(
             content_of_stdin = content
         printed, _ = program.communicate(content_of_stdin, timeout=100)
         assert program.returncode == 0, printed
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_links_stay_and_lead_to_what_is_written(tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{'ab'[i % 2]},{'xyz'[i % 3]}" for i in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(["s,job", *rows, ""]))
+    (tmp_path / "far").mkdir()
+    for name in ("c.json", "r.md"):
+        (tmp_path / name).symlink_to(tmp_path / "far" / name)
+    design = (
+        "design",
+        "t.csv",
+        "--sensitive",
+        "s",
+        "--useful",
+        "job",
+        "--epsilon",
+        "1",
+    )
+    files = ("--output", "c.json", "--report", "r.md")
+    assert run(*design, *files).code == 0
+    again = run(*design, *files)
+    assert again.code == 2
+    assert "c.json exists" in again.err
+    assert run(*design, *files, "--force").code == 0
+    for name in ("c.json", "r.md"):
+        assert (tmp_path / name).is_symlink()
+        assert (tmp_path / "far" / name).stat().st_size > 100
+    assert sorted(path.name for path in (tmp_path / "far").iterdir()) == [
+        "c.json",
+        "r.md",
+    ]
