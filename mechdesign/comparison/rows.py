@@ -53,7 +53,8 @@ class ComparisonRow(Case):
     the integers of a channel. `lam`, `eps_l` and `eps_u` are None for notions that do not have
     them, `upper_bound_nmi` where no optimum was computed for the same notion and budget.
     `satisfied` is the exact verdict. What follows `seconds` is there for channels of least cost,
-    whose objective is their mechanism.
+    whose objective is their mechanism, and for ways to release rows: `truth` is then the mean share
+    of unchanged cells, and `total_variation` that of released rows from those of the table.
     """
 
     eps_l: float | None
@@ -69,6 +70,7 @@ class ComparisonRow(Case):
     cost_lower_bound: float | None = None
     truth: float | None = None
     frequency_deviation: float | None = None
+    total_variation: float | None = None
 
     @property
     def case(self) -> Case:
@@ -83,17 +85,26 @@ class ComparisonRow(Case):
 
 ALL_COLUMNS = tuple(f.name for f in fields(ComparisonRow))
 COLUMNS = ALL_COLUMNS[: ALL_COLUMNS.index("seconds") + 1]
-"""The columns of a CSV without channels of least cost."""
+"""The columns of a CSV without channels of least cost and without rows."""
+
+COST_COLUMNS = ALL_COLUMNS[:-1]
+"""Those with channels of least cost, and without rows."""
 
 READER = TypeAdapter(ComparisonRow)
 """Makes a row of the texts of its cells, and checks their types."""
 
 
 def columns_of(rows: Iterable[ComparisonRow]) -> tuple[str, ...]:
-    """The columns of a CSV of these rows: all where one of them is of least cost."""
-    if any(row.cost is not None for row in rows):
-        return ALL_COLUMNS
-    return COLUMNS
+    """The columns of a CSV of these rows: more where one of them is of least cost, and all where
+    rows are released.
+    """
+    columns = COLUMNS
+    for row in rows:
+        if row.total_variation is not None:
+            return ALL_COLUMNS
+        if row.cost is not None:
+            columns = COST_COLUMNS
+    return columns
 
 
 def with_bounds(rows: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
@@ -159,7 +170,7 @@ def read_rows(path: PathLike) -> tuple[ComparisonRow, ...]:
         raise InputError(
             f"{name} is no CSV of a comparison; choose another name, or start over with --force"
         ) from None
-    if tuple(header) not in (COLUMNS, ALL_COLUMNS):
+    if tuple(header) not in (COLUMNS, COST_COLUMNS, ALL_COLUMNS):
         raise InputError(
             f"{name} does not have the columns of a comparison; choose another name, or "
             "start over with --force"

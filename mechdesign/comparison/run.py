@@ -32,8 +32,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from mechdesign.auditing.population import lift_limits
+from mechdesign.auditing.unchanged import share_of_cells
+from mechdesign.channel.record import TOTAL
 from mechdesign.comparison import rows as r
 from mechdesign.comparison.grid import AT, Case, check_names, curves, notion_labels
+from mechdesign.comparison.row_ways import row_ways
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.settings import ComparisonSettings
 from mechdesign.core.display import Displayed
@@ -42,10 +45,10 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.mechanisms import OBJECTIVES
 from mechdesign.mechanisms.heuristic_options import RESPONSE
-from mechdesign.mechanisms.least_cost_objective import INFORMATION
+from mechdesign.mechanisms.least_cost_objective import DISTANCE, INFORMATION
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.posteriors import check_optimum
-from mechdesign.mechanisms.request import MECHANISMS
+from mechdesign.mechanisms.request import MECHANISMS, names_of_columns
 from mechdesign.mechanisms.result import Design
 from mechdesign.tables.confidence import check_counts, check_level
 from mechdesign.tables.joint import Joint
@@ -117,6 +120,9 @@ def compare(
     epsilons: Iterable[float],
     sensitive: str | Sequence[str] | None = None,
     useful: str | Sequence[str] | None = None,
+    release: str | Sequence[str] | None = None,
+    given: str | Sequence[str] = (),
+    promise: str = TOTAL,
     lams: Iterable[float] | None = None,
     mechanisms: Sequence[str] | None = None,
     notions: Sequence[str] = ("alip",),
@@ -146,6 +152,12 @@ def compare(
         Budgets in nats.
     sensitive, useful : str or sequence of str, optional
         Of a data frame: the columns to protect and to release, as in `Joint.from_table`.
+    release, given : str or sequence of str, optional
+        Compare ways to release rows of these columns, beside the given ones; the ways are the
+        mechanisms (`comparison.row_ways`). By default the objective truth, the same with free
+        frequencies, and randomised response.
+    promise : {"total", "relative"}
+        With given columns, as for `mechdesign.design`.
     lams : numbers, optional
         Shares of epsilon for the lower side (default 0.5). Notions that take their budget whole
         (LIP, LDP, max-lift, min-lift) appear once, whatever the lams.
@@ -182,6 +194,14 @@ def compare(
     SolverFailure
         If the executor breaks down.
     """
+    released = None if release is None else names_of_columns(release)
+    beside = names_of_columns(given)
+    if released is not None and useful is not None:
+        raise InputError(
+            "useful releases columns as one label, release as rows: give one of them"
+        )
+    if released is not None:
+        useful = (*beside, *released)
     if sensitive is not None and useful is not None:
         joint = Joint.from_table(joint, sensitive=sensitive, useful=useful)
     require_type(
@@ -202,13 +222,31 @@ def compare(
         budgets=budgets or None,
         keep_frequencies=keep_frequencies,
         distance=distance,
+        release=released,
+        given=beside,
+        promise=promise,
     )
     # Refuses options out of range before anything is computed.
     _ = settings.search
-    names = _mechanisms(mechanisms, objectives)
+    left_out: list[str] = []
+    if released is None:
+        _check_columns(settings)
+        names = _mechanisms(mechanisms, objectives)
+        _check_cost_settings(settings, names)
+    else:
+        _check_rows(settings, confidence)
+        if joint.useful.columns != useful:
+            joint = joint.releasing((*beside, *released))
+        names, left_out = row_ways(mechanisms, objectives, joint)
+        if distance is not None and not any(
+            name.startswith(DISTANCE) for name in names
+        ):
+            raise InputError(
+                "distance (--distance) is for the objective distance: give objectives "
+                "(--objectives distance)"
+            )
     if confidence is not None:
         names += _at_level(names, joint, confidence)
-    _check_cost_settings(settings, names)
     all_curves = curves(names, notion_labels(notions), epsilons, lams)
     named_by_user = mechanisms is not None or objectives is not None
     possible, notices = _servable(joint, all_curves, named_by_user=named_by_user)
@@ -216,8 +254,32 @@ def compare(
     file = None
     if output is not None:
         file = r.ComparisonFile(output, joint, settings.recorded, force=force)
-    run = _Run(joint, possible, settings, file, progress, notices)
+    run = _Run(joint, possible, settings, file, progress, [*left_out, *notices])
     return run.finish(executor)
+
+
+def _check_columns(settings: ComparisonSettings) -> None:
+    """Raise InputError for what belongs to rows where none are released."""
+    if settings.given or settings.promise != TOTAL:
+        raise InputError(
+            "given and promise belong to a release of rows: name the columns with release "
+            "(--release COL,..)"
+        )
+
+
+def _check_rows(settings: ComparisonSettings, confidence: float | None) -> None:
+    """Raise InputError for what a comparison of rows does not have."""
+    if confidence is not None:
+        raise InputError(
+            "a confidence level (--confidence) is not built for a comparison of rows, which are "
+            "then released as boxes: leave it out"
+        )
+    if settings.keep_frequencies is not None or settings.as_published:
+        raise InputError(
+            "keep_frequencies (--keep-frequencies, --free-frequencies) and as_published "
+            "(--as-published) are for channels of one column: rows are compared with the law of "
+            "the table and without it"
+        )
 
 
 def _mechanisms(
@@ -450,6 +512,13 @@ def row_of(case: Case, design: Design) -> ComparisonRow:
         repaired=design.repaired,
         seconds=design.seconds,
     )
+    if design.truth is not None and design.law is not None:
+        row = replace(
+            row,
+            truth=share_of_cells(design.truth),
+            frequency_deviation=design.law.largest_deviation,
+            total_variation=design.law.total_variation,
+        )
     least = design.least
     if least is None:
         return row

@@ -16,6 +16,8 @@ The table of a curve looks like this: ::
             1    10.52              8.31    10.53
             2    31.07             22.64    31.08
 
+Of ways to release rows it has a line for every budget and way instead (`_row_section`).
+
 `comparison_text` makes it section by section:
 
 - `_section` makes such a table of the rows of one curve. Shares are rounded down, bounds up, and a
@@ -38,6 +40,7 @@ from typing import Any
 from mechdesign.comparison.recommending import MOST, NEARLY, Recommendation, falls
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.run import Comparison
+from mechdesign.core.wording import at_most
 from mechdesign.report import layout, plain_values, wording
 from mechdesign.report.plot_lines import curve_name
 from mechdesign.report.sentences import text_of
@@ -59,7 +62,8 @@ def comparison_text(
     for row in rows:
         rows_by_curve.setdefault(row.curve, []).append(row)
     for curve, members in rows_by_curve.items():
-        sections.append(_section(curve, members))
+        section = _row_section if _are_rows(members) else _section
+        sections.append(section(curve, members))
     pairs = falls(rows)
     if pairs:
         texts = [layout.paragraph(fall_text(before, after)) for before, after in pairs]
@@ -71,6 +75,12 @@ def comparison_text(
 
 def _opening(rows: Sequence[ComparisonRow]) -> str:
     """What the tables show, for those who have not read of notions."""
+    if _are_rows(rows):
+        return (
+            "Ways to release rows. Unchanged is the mean share of unchanged cells, kept the "
+            "information in the released columns, and the last column the total variation of "
+            "released rows from those of the table."
+        )
     text = (
         "How much of the information in the released column each mechanism keeps. A larger epsilon "
         "is a larger budget: more is kept, and a released value tells more of the sensitive column."
@@ -78,6 +88,11 @@ def _opening(rows: Sequence[ComparisonRow]) -> str:
     if any(row.upper_bound_nmi is not None for row in rows):
         text += " No channel whatever keeps more than 'at most' says (proven)."
     return text
+
+
+def _are_rows(rows: Sequence[ComparisonRow]) -> bool:
+    """Whether these are ways to release rows."""
+    return any(row.total_variation is not None for row in rows)
 
 
 def recommendation_text(recommendations: Sequence[Recommendation]) -> str:
@@ -108,6 +123,35 @@ def comparison_record(
         "recommendations": recommendations,
         "notices": [*comparison.notices, *falling],
     }
+
+
+def _row_section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> str:
+    """A line for each way and budget: its verdict, what stays, what is kept, how far the law
+    moves.
+    """
+    lines = [("epsilon", "way", "promise", "factor", "unchanged", "kept", "law moves")]
+    for row in sorted(rows, key=lambda row: row.epsilon):
+        unchanged, moves = "-", "-"
+        if row.truth is not None and row.total_variation is not None:
+            unchanged = wording.percent_at_least(row.truth)
+            moves = at_most(row.total_variation, 2)
+        lines.append(
+            (
+                f"{row.epsilon:g}",
+                row.mechanism,
+                "kept" if row.satisfied else "BROKEN",
+                wording.range_text(0.0 - row.min_log_lift, row.max_log_lift),
+                unchanged,
+                wording.percent_at_least(row.nmi),
+                moves,
+            )
+        )
+    title = f"{curve_name(*curve)}:"
+    if len({row.epsilon for row in rows}) == 1:
+        # One budget is that of the title.
+        title = f"{rows[0].promise().text}:"
+        lines = [line[1:] for line in lines]
+    return "\n".join([title, *layout.aligned(lines, left=(0, 1))])
 
 
 def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> str:
