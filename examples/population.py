@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mechdesign as md
+from mechdesign.core.arguments import fraction_of
 from mechdesign.core.binomial import SCALE, lower_end
-from mechdesign.core.rationals import fraction_of
 from mechdesign.mechanisms import population_advice
 
 Array = NDArray[np.float64]

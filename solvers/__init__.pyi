@@ -17,8 +17,13 @@ from .points import Array, Points
 from .pricing.concave import ConcaveSearch, SearchStatus
 from .pricing.robust import RobustSearch
 from .results import Envelope, EnvelopeStatus, Progress
-from .sets.convex_set import ConvexFunction, ConvexSet, Cut
-from .sets.covered_set import CoveredSet, NonconvexFunction
+from .sets.convex_set import (
+    ConvexFunction,
+    ConvexSet,
+    CoveredSet,
+    Cut,
+    NonconvexFunction,
+)
 from .sets.polytope import Polytope
 from .sets.uncertain import UncertainSet
 

@@ -16,7 +16,7 @@ from mechdesign.comparison.rows import ComparisonManifest
 from mechdesign.core.documents import FileDocument
 from mechdesign.jobs.folder_stage import ReleasedFolder
 from mechdesign.jobs.manifest_records import InternalManifest, PublicManifest
-from mechdesign.nonstochastic.mechanism_document import MechanismDocument
+from mechdesign.nonstochastic.mechanism_file import MechanismDocument
 
 FOLDER = Path(__file__).parent
 

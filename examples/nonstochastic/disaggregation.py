@@ -19,9 +19,8 @@ from pathlib import Path
 import numpy as np
 from experiment import Table, data_folder, options, pyplot, show, write_csv
 
-from mechdesign.nonstochastic.domains import interval
 from mechdesign.nonstochastic.noiseless import design_quantizer
-from mechdesign.nonstochastic.queries import identity_query
+from mechdesign.nonstochastic.queries import identity_query, interval
 
 APPLIANCES = ("fridge", "microwave", "dish washer")
 """The three that are ever on in these segments; the paper's socket and lights are not in the file."""

@@ -16,10 +16,9 @@ import numpy as np
 from experiment import Table, options, pyplot, show, write_csv
 
 from mechdesign.nonstochastic.answer_gaps import GapProblem, gap_problem
-from mechdesign.nonstochastic.domains import finite, integers
 from mechdesign.nonstochastic.microaggregation import identifiable_partition
 from mechdesign.nonstochastic.noiseless import design_quantizer
-from mechdesign.nonstochastic.queries import linear_query, mean_query
+from mechdesign.nonstochastic.queries import finite, integers, linear_query, mean_query
 from mechdesign.nonstochastic.thresholds_by_error import (
     CellLoss,
     edges_of,

@@ -17,9 +17,8 @@ from pathlib import Path
 import numpy as np
 from experiment import Table, data_folder, options, pyplot, show, write_csv
 
-from mechdesign.nonstochastic.domains import interval
 from mechdesign.nonstochastic.noiseless import design_quantizer
-from mechdesign.nonstochastic.queries import mean_query
+from mechdesign.nonstochastic.queries import interval, mean_query
 
 SIZES = (2, 4, 8, 16, 32)
 EPSILONS = (1, 2, 3, 4, 5, 6, 7, 8)

@@ -17,9 +17,8 @@ from pathlib import Path
 import numpy as np
 from experiment import Table, data_folder, options, pyplot, show, write_csv
 
-from mechdesign.nonstochastic.domains import interval
 from mechdesign.nonstochastic.noiseless import design_quantizer
-from mechdesign.nonstochastic.queries import identity_query
+from mechdesign.nonstochastic.queries import identity_query, interval
 
 LATITUDES = (40.49, 40.92)
 LONGITUDES = (-74.27, -73.68)

@@ -1,14 +1,15 @@
-from .cell_posteriors import CellPosteriors, row_posteriors
 from .file_checking import check
 from .frequencies import Frequencies, estimate_frequencies, identifiability
 from .joint_frequencies import JointFrequencies, estimate_joint
 from .regression import Regression, corrected_regression
 from .weights import (
+    CellPosteriors,
     ExpandedRecords,
     PosteriorTable,
     expand_records,
     posterior_table,
     record_weights,
+    row_posteriors,
 )
 
 __all__ = [

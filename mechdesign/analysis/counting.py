@@ -26,16 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.analysis.checking import Finding
-from mechdesign.analysis.other_columns import (
+from mechdesign.analysis.p_values import Counts
+from mechdesign.analysis.released_table import (
     Difference,
+    Released,
+    cells_of,
     common_columns,
     first_difference,
     private_columns,
-)
-from mechdesign.analysis.p_values import Counts
-from mechdesign.analysis.released_table import (
-    Released,
-    cells_of,
     require_identity,
     slices,
 )

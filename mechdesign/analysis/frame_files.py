@@ -22,6 +22,7 @@ import numpy as np
 from mechdesign.analysis.checking import ReleaseCheck
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import encode_anything
+from mechdesign.formats.column_names import require_text_names
 
 P = ParamSpec("P")
 
@@ -72,12 +73,13 @@ def _file_of(name: str, data: Any, folder: str) -> str:
             f"{name} must be the path of a CSV or Parquet file, or a pandas, polars or pyarrow "
             f"table; not {type(data).__name__}"
         ) from None
+    require_text_names(table.columns)
     columns: dict[str, Any] = {}
     for column in table.columns:
         cells = encode_anything(table[column].to_native(), column)
         texts = np.array([*cells.texts, None], dtype=object)
         # Missing cells have the code -1, which is the last text.
-        columns[str(column)] = pa.array(texts[cells.codes], pa.string())
+        columns[column] = pa.array(texts[cells.codes], pa.string())
     path = str(Path(folder, name))
     pq.write_table(pa.table(columns), path)
     return path

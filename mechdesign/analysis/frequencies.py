@@ -29,9 +29,8 @@ from numpy.typing import NDArray
 
 from mechdesign.analysis import likelihood as ml
 from mechdesign.analysis.estimator import Estimator
-from mechdesign.analysis.label_counts import label_counts
 from mechdesign.analysis.linear import Identification, covariance_of, identify
-from mechdesign.analysis.model import release_model
+from mechdesign.analysis.model import label_counts, release_model
 from mechdesign.analysis.other_records import OtherRecords
 from mechdesign.analysis.score_intervals import check_level, score_interval, spread_of
 from mechdesign.channel.channel import Array, Channel

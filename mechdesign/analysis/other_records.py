@@ -25,8 +25,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mechdesign.analysis.estimator import Estimator
-from mechdesign.analysis.functionals import Cells
+from mechdesign.analysis.estimator import Cells, Estimator
 from mechdesign.analysis.linear import identify
 from mechdesign.analysis.model import ReleaseModel
 from mechdesign.channel.channel import Array, Channel

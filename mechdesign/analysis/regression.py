@@ -34,8 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.analysis.estimator import Estimator
-from mechdesign.analysis.label_counts import label_codes
-from mechdesign.analysis.model import release_model
+from mechdesign.analysis.model import label_codes, release_model
 from mechdesign.analysis.score_intervals import check_level
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.errors import InputError

@@ -32,12 +32,14 @@ from mechdesign.analysis.counting import (
     pairs,
     symbol_codes,
 )
-from mechdesign.analysis.other_columns import (
+from mechdesign.analysis.p_values import Counts
+from mechdesign.analysis.released_table import (
+    Released,
+    cells_of,
     common_columns,
     first_difference,
+    slices,
 )
-from mechdesign.analysis.p_values import Counts
-from mechdesign.analysis.released_table import Released, cells_of, slices
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.row_law import RowLaw
 from mechdesign.core.files import PathLike

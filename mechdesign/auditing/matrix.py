@@ -27,10 +27,9 @@ from mechdesign.auditing.population_promise import (
     promise_of,
 )
 from mechdesign.auditing.verdict import Audit, audit_columns
-from mechdesign.core.arguments import repeated
+from mechdesign.core.arguments import non_negative, repeated
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
-from mechdesign.core.rationals import non_negative
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.opening import all_rows, open_source
 from mechdesign.formats.text_options import TextOptions

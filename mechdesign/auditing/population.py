@@ -205,21 +205,22 @@ def _sides(
             bound = largest_bound([best, bound])
         largest[side, budget] = bound
 
-    is_one_budget = len(set(allowed)) == 1
-    for y, column in enumerate(columns):
-        if is_one_budget:
-            # The largest of all symbols decides.
-            extremes_of = population.extremes(column, y)
-            compare("eps_u", allowed[0][1], extremes_of.high)
-            compare("eps_l", allowed[0][0], extremes_of.low)
-            compare("eps_ldp", notion.limits.loosest.ratio, extremes_of.ratio)
-            continue
-        bounds = population.bounds(column, y)
-        for bound, (_, upper) in zip(bounds.highs, allowed, strict=True):
-            compare("eps_u", upper, bound)
-        for bound, (lower, _) in zip(bounds.lows, allowed, strict=True):
-            compare("eps_l", lower, bound)
-        compare("eps_ldp", notion.limits.loosest.ratio, largest_bound(bounds.ratios))
+    if len(set(allowed)) == 1:
+        # The largest of all symbols decides.
+        ((lower, upper),) = set(allowed)
+        worst = population.worst(columns)
+        compare("eps_u", upper, worst.high)
+        compare("eps_l", lower, worst.low)
+        compare("eps_ldp", notion.limits.loosest.ratio, worst.ratio)
+    else:
+        for y, column in enumerate(columns):
+            bounds = population.bounds(column, y)
+            for bound, (_, upper) in zip(bounds.highs, allowed, strict=True):
+                compare("eps_u", upper, bound)
+            for bound, (lower, _) in zip(bounds.lows, allowed, strict=True):
+                compare("eps_l", lower, bound)
+            ratio = largest_bound(bounds.ratios)
+            compare("eps_ldp", notion.limits.loosest.ratio, ratio)
     names = joint.sensitive.names
     extremes: list[Extreme] = []
     for (side, budget), bound in largest.items():

@@ -25,7 +25,8 @@ All this in integers: the ends of the boxes are integers over 2^60, rounded outw
 was made. Nothing here is shared with the search that designs channels for such sets.
 
 A `Population` is made once for a set. `output` computes h_s and g_s of one output, `extremes` its
-three extremes from them, and `worst` the largest of all outputs.
+three extremes from them, and `worst` the largest of all outputs. Which outputs cannot have the
+largest is decided by upper bounds in doubles (`population_screen`), so that `contenders` are few.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from typing import NamedTuple
 
 from mechdesign.auditing.columns import Entries
 from mechdesign.auditing.extremes import Achieved, log_upper
+from mechdesign.auditing.population_screen import UNIT, Largest, Number, Screen
 from mechdesign.core.binomial import SCALE
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import LiftLimits
@@ -169,6 +171,13 @@ class Population:
         self._room = [SCALE - sum(row) for row in self._lower]
         self._total_spread = [sum(row) for row in self._spread]
         self._set_shares(confidence)
+        self.screen = Screen(
+            self._lower,
+            self._spread,
+            self._share_lower,
+            self._share_spread,
+            self._unit,
+        )
         # Those of the columns that were asked for, which a design needs more than once.
         self._known: dict[Entries, SetExtremes] = {}
 
@@ -279,13 +288,39 @@ class Population:
         Raises `OutOfTime` when that takes until `end`, a moment of `time.process_time`.
         """
         extremes: list[SetExtremes] = []
-        for y, column in enumerate(columns):
-            check_time(end)
-            extremes.append(self.extremes(column, y))
+        for y in self.contenders(columns, end):
+            extremes.append(self.extremes(columns[y], y))
         highs, lows, ratios = zip(*extremes, strict=True)
         return SetExtremes(
             largest_bound(highs), largest_bound(lows), largest_bound(ratios)
         )
+
+    def contenders(
+        self, columns: Sequence[Entries], end: float | None = None
+    ) -> list[int]:
+        """The outputs, ascending, that may have the largest of one of the three extremes: all that
+        have it, and few others.
+
+        For each extreme they are computed exactly by falling upper bounds, until the bound is below
+        the largest so far. Raises `OutOfTime` as `worst` does.
+        """
+        if len(columns) == 1:
+            return [0]
+        bounds: list[Largest] = []
+        for column in columns:
+            check_time(end)
+            bounds.append(self.screen.largest_lifts(*self._with_rest(column)))
+        found: set[int] = set()
+        for kind, of_outputs in enumerate(zip(*bounds, strict=True)):
+            largest = Number(0.0)
+            for y in sorted(range(len(columns)), key=lambda y: -of_outputs[y]):
+                if of_outputs[y] < largest:
+                    break
+                check_time(end)
+                found.add(y)
+                bound = self.extremes(columns[y], y)[kind]
+                largest = max(largest, _number_below(bound))
+        return sorted(found)
 
     def _least_means(self, values: list[int], instead: list[int]) -> list[int]:
         """For every s the least sum_t P(t) values_t over the box of P(S), where s has its value of
@@ -328,6 +363,14 @@ def _on_the_first(mass: int, masses: list[int], worth: list[int], w: list[int]) 
     # it is 0.
     i = bisect_left(masses, mass, 1) - 1
     return worth[i] + (mass - masses[i]) * w[i]
+
+
+def _number_below(bound: Bound) -> Number:
+    """A floating point number that is not above the quotient."""
+    if not bound.below:
+        return Number(math.inf)
+    rounded = Number(bound.above) / Number(bound.below)
+    return rounded * (1.0 - 4.0 * UNIT)
 
 
 def largest_bound(bounds: Sequence[Bound]) -> Bound:

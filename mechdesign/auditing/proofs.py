@@ -51,9 +51,9 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import digest
 from mechdesign.channel.proof import CellCost, CostProof
 from mechdesign.channel.record import RELATIVE
+from mechdesign.core.arguments import fraction_of
 from mechdesign.core.balls import FIRST_BITS, lower, precision, quotient_above, upper
 from mechdesign.core.errors import InputError
-from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import quoted
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import numbers_of

@@ -41,13 +41,17 @@ def output_labels(names: Sequence[str], rows: IntegerRows) -> tuple[str, ...]:
     mixes = 0
     for inputs, values in rows.columns:
         most = max(values)
-        members: list[int] = []
-        weights: list[int] = []
-        for x, value in zip(inputs, values, strict=True):
-            if value > SAME_WEIGHT * most:
-                members.append(x)
-                weights.append(value)
-        is_even = most - min(weights) <= SAME_WEIGHT * most
+        least = min(values)
+        members = inputs
+        if least <= SAME_WEIGHT * most:
+            shown = [
+                (x, value)
+                for x, value in zip(inputs, values, strict=True)
+                if value > SAME_WEIGHT * most
+            ]
+            members = [x for x, _ in shown]
+            least = min(value for _, value in shown)
+        is_even = most - least <= SAME_WEIGHT * most
         if not is_even:
             mixes += 1
         if len(members) == 1:

@@ -319,8 +319,8 @@ SHIFT_EXAMPLE = (
 
 def shift(asked: ShiftOptions, common: options.CommonOptions) -> None:
     """Count the outputs of a quantised sum or mean that one individual shifts."""
-    from mechdesign.nonstochastic.domains import check_whole
     from mechdesign.nonstochastic.indistinguishability import levels_record
+    from mechdesign.nonstochastic.queries import check_whole
     from mechdesign.nonstochastic.reports import text_of
 
     if (asked.individuals is None) == (asked.coefficients is None):

@@ -343,7 +343,7 @@ def _compare(
     with replacing(files.target, force=force) as part:
         part.write_text(curve_csv(rows), encoding="utf-8", newline="\n")
     if files.plot is not None:
-        from mechdesign.nonstochastic.curve_plot import save_curve
+        from mechdesign.nonstochastic.reports import save_curve
 
         with errors_noting(f"{files.target} is written"):
             save_curve(rows, files.plot, overwrite=force)

@@ -21,13 +21,28 @@ import hashlib
 import os
 import stat
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
 from mechdesign.core.errors import FileError, InputError
 from mechdesign.core.file_locks import open_locked, reason
+
+# ------------------------------------------------------------------------------ undoing
+
+
+@contextmanager
+def on_failure(undo: Callable[[], object]) -> Generator[None]:
+    """Call `undo` if an exception ends the block, an interruption included."""
+    with ExitStack() as stack:
+        stack.callback(undo)
+        yield
+        # Completed: the callback is taken off the stack and never called.
+        stack.pop_all()
+
+
+# -------------------------------------------------------------------------------- files
 
 PathLike = str | os.PathLike[str]
 

@@ -81,6 +81,8 @@ def without_infinities(value: Any, where: str = "content") -> Any:
         return plain
     if isinstance(value, (list, tuple)):
         items = cast("Sequence[Any]", value)
+        if set(map(type, items)) == {str} and "".join(items).isascii():
+            return list(items)
         return [without_infinities(item, where) for item in items]
     # Before the integers, because a truth value is one in Python.
     if value is None or isinstance(value, bool):

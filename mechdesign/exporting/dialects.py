@@ -41,6 +41,8 @@ class Dialect:
         Its types of texts and of floating-point numbers.
     key : str
         The parameter that takes the key.
+    ignores_case : bool
+        Whether names of columns that differ in case alone are one, even within quotes.
     """
 
     name: ClassVar[str] = "duckdb"
@@ -51,6 +53,7 @@ class Dialect:
     text: ClassVar[str] = "VARCHAR"
     double: ClassVar[str] = "DOUBLE"
     key: ClassVar[str] = "$key"
+    ignores_case: ClassVar[bool] = True
 
     def identifier(self, name: str) -> str:
         """The name of a column or a table."""
@@ -105,6 +108,7 @@ class Postgres(Dialect):
     text = "text"
     double = "double precision"
     key = "CAST($1 AS text)"
+    ignores_case = False
 
     def sha256(self, text: str) -> str:
         """The function takes and gives bytes."""

@@ -153,7 +153,7 @@ def export(
     ------
     InputError
         If the channel has another denominator or, for SQL and R, bins that cannot be written
-        there; or if a name is unknown.
+        there; if a name is unknown; or if the database takes two columns for one.
     NotPrivate
         If the table of the channel disproves its promise, or that of its rounded rows.
     """
@@ -174,6 +174,8 @@ def export(
 def _sql(lookup: Lookup, dialect_name: str, table: str, identity: str) -> Export:
     """The script of one dialect: comments, tables of intervals, and the stored query."""
     dialect = dialect_named(dialect_name)
+    if dialect.ignores_case:
+        _refuse_names_of_one_column((identity, *lookup.columns), dialect.title)
     statements = Statements(lookup, dialect, table, identity)
     table_statement = statements.table_statement()
     query = statements.query()
@@ -189,6 +191,18 @@ def _sql(lookup: Lookup, dialect_name: str, table: str, identity: str) -> Export
     parts = [table_statement, dialect.prepared(PREPARED, query)]
     text = commented(head) + "".join(f"\n{part};\n" for part in parts)
     return Export(text, lookup, (table_statement,), query)
+
+
+def _refuse_names_of_one_column(names: Sequence[str], database: str) -> None:
+    """Raise InputError for names that differ in case alone: both would read the same column."""
+    spellings: dict[str, str] = {}
+    for name in names:
+        other = spellings.setdefault(name.lower(), name)
+        if other != name:
+            raise InputError(
+                f"{database} takes the columns {quoted(other)} and {quoted(name)} for one; rename "
+                "one in the table before the channel is designed"
+            )
 
 
 def _properties(lookup: Lookup) -> tuple[str, ...]:

@@ -5,8 +5,8 @@ files as one table:
 
     reading     urls, inputs, compression > text_input, csv_rows, csv_blocks, csv    (CSV)
                                           > parquet                                  (Parquet)
-    writing     outputs > csv_sinks, text_sink, csv_text    (CSV)
-                        > file_notes, parquet_sink          (Parquet)
+    writing     outputs > csv_sinks, text_sink    (CSV)
+                        > parquet_sink            (Parquet)
 
 `cells` says what the text of a cell is, for files and frames alike. `digests`, `moments` and
 `census` recognise records by their hashes.

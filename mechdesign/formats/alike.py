@@ -1,4 +1,5 @@
-"""Texts that look alike: they differ in blanks, in their Unicode form, or in signs without width.
+"""Texts that look alike: they differ in blanks, in their Unicode form, in signs without width, or
+in the minus of a zero.
 
 ``clerk`` and ``clerk`` with a blank behind it are two symbols, and so are an accented letter that
 is one character and the same as two. A table that has both hardly ever means both. `alike_groups`
@@ -7,6 +8,7 @@ finds them by what a reader sees (`look`), and `remedy` names the option that ma
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
@@ -33,9 +35,14 @@ TYPED = str.maketrans(
 """Apostrophes, quotes and dashes that word processors and telephones write for those of a keyboard:
 they make two people of one O'Neil."""
 
+MINUS_ZERO = re.compile(r"-(0+(\.0*)?)")
+"""A zero with a minus, which rounding writes: one number and two symbols."""
+
 
 def look(text: str) -> str:
     """What a reader sees of a text."""
+    if zero := MINUS_ZERO.fullmatch(text):
+        return zero[1]
     # Nearly every text is its own look.
     if text.isascii() and "  " not in text and text == text.strip():
         return text

@@ -1,15 +1,30 @@
-"""The form in which the texts of cells are compared: Unicode form, and blanks at their ends.
+"""Forms of the text of a cell: in which texts are compared, plain ones of identifiers, and no
+formulas.
 
-Two cells can look alike and be different symbols: ``clerk`` and ``clerk`` with a blank behind it,
-or an accented letter as one character and as two. By default they stay different, because a cell is
-what the file has. A `CellForm` makes them equal, in the table and in every file that is released.
+*Comparing.* Two cells can look alike and be different symbols: ``clerk`` and ``clerk`` with a blank
+behind it, or an accented letter as one character and as two. By default they stay different,
+because a cell is what the file has. A `CellForm` makes them equal, in the table and in every file
+that is released.
+
+*Plain spelling* of identifiers: 17 for 017, 17.0, +17 and " 17", P1 for P001. A spreadsheet drops
+leading zeros, a file system writes accents as characters of their own, and a person has one more
+name. `plain_spelling` makes one text of all of them: first in one Unicode form (NFKC) and without
+signs that have no width, then by replacements one after the other (`STEPS`): " 017.0" becomes
+"017.0", then "017", then "17".
+
+*Formulas* are cells that a spreadsheet would compute. The first character decides, except that
+numbers with a sign are no formulas: ``=1+2`` becomes ``'=1+2`` and ``+49 30`` becomes ``'+49 30``,
+but ``-5`` and ``+1.5e3`` stay.
 """
 
 from __future__ import annotations
 
+import csv
+import io
+import re
 import unicodedata
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
@@ -90,3 +105,73 @@ class CellForm:
         if self.missing_codes:
             parts.append(f"the missing codes {listed(self.missing_codes)}")
         return " and ".join(parts) or "none"
+
+
+# ----------------------------------------------------------------------- plain spelling
+
+UNUSUAL = (
+    r"^[\s\x{A0}\x{FEFF}]|[\s\x{A0}]$|^\+[0-9]|^-?0[0-9]+(\.0*)?$|^-?[0-9]+\.0*$"
+    r"|^[A-Za-z]+[-_ ]?0+[0-9]+$|[^\x00-\x7F]"
+)
+"""Matches every text that is not in its plain spelling, and perhaps others."""
+
+UNSEEN = r"[\x{AD}\x{200B}-\x{200F}\x{2060}\x{FEFF}]"
+"""Signs without width."""
+
+STEPS = (
+    (UNSEEN, ""),
+    (r"[\x{2018}\x{2019}\x{201B}\x{02BC}\x{2032}]", "'"),
+    (r"[\x{2010}-\x{2015}\x{2212}]", "-"),
+    (r"^[\s\x{A0}\x{FEFF}]+|[\s\x{A0}]+$", ""),
+    (r"^\+([0-9])", r"\1"),
+    (r"^(-?[0-9]+)\.0*$", r"\1"),
+    (r"^(-?)0+([0-9]+)$", r"\1\2"),
+    (r"^([A-Za-z]+[-_ ]?)0+([0-9]+)$", r"\1\2"),
+)
+"""Replacements one after the other: apostrophes and dashes as a keyboard has them, blanks around, a
+plus, .0, and zeros before a number, also after letters (P001).
+"""
+
+
+def plain_spelling(texts: Any) -> Any | None:
+    """A pyarrow array of texts in their plain spelling; None where they all are."""
+    # There are no stubs of this module.
+    import pyarrow.compute  # pyright: ignore[reportMissingTypeStubs]
+
+    pc: Any = pyarrow.compute
+
+    # One pass decides for nearly all columns that nothing has to be replaced.
+    unusual = pc.match_substring_regex(texts, UNUSUAL)
+    if not pc.any(unusual).as_py():
+        return None
+    plain = pc.utf8_normalize(texts, form="NFKC")
+    for pattern, replacement in STEPS:
+        plain = pc.replace_substring_regex(plain, pattern, replacement)
+    return plain
+
+
+# ----------------------------------------------------------------------------- formulas
+
+FORMULAS = "=+-@\t\r"
+"""First characters of a cell that a spreadsheet takes for a formula."""
+
+NUMBER = r"[+-]?[0-9.,]+([eE][+-]?[0-9]+)?%?"
+"""Pattern of numbers, which may begin with a sign and are no formulas, for pyarrow and Python."""
+
+
+def as_text(cell: str) -> str:
+    """A cell that is a formula gets an apostrophe before it; others stay."""
+    if cell and cell[0] in FORMULAS and not re.fullmatch(NUMBER, cell):
+        return f"'{cell}"
+    return cell
+
+
+def csv_as_text(text: str) -> str:
+    """A CSV with commas, as this program writes one, whose formulas have an apostrophe before
+    them.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    for row in csv.reader(io.StringIO(text, newline="")):
+        writer.writerow([as_text(cell) for cell in row])
+    return out.getvalue()

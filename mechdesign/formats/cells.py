@@ -4,7 +4,8 @@ One rule serves every kind of frame, so that a channel designed on one works on 
 
 - text stays as it is, to the last blank;
 - integers are written as digits (``1``), truth values as ``True`` and ``False``;
-- floats as the shortest decimal that names them (``1.0``, ``0.1``); NaN counts as missing;
+- floats as the shortest decimal that names them (``1.0``, ``0.1``), 0.0 and -0.0 both as ``0.0``,
+  for they are equal; NaN counts as missing;
 - dates and times in ISO form with a blank (``2024-01-31 08:00:00``), with a fraction of a second
   only where there is one, in six digits, or nine if six do not hold it; moments with a time zone
   in UTC (``2024-01-31 07:00:00+00:00``), whatever zone displays them;
@@ -51,7 +52,7 @@ _CONTAINERS = (bytes, bytearray, list, tuple, dict, set, frozenset, np.ndarray)
 
 @dataclass(frozen=True)
 class Encoded:
-    """A column as codes into distinct texts; a missing cell has a negative code."""
+    """A column as codes into texts, mostly distinct ones; a missing cell has a negative code."""
 
     codes: NDArray[np.integer[Any]]
     texts: tuple[str, ...]
@@ -96,7 +97,8 @@ def text_of(value: Any, name: str) -> str | None:
         # A plain one for every subclass, such as NumPy's; of an enumeration its value.
         return str.__str__(value)
     if isinstance(value, (float, np.floating)):
-        return None if math.isnan(value) else str(value)
+        # Adding zero turns -0.0 into 0.0.
+        return None if math.isnan(value) else str(value + 0.0)
     if isinstance(value, _CONTAINERS):
         raise not_a_symbol(name, type(value).__name__)
     if type(value).__name__ in _MISSING_TYPES:
@@ -364,7 +366,8 @@ def _texts_of_floats(values: Any) -> list[str | None]:
     validity = values.is_valid().to_pylist()
     for number, valid in zip(integers_of(values), validity, strict=True):
         present = valid and not math.isnan(number)
-        texts.append(str(number) if present else None)
+        # Adding zero turns -0.0 into 0.0; two codes may then have one text.
+        texts.append(str(number + 0.0) if present else None)
     return texts
 
 

@@ -25,6 +25,10 @@ ALIKE = 0.65
 'income'."""
 
 
+TEXT_NAMES = "frame.columns = frame.columns.map(str)"
+"""What makes texts of the names of a pandas table."""
+
+
 class Header(list[str]):
     """The names of the columns of a file, which may be a title instead.
 
@@ -68,16 +72,27 @@ def _quoting_hint(name: str, columns: Collection[str]) -> str:
     return ""
 
 
+def require_text_names(names: Iterable[Any]) -> None:
+    """Refuse names that are no texts, such as the numbers that pandas gives by itself."""
+    for name in names:
+        if not isinstance(name, str):
+            raise _no_text(name)
+
+
+def _no_text(name: Any) -> InputError:
+    return InputError(
+        f"the name of the column {quoted(str(name))} is no text in this table: give its columns "
+        f"names that are texts ({TEXT_NAMES})"
+    )
+
+
 def require_column(name: str, available: Collection[Any]) -> None:
     """Refuse a column that does not exist, with the nearest name and all names."""
     if name in available:
         return
     columns = [str(column) for column in available]
     if str(name) in columns:
-        raise InputError(
-            f"the name of the column {quoted(name)} is no text in this table: give its columns "
-            "names that are texts (frame.columns = frame.columns.map(str))"
-        )
+        raise _no_text(name)
     near = difflib.get_close_matches(str(name), columns, n=1, cutoff=ALIKE)
     suggestion = f"; did you mean {quoted(near[0])}?" if near else ""
     if not suggestion:

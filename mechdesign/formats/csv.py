@@ -32,13 +32,12 @@ from mechdesign.core.errors import FileError
 from mechdesign.core.wording import quoted
 from mechdesign.formats import _csv
 from mechdesign.formats.arrow_arrays import arrow_offsets
+from mechdesign.formats.cell_forms import FORMULAS, as_text
 from mechdesign.formats.column_names import Header, require_column
 from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
 from mechdesign.formats.csv_blocks import Blocks, TextBlock
 from mechdesign.formats.csv_rows import Positions, pieces_of
-from mechdesign.formats.csv_sinks import CsvLayout, CsvSink
-from mechdesign.formats.csv_text import CellWriter
-from mechdesign.formats.formulas import FORMULAS, as_text
+from mechdesign.formats.csv_sinks import CellWriter, CsvLayout, CsvSink
 from mechdesign.formats.inputs import RawInput
 from mechdesign.formats.outputs import Output
 from mechdesign.formats.text_input import TextInput

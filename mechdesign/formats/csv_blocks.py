@@ -36,6 +36,7 @@ from mechdesign.formats.title_lines import (
 )
 
 CR = 13
+BACKSLASH = 92
 """The byte of a carriage return."""
 
 Mask = NDArray[np.bool_]
@@ -265,9 +266,13 @@ class Blocks:
             rows = self._splitter.split(text)
             if rows.misquoted >= 0:
                 delimiter = repr(chr(self._delimiter))
+                before = text[: rows.misquoted]
+                # The quote is the last byte.
+                escaped = before[-2:-1] == bytes((BACKSLASH,))
                 raise self._fault(
-                    text[: rows.misquoted],
-                    f"not a CSV row ({delimiter} expected after the closing quote)",
+                    before,
+                    f"not a CSV row ({delimiter} expected after the closing quote); a quote "
+                    f"within a cell is written twice{', not behind a backslash' * escaped}",
                 )
             if len(rows) or self._ended:
                 break
@@ -342,6 +347,12 @@ class Blocks:
                 cells = int(widths[place])
                 problem = f"has {cells} cell(s) where the header has {width}"
                 hint = self._misfit(text, rows, widths[:filled])
+                row = text[int(rows.starts[place]) : int(rows.ends[rows.last[place]])]
+                if cells > width and bytes((BACKSLASH, self._delimiter)) in row:
+                    hint = (
+                        f"; a {self._options.delimiter!r} within a cell is put in quotes, not "
+                        "behind a backslash"
+                    )
                 raise self._fault(
                     text[: int(rows.starts[place])],
                     f"the row {problem}{hint}" if cells else self._blank(),

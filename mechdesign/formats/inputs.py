@@ -29,21 +29,23 @@ from mechdesign.core.file_locks import reason
 from mechdesign.core.files import (
     PARQUET_SUFFIXES,
     PathLike,
+    on_failure,
     read_errors,
     text_of,
 )
 from mechdesign.core.nameless_file import NamelessFile
 from mechdesign.core.progress import Progress
-from mechdesign.core.undoing import on_failure
 from mechdesign.formats.compression import (
+    EMPTY_ZIP,
+    ZIP,
     Compression,
     Decompressed,
+    Unzipped,
     compression_of,
     write_all,
 )
 from mechdesign.formats.other_kinds import looks_like_text
 from mechdesign.formats.urls import BLOCK, STANDARD, Remote, is_url, local
-from mechdesign.formats.zip_archive import EMPTY_ZIP, ZIP, Unzipped
 
 PARQUET_MAGIC = b"PAR1"
 """First and last bytes of a Parquet file."""

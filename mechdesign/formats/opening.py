@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal, TypeAlias
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PARQUET_SUFFIXES, PathLike
-from mechdesign.core.undoing import on_failure
+from mechdesign.core.files import PARQUET_SUFFIXES, PathLike, on_failure
 from mechdesign.formats.compression import Compression, compression_named
 from mechdesign.formats.csv import CsvBatch, CsvSource
 from mechdesign.formats.csv_sinks import CsvSink

@@ -35,10 +35,9 @@ from mechdesign.formats.arrow_arrays import arrow_integers, taken_records
 from mechdesign.formats.cells import encode
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.compression import Compression, LeftOpen
-from mechdesign.formats.file_notes import ARROW_SCHEMA
 from mechdesign.formats.inputs import RawInput
 from mechdesign.formats.outputs import Output
-from mechdesign.formats.parquet_sink import ParquetLayout, ParquetSink
+from mechdesign.formats.parquet_sink import ARROW_SCHEMA, ParquetLayout, ParquetSink
 
 REPEATING = 4
 """Encoded bytes per value up to which a column of text is taken to repeat few values."""

@@ -19,10 +19,10 @@ from typing import Any, BinaryIO
 
 from mechdesign.core.errors import FileError, InputError
 from mechdesign.formats.arrow_arrays import without_nulls
+from mechdesign.formats.cell_forms import NUMBER
 from mechdesign.formats.cells import encode, simple_texts
 from mechdesign.formats.compression import Compression
-from mechdesign.formats.csv_text import CellWriter, TextStream
-from mechdesign.formats.formulas import NUMBER
+from mechdesign.formats.csv_sinks import CellWriter, TextStream
 from mechdesign.formats.outputs import (
     KeptColumn,
     Output,
@@ -125,7 +125,7 @@ def _require_text_type(field: Any, name: str) -> None:
 
 
 def _escaped(cells: Any) -> Any:
-    """Formulas with an apostrophe before them: `formulas.as_text` for a whole column."""
+    """Formulas with an apostrophe before them: `cell_forms.as_text` for a whole column."""
     import pyarrow.compute
 
     pc: Any = pyarrow.compute

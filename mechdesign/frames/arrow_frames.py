@@ -23,8 +23,8 @@ from mechdesign.formats.arrow_arrays import (
     integers_of,
     taken_records,
 )
-from mechdesign.formats.file_notes import PANDAS, metadata_of
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, field_of
+from mechdesign.formats.parquet_sink import PANDAS, metadata_of
 from mechdesign.frames.adapter import NativeTable
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.tables.rebuilding import arrow_type

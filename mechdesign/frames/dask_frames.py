@@ -26,9 +26,8 @@ import numpy as np
 from mechdesign.core.integers import Integers
 from mechdesign.formats.arrow_arrays import integers_of
 from mechdesign.frames.adapter import NativeTable
-from mechdesign.frames.eager import FrameChecks, arrow_columns, sanitised
+from mechdesign.frames.eager import FrameChecks, adapter_of, arrow_columns, sanitised
 from mechdesign.frames.index_checks import keeps_index
-from mechdesign.frames.libraries import adapter_of
 from mechdesign.frames.partitions import partition_totals, refuse_partition
 from mechdesign.frames.readings import (
     RecordHasher,

@@ -21,8 +21,8 @@ from typing import Any, ClassVar
 import narwhals as nw
 
 from mechdesign.frames.adapter import NativeTable
-from mechdesign.frames.batches import BatchRelease
 from mechdesign.frames.eager import sanitised
+from mechdesign.frames.readings import BatchRelease
 from mechdesign.jobs.recipe import Drawer, Recipe
 
 

@@ -7,6 +7,9 @@ draw, puts each released column in its place, and hands the frame back through i
 The kept columns come back with their types and nulls. What a library holds beside the cells does
 not: an index is treated like a column (`index_checks`), notes of the user are left out, and
 categories are cut down to those of the released records (`FrameAdapter.finished`).
+
+*The adapter* is chosen once, by the library that the frame is of. The adapters are asked in turn,
+and each knows the frames of its library (`FrameAdapter.adapt`).
 """
 
 # Frames of three libraries have no type in common.
@@ -21,14 +24,46 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
 from mechdesign.frames.adapter import FrameAdapter
-from mechdesign.frames.index_checks import (
-    IndexChecks,
-    keeps_index,
-    refuse_named_index,
-)
-from mechdesign.frames.libraries import adapter_of
+from mechdesign.frames.arrow_frames import ArrowFrame
+from mechdesign.frames.index_checks import IndexChecks, keeps_index, refuse_named_index
+from mechdesign.frames.pandas_frames import PandasFrame
+from mechdesign.frames.polars_frames import PolarsFrame
 from mechdesign.jobs.lookalikes import refuse_inner
 from mechdesign.jobs.recipe import Drawer
+
+# ------------------------------------------------------------------------------ adapter
+
+ADAPTERS: tuple[type[FrameAdapter], ...] = (ArrowFrame, PolarsFrame, PandasFrame)
+"""A library more is an adapter more here."""
+
+
+def find_adapter(frame: Any) -> FrameAdapter | None:
+    """The adapter of a frame in memory; None for anything else."""
+    for kind in ADAPTERS:
+        adapter = kind.adapt(frame)
+        if adapter is not None:
+            return adapter
+    return None
+
+
+def adapter_of(frame: Any) -> FrameAdapter:
+    """The adapter of a frame in memory.
+
+    Raises
+    ------
+    InputError
+        If it is no such frame.
+    """
+    adapter = find_adapter(frame)
+    if adapter is None:
+        kind = type(frame).__name__
+        raise InputError(
+            f"the table must be a pandas, polars or pyarrow table; not {kind}"
+        )
+    return adapter
+
+
+# ------------------------------------------------------------------------------ release
 
 
 class FrameChecks:

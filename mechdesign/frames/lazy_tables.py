@@ -34,11 +34,10 @@ import narwhals as nw
 
 from mechdesign.core.errors import InputError
 from mechdesign.frames.adapter import NativeTable
-from mechdesign.frames.batches import BatchRelease
 from mechdesign.frames.dask_frames import DaskFrame
 from mechdesign.frames.duckdb_relations import DuckDBRelation
 from mechdesign.frames.eager import require_different_names, sanitised
-from mechdesign.frames.readings import has_places
+from mechdesign.frames.readings import BatchRelease, has_places
 from mechdesign.frames.spark_frames import SparkFrame
 from mechdesign.jobs.recipe import Recipe
 

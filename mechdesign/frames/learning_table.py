@@ -19,8 +19,7 @@ import numpy as np
 
 from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.column_names import require_column
-from mechdesign.frames.eager import FrameChecks, sanitised
-from mechdesign.frames.libraries import adapter_of
+from mechdesign.frames.eager import FrameChecks, adapter_of, sanitised
 from mechdesign.frames.people_guard import FIRST_RECORDS, refuse_people_of_frame
 from mechdesign.jobs.people_guard import refuse_people
 from mechdesign.jobs.recipe import Drawer, DrawnColumn, Recipe

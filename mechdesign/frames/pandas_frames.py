@@ -114,9 +114,10 @@ class PandasFrame(NativeTable):
             if part.release is not None:
                 result[old_name] = series
         # Names change only after columns are dropped: a new one may be that of a dropped column.
-        left_out = [name for name in drawer.header if name not in new_names]
-        if left_out:
-            result = result.drop(columns=left_out)
+        # By place, for pandas finds no column that is called None. New columns are the last.
+        places = range(len(drawer.header), len(result.columns))
+        stay = [at for at, name in enumerate(drawer.header) if name in new_names]
+        result = result.iloc[:, [*stay, *places]]
         changed = {old: new for old, new in new_names.items() if old != new}
         if changed:
             result = result.rename(columns=changed)

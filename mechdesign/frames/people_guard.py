@@ -21,10 +21,10 @@ import narwhals as nw
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import Encoded, encode_anything
-from mechdesign.frames.eager import header_of
+from mechdesign.formats.column_names import require_text_names
+from mechdesign.frames.eager import find_adapter, header_of
 from mechdesign.frames.index_checks import keeps_index, level_titles
 from mechdesign.frames.lazy_tables import LazyTable
-from mechdesign.frames.libraries import find_adapter
 from mechdesign.frames.spark_frames import SparkFrame
 from mechdesign.jobs.channel_recipe import recipe_of
 from mechdesign.jobs.options import ReleaseOptions
@@ -138,7 +138,10 @@ def people_message(
     # One column released alone has a promise for each of its values, whatever it names.
     left_out = {*sensitive, *(released if len(released) == 1 else ())}
     names: list[str] = []
-    for name, kind in table.collect_schema().items():
+    schema: Any = table.collect_schema()
+    # narwhals would take a tuple for several names.
+    require_text_names(name for name in schema.names() if isinstance(name, tuple))
+    for name, kind in schema.items():
         # Lists and bytes name nobody.
         if name in left_out or kind.is_nested() or kind == nw.Binary:
             continue

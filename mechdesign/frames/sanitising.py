@@ -1,6 +1,6 @@
 """`sanitise`: the release of a table of any library or engine, with the draws of files.
 
-The type of the table decides the adapter. A frame in memory (`libraries`, `eager`) is drawn at
+The type of the table decides the adapter. A frame in memory (`eager`) is drawn at
 once, entered in the ledger, and returned (`frame_jobs`). A table of an engine (`lazy_tables`) is
 read twice for comparison and comes back lazy, so that it draws whenever it is computed.
 """
@@ -15,17 +15,19 @@ from typing import Any, Unpack
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.frames.eager import arrow_columns, header_of
-from mechdesign.frames.engine_errors import engine_errors
-from mechdesign.frames.frame_jobs import release_checked, released_table
+from mechdesign.frames.adapter import engine_errors
+from mechdesign.frames.eager import adapter_of, arrow_columns, header_of
+from mechdesign.frames.frame_jobs import (
+    release_checked,
+    released_table,
+    sanitise_people,
+    warnings_of_draws,
+)
 from mechdesign.frames.lazy_tables import find_lazy_table, release_lazy_table
-from mechdesign.frames.libraries import adapter_of
-from mechdesign.frames.people_frames import sanitise_people
 from mechdesign.frames.people_guard import (
     refuse_people_of_frame,
     refuse_people_of_lazy_table,
 )
-from mechdesign.frames.second_draws import warnings_of_draws
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
 from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.options import ReleaseKeywords, options_of

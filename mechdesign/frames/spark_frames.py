@@ -49,9 +49,8 @@ import numpy as np
 
 from mechdesign.core.integers import Integers
 from mechdesign.formats.arrow_arrays import arrow_integers, integers_of
-from mechdesign.frames.adapter import NativeTable
+from mechdesign.frames.adapter import NativeTable, engine_errors
 from mechdesign.frames.eager import FrameChecks, sanitised
-from mechdesign.frames.engine_errors import engine_errors
 from mechdesign.frames.partitions import partition_totals, refuse_partition
 from mechdesign.frames.readings import (
     compared_columns,

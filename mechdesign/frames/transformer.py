@@ -53,10 +53,9 @@ from mechdesign.channel.loading import load_without_boxes, require_without_boxes
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import encode
-from mechdesign.frames.eager import require_different_names
+from mechdesign.frames.eager import find_adapter, require_different_names
 from mechdesign.frames.frame_jobs import disclosure_warnings, released_table
 from mechdesign.frames.learning_table import LearningTable
-from mechdesign.frames.libraries import find_adapter
 from mechdesign.jobs.channel_recipe import ChannelRecipe
 from mechdesign.jobs.options import ColumnNames, ReleaseOptions
 from mechdesign.jobs.recipe import Drawer

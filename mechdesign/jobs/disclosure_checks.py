@@ -29,11 +29,9 @@ from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import Encoded, encode_anything
 from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.options import ReleaseOptions
-from mechdesign.leaks.column_pairs import MOST_COLUMNS
 from mechdesign.leaks.evidence import LEVEL, decisive
-from mechdesign.leaks.rising import RisingColumns
-from mechdesign.leaks.sorted_order import PlaceOrders, SortedOrders
-from mechdesign.leaks.twins import Twins
+from mechdesign.leaks.sorted_order import PlaceOrders, RisingColumns, SortedOrders
+from mechdesign.leaks.twins import MOST_COLUMNS, Twins
 from mechdesign.tables.columns import encode_for
 from mechdesign.tables.variable import Variable
 

@@ -1,8 +1,8 @@
 """A recipe that files and folders can be released by: what it adds to `recipe.Recipe`.
 
-Channels (`channel_recipe`) and mechanisms for single records are such recipes. `release_file` opens a
-file and calls `write_file`, which draws it and enters it in the ledger; around that the recipe says
-which side files go with it (`check_sides`) and what a rehearsal reports (`rehearsed`).
+Channels (`channel_recipe`) and mechanisms for single records are such recipes. `release_file` opens
+a file and calls `write_file`, which draws it and enters it in the ledger; around that the recipe
+says which side files go with it (`check_sides`) and what a rehearsal reports (`rehearsed`).
 
 The files of a folder are released by `for_folder`, one after the other. Then `split_warning` judges
 whether the files tell of what was released, and `folder_result` adds the reports up: three files of

@@ -29,9 +29,9 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.json_values import canonical
 from mechdesign.core.nameless_file import NamelessFile
 from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.file_notes import free_notes
 from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.opening import CUT, Batch, Source
+from mechdesign.formats.parquet_sink import free_notes
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.entries import Settings

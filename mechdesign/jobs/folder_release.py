@@ -55,8 +55,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import EXISTS, PathLike, real_path
-from mechdesign.core.undoing import on_failure
+from mechdesign.core.files import EXISTS, PathLike, on_failure, real_path
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.compression import compression_named

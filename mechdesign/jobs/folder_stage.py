@@ -26,9 +26,14 @@ from typing import ClassVar
 from mechdesign.core.documents import FileDocument, read_document, write_document
 from mechdesign.core.errors import InputError
 from mechdesign.core.file_locks import open_locked, reason
-from mechdesign.core.files import PathLike, part_file, real_path, sync_folder
+from mechdesign.core.files import (
+    PathLike,
+    on_failure,
+    part_file,
+    real_path,
+    sync_folder,
+)
 from mechdesign.core.records import Digest
-from mechdesign.core.undoing import on_failure
 from mechdesign.jobs.stopping import uninterrupted
 
 REPLACED = ".{}.old"

@@ -39,9 +39,8 @@ from typing import Any
 from mechdesign.channel.channel import Channel
 from mechdesign.core.documents import versions
 from mechdesign.core.errors import InputError, StartAgain
-from mechdesign.core.files import PathLike, has_sha256, real_path
+from mechdesign.core.files import PathLike, has_sha256, on_failure, real_path
 from mechdesign.core.json_values import canonical
-from mechdesign.core.undoing import on_failure
 from mechdesign.formats.census import Content
 from mechdesign.formats.urls import STANDARD, Remote, is_url, place_of
 from mechdesign.jobs.bare_records import BareRecords

@@ -43,9 +43,8 @@ from urllib.parse import quote
 
 from mechdesign.core.errors import InputError, StartAgain
 from mechdesign.core.file_locks import open_locked, reason
-from mechdesign.core.files import PathLike, real_path, sync_folder
+from mechdesign.core.files import PathLike, on_failure, real_path, sync_folder
 from mechdesign.core.nameless_file import MODE
-from mechdesign.core.undoing import on_failure
 from mechdesign.jobs.keys import check_of, create_key, read_key
 from mechdesign.release.draws import Key
 

@@ -54,12 +54,12 @@ from mechdesign.core.files import (
     PathLike,
     check_target,
     keep_mode,
+    on_failure,
     part_file,
     real_path,
     sync_folder,
 )
 from mechdesign.core.nameless_file import MODE, NamelessFile
-from mechdesign.core.undoing import on_failure
 from mechdesign.formats.inputs import BLOCK
 from mechdesign.formats.urls import STANDARD, Remote, is_url
 from mechdesign.jobs.stopping import CutOff, Stopped, uninterrupted

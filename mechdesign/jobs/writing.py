@@ -25,10 +25,10 @@ import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats.arrow_arrays import arrow_integers, arrow_texts
+from mechdesign.formats.cell_forms import as_text
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.csv import CsvBatch
 from mechdesign.formats.csv_sinks import CsvSink
-from mechdesign.formats.formulas import as_text
 from mechdesign.formats.opening import Batch, Kind, Sink, Source, sink_for
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
 from mechdesign.formats.parquet import ParquetSource

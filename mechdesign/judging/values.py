@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.integers import Integers
-from mechdesign.formats.formulas import as_text
+from mechdesign.formats.cell_forms import as_text
 from mechdesign.leaks.learners import numbers_in
 
 SUPPRESSED = ("*", "**", "***", "?*", "NA*", "NA")

@@ -47,7 +47,7 @@ from mechdesign.leaks.coded_table import (
 from mechdesign.leaks.disclosure import Disclosure, Secret, disclosure_of, severity
 from mechdesign.leaks.doctor import table_symptoms
 from mechdesign.leaks.people_notice import people_of
-from mechdesign.leaks.person_reach import SURE, PersonReach, reach_of_values
+from mechdesign.leaks.person_columns import SURE, PersonReach, reach_of_values
 from mechdesign.leaks.row_guess import RowGuess, guess_from_rows
 from mechdesign.tables.cell_rules import SYMBOL, check_missing, counted_as
 from mechdesign.tables.folding import FoldedRecords

@@ -38,6 +38,7 @@ from mechdesign.formats.cells import (
     simple_texts,
 )
 from mechdesign.formats.census import Hashes
+from mechdesign.formats.column_names import require_text_names
 from mechdesign.formats.digests import RowHasher
 from mechdesign.formats.distinct import numbered
 from mechdesign.formats.opening import open_source
@@ -168,6 +169,7 @@ def _coded_frame(frame: Any) -> CodedTable:
     # This call checks the kind of the frame and refuses two columns of one name.
     encoded_columns(frame, [])
     table = nw.from_native(frame, eager_only=True)
+    require_text_names(table.columns)
     builder = TableBuilder(table.columns)
     builder.records = len(table)
     for name in table.columns:

@@ -1,7 +1,7 @@
 """Exact evidence against chance from a table of counts: how often each symbol came in each context.
 
 A file that is sorted or grouped discloses symbols by the place of a record (`order`), and a kept
-column that copies the useful one discloses them outright (`crossing`, `column_pairs`). Both are
+column that copies the useful one discloses them outright (`crossing`, `twins`). Both are
 tables of counts n_yx: how many records have the symbol x in the context y (after which symbol, in
 which part of the file, beside which value). `log_evidence` weighs such a table against chance, and
 `decisive` says whether the evidence is enough.

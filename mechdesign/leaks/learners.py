@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.integers import Integers
 from mechdesign.leaks.coded_table import CodedColumn, Codes
-from mechdesign.leaks.left_out import scores_left_out
+from mechdesign.leaks.disclosure import scores_left_out
 
 MOST_COLUMNS = 50
 """Columns that a model takes. Of more it takes those that say most by themselves, because boosting

@@ -1,9 +1,9 @@
 """What is said of a table with people where records are released one by one.
 
 `people_in` looks for a column that names people (`person_columns`), in a file or frame;
-`people_notice` says what their records reach together through a channel (`person_reach`), and what
-to do. Commands that would write such a release refuse it with this sentence, unless the user says
-that the unit is the record.
+`people_notice` says what their records reach together through a channel (`reach_of_people`), and
+what to do. Commands that would write such a release refuse it with this sentence, unless the user
+says that the unit is the record.
 
 *Which columns come into question.* Only a column whose values come again, each in a few records,
 can name people with several records (`person_columns`), and most tables have none. So the file is
@@ -44,12 +44,14 @@ from mechdesign.leaks.coded_table import (
 from mechdesign.leaks.crossing import TextNumbers
 from mechdesign.leaks.learners import numbers_in
 from mechdesign.leaks.person_columns import (
+    SURE,
     PersonColumn,
+    PersonReach,
     find_person_columns,
     is_measurement,
     may_name_people,
+    reach_of_people,
 )
-from mechdesign.leaks.person_reach import SURE, PersonReach, reach_of_people
 from mechdesign.release.policies import normalised, normalised_cells
 from mechdesign.tables.columns import positions_of
 from mechdesign.tables.people import MOST_RECORDS

@@ -45,12 +45,11 @@ from mechdesign.channel.record import (
     AverageBudget,
     AverageMeasure,
 )
-from mechdesign.core.arguments import number, repeated
+from mechdesign.core.arguments import non_negative, number, repeated
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.integers import IntegerRows
-from mechdesign.core.rationals import non_negative
 from mechdesign.core.wording import at_most, listed, quoted
 from mechdesign.formats.opening import all_rows, open_source
 from mechdesign.notions import LARGEST_BUDGET, MaxLift, check_least

@@ -28,8 +28,8 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from mechdesign.channel.channel import DENOMINATOR
+from mechdesign.core.arguments import fraction_of
 from mechdesign.core.errors import InputError
-from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import listed
 from mechdesign.mechanisms.merged_sets import RISKS, Risk
 from mechdesign.release.policies import apportioned

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.arguments import fraction_of
 from mechdesign.core.errors import InputError
-from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.least_cost_objective import LeastCostObjective
 from mechdesign.tables.joint import Joint

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.arguments import non_negative
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
-from mechdesign.core.rationals import non_negative
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.opening import all_rows, open_source
 from mechdesign.formats.text_options import TextOptions

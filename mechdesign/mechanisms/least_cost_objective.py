@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import Objective
+from mechdesign.core.arguments import fraction_of
 from mechdesign.core.errors import InputError
-from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.least_cost_matrix import exact_costs
 from mechdesign.tables.joint import Joint

@@ -65,8 +65,8 @@ from mechdesign.mechanisms.smallest_groups import (
     default_smallest_group,
     group_law,
 )
-from mechdesign.tables.coded_cells import CodedCells
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.symbol_lookup import CodedCells
 from solvers import Array, SolverError
 from solvers.errors import OutOfTime
 from solvers.plans import (

@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
+from mechdesign.core.arguments import fraction_of
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
-from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.opening import all_rows, open_source
 from mechdesign.formats.text_options import TextOptions

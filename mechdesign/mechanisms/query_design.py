@@ -7,7 +7,7 @@ probability of output k, v_k its posterior P(x | y), and u_k = v_k / p.
 1. The vertices of the set of posteriors are listed, since some optimal channel uses vertices only.
    Where they are too many, posteriors are chosen instead: those of the search for information, and
    one on the way to each symbol. Those of a column itself under LDP are sets, which are generated
-   (`solvers.purposes.query_sets`).
+   (`solvers.purposes.queries`).
 2. `solvers.purposes.queries` finds the weights t_k of least variance, and what no weights can go
    below.
 3. The channel is rounded and audited, and its variance computed from its integers.
@@ -53,8 +53,11 @@ from solvers import (
 from solvers.average.purposes import QueryPurpose
 from solvers.pricing.separate import staircase
 from solvers.proving import variance_by_vertices
-from solvers.purposes.queries import LeastVariance, least_variance
-from solvers.purposes.query_sets import least_variance_of_sets
+from solvers.purposes.queries import (
+    LeastVariance,
+    least_variance,
+    least_variance_of_sets,
+)
 
 MOST_VERTICES = 100_000
 """Posteriors that the least variance is searched over; beyond it some are chosen."""

@@ -29,6 +29,7 @@ from mechdesign.core.arguments import list_argument, repeated, share_of
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.progress import Steps
 from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.column_names import TEXT_NAMES
 from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.average_budgets import NO_PROMISE, averages_of, kept_measure
 from mechdesign.mechanisms.box_request import AUTO
@@ -735,4 +736,6 @@ def names_of_columns(columns: str | Sequence[str]) -> tuple[str, ...]:
     """One name, or several, as a tuple."""
     if isinstance(columns, str):
         return (columns,)
-    return list_argument("columns", columns, "names, or one name")
+    return list_argument(
+        "columns", columns, f"names, or one name, as texts ({TEXT_NAMES})"
+    )

@@ -3,8 +3,8 @@
 An uncertain variable has a set of possible values and nothing else, so everything is counted; sizes
 of ranges are measured in bits (base 2). There are three parts:
 
-- measures of what can occur together (`ranges`): leakage (`information`), tests of hypotheses
-  (`hypothesis`) and codes without errors (`zero_error`);
+- measures of what can occur together, and what it leaks (`ranges`), tests of hypotheses and
+  policies against them (`hypothesis`), and codes without errors (`zero_error`);
 - quantisers of a query (`queries`, `quantizers`): the outputs of one individual counted
   (`noiseless`, `fibres`), and the best thresholds within a budget (`thresholds_by_levels`,
   `thresholds_by_error`, `microaggregation`);

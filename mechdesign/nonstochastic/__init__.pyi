@@ -1,9 +1,27 @@
 from .blurring import BlurredMeasure, BlurringPolicy, blurred_measure, preimage_epsilon
 from .boxes import Boxes
-from .domains import finite, integers, interval
-from .hypothesis import TestingProblem, finite_problem
+from .hypothesis import TestingProblem, finite_problem, reporting_policy
 from .indistinguishability import box_difference, linear_levels
-from .information import (
+from .mechanism_file import MechanismFile
+from .microaggregation import identifiable_partition
+from .noiseless import FibreCertificate, certify, composed_epsilon, design_quantizer
+from .output_budgets import epsilon_for, outputs_allowed, promises
+from .quantizers import Quantizer, uniform_quantizer
+from .queries import (
+    LinearQuery,
+    OrderStatistic,
+    count_query,
+    finite,
+    identity_query,
+    integers,
+    interval,
+    linear_query,
+    mean_query,
+    median_query,
+    sum_query,
+)
+from .ranges import (
+    JointRange,
     brute_force_leakage,
     identifiable_epsilon,
     maximal_leakage,
@@ -12,23 +30,6 @@ from .information import (
     range_report,
     symmetric_leakage,
 )
-from .mechanism_file import MechanismFile
-from .microaggregation import identifiable_partition
-from .noiseless import FibreCertificate, certify, composed_epsilon, design_quantizer
-from .output_budgets import epsilon_for, outputs_allowed, promises
-from .policy import reporting_policy
-from .quantizers import Quantizer, uniform_quantizer
-from .queries import (
-    LinearQuery,
-    OrderStatistic,
-    count_query,
-    identity_query,
-    linear_query,
-    mean_query,
-    median_query,
-    sum_query,
-)
-from .ranges import JointRange
 from .thresholds_by_error import least_distortion
 from .thresholds_by_levels import most_levels
 from .zero_error import capacity_bounds, one_shot_code

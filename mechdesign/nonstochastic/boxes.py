@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.arguments import fraction_of
 from mechdesign.core.errors import InputError
-from mechdesign.core.rationals import fraction_of
 
 LARGEST_GRID = 20_000_000
 """Cells of a compressed grid: 20 MB as a mask; beyond it the boxes are too tangled for a laptop."""

@@ -26,7 +26,6 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.json_values import without_infinities
 from mechdesign.core.wording import quoted
-from mechdesign.nonstochastic.domains import IntervalDomain, check_whole, interval
 from mechdesign.nonstochastic.mechanism_file import (
     DISCLOSED_OUTSIDE,
     MechanismFile,
@@ -39,6 +38,7 @@ from mechdesign.nonstochastic.output_budgets import (
     outputs_allowed,
     promises,
 )
+from mechdesign.nonstochastic.queries import IntervalDomain, check_whole, interval
 
 LARGEST_SHARE = 10**9
 """Most answers of one individual. No file has more records."""

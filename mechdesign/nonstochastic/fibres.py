@@ -40,9 +40,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.nonstochastic.domains import FiniteDomain, IntervalDomain
 from mechdesign.nonstochastic.quantizers import EvenThresholds
-from mechdesign.nonstochastic.queries import LinearQuery, Stratum, reach
+from mechdesign.nonstochastic.queries import (
+    FiniteDomain,
+    IntervalDomain,
+    LinearQuery,
+    Stratum,
+    reach,
+)
 
 CHUNK = 1 << 20
 """Answers that are placed into cells at a time: 8 MB."""

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from mechdesign.core.arguments import fraction_of
 from mechdesign.core.errors import InputError
-from mechdesign.core.rationals import fraction_of
 from mechdesign.nonstochastic.boxes import read_interval
-from mechdesign.nonstochastic.domains import check_whole
 from mechdesign.nonstochastic.output_budgets import outputs_allowed
+from mechdesign.nonstochastic.queries import check_whole
 
 LARGEST_LEVELS = 1_000_000
 """Levels of a quantiser whose shifts are enumerated exactly: some seconds."""

@@ -44,10 +44,8 @@ from mechdesign.jobs.provisional_ledger import opened_ledger
 from mechdesign.jobs.target import Target
 from mechdesign.jobs.vital_files import keep_off_ledger
 from mechdesign.nonstochastic.claims import read_verified
-from mechdesign.nonstochastic.ledger_entries import charged
-from mechdesign.nonstochastic.mechanism_document import Outside
-from mechdesign.nonstochastic.mechanism_file import MechanismFile
-from mechdesign.nonstochastic.release_answers import RangeRelease
+from mechdesign.nonstochastic.mechanism_file import MechanismFile, Outside
+from mechdesign.nonstochastic.release_answers import RangeRelease, charged
 from mechdesign.nonstochastic.table_answers import Answering
 from mechdesign.release.draws import Key
 

@@ -33,8 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.domains import doubles
 from mechdesign.nonstochastic.output_budgets import smallest_cell
+from mechdesign.nonstochastic.queries import doubles
 from mechdesign.tables.bin_splits import least_cells, row_minima
 
 LARGEST_VALUE = 1e120

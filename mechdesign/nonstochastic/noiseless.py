@@ -30,7 +30,6 @@ from typing import Literal, get_args
 
 from mechdesign.core.balls import log2_of_powers_above
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.nonstochastic.domains import check_whole
 from mechdesign.nonstochastic.fibres import most_outputs
 from mechdesign.nonstochastic.output_budgets import (
     Allowance,
@@ -42,7 +41,7 @@ from mechdesign.nonstochastic.quantizers import (
     Quantizer,
     uniform_quantizer,
 )
-from mechdesign.nonstochastic.queries import LinearQuery, Query
+from mechdesign.nonstochastic.queries import LinearQuery, Query, check_whole
 
 
 @dataclass(frozen=True)

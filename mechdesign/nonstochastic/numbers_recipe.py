@@ -42,10 +42,9 @@ from mechdesign.jobs.recipe import (
 from mechdesign.jobs.side_files import Sides
 from mechdesign.leaks.crossing import Crossing
 from mechdesign.leaks.evidence import decisive, log_evidence
-from mechdesign.nonstochastic.ledger_entries import charged
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.nonstochastic.numbers_drawer import NumbersDrawer
-from mechdesign.nonstochastic.release_answers import RangeRelease, Tally
+from mechdesign.nonstochastic.release_answers import RangeRelease, Tally, charged
 from mechdesign.release.drawing import key_of
 
 DRAW_OPTIONS = ("key", "form", "policy", "row_numbers", "changed", "fresh_draw")

@@ -26,11 +26,11 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from mechdesign.core.arguments import fraction_of
 from mechdesign.core.balls import FIRST_BITS, log2_above, precision
 from mechdesign.core.errors import InputError
-from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import quoted
-from mechdesign.nonstochastic.domains import check_whole, exact_number
+from mechdesign.nonstochastic.queries import check_whole, exact_number
 
 LARGEST_EPSILON = 10_000
 """Largest budget, in bits. 2^epsilon is kept as an integer, and the total budget of a thousand

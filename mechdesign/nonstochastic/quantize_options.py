@@ -16,18 +16,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from mechdesign.core.arguments import fraction_of_text
 from mechdesign.core.errors import InputError
-from mechdesign.core.rationals import fraction_of_text
 from mechdesign.core.wording import quoted
-from mechdesign.nonstochastic.domains import IntervalDomain, interval
-from mechdesign.nonstochastic.mechanism_document import OUTSIDE, Outside
 from mechdesign.nonstochastic.mechanism_file import (
     DISCLOSED_OUTSIDE,
     DIVIDED,
+    OUTSIDE,
+    Outside,
 )
-from mechdesign.nonstochastic.named_queries import QUERY
 from mechdesign.nonstochastic.noiseless import LAYOUTS
 from mechdesign.nonstochastic.number_columns import NUMBER
+from mechdesign.nonstochastic.queries import QUERY, IntervalDomain, interval
 from mechdesign.nonstochastic.table_answers import RECORDS
 
 

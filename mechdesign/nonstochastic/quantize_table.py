@@ -26,16 +26,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
+from mechdesign.core.arguments import fraction_of
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
-from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import quoted
 from mechdesign.formats.opening import Source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.formats.urls import STANDARD
 from mechdesign.nonstochastic.dividing import divided
-from mechdesign.nonstochastic.domains import Domain, finite, interval
 from mechdesign.nonstochastic.mechanism_file import (
     DISCLOSED_OUTSIDE,
     DIVIDED,
@@ -57,6 +56,7 @@ from mechdesign.nonstochastic.quantize_options import (
     nearest_double,
     parse_range,
 )
+from mechdesign.nonstochastic.queries import Domain, finite, interval
 from mechdesign.nonstochastic.release_answers import RangeRelease
 from mechdesign.nonstochastic.table_answers import Answering
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.domains import (
+from mechdesign.nonstochastic.queries import (
     check_whole,
     doubles,
     exact_number,

@@ -14,6 +14,15 @@ The tallies of the files of a folder are joined (`Tally.add`).
 For example, the range is [0, 60], and values outside are clipped: 72 becomes 60, and one value
 counts as outside. Exact means of 20, 35 and 5 are released as 30, 30 and 15. The errors 10, 5 and
 10 make a mean error of 8.33, a largest error of 10, and a relative error of 25 / 60 = 0.42.
+
+*The ledger* adds up the bits of all releases of the same records. `charged` enters for each release
+the outputs of one answer and how many answers one individual takes part in. Their power is a factor
+of the outputs of all releases together (Farokhi 2019, Theorem 6). A release in a way that is in the
+ledger already (`WAY`) has the same answers, and adds nothing.
+
+For example, means by town with 4 outputs and 3 answers of an individual have 4^3 = 64 outputs, 6
+bits. Means by street with 2 outputs and 1 answer make it 64 * 2 = 128, 7 bits. The means by town
+once more leave it at 7.
 """
 
 from __future__ import annotations
@@ -27,12 +36,15 @@ from numpy.typing import NDArray
 
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.documents import versions
+from mechdesign.formats.census import Content
+from mechdesign.jobs.counted_outputs import enter_counted
+from mechdesign.jobs.ledger import Ledger
 from mechdesign.nonstochastic.claims import guarantee_record
-from mechdesign.nonstochastic.domains import FiniteDomain
 from mechdesign.nonstochastic.groups import Groups
 from mechdesign.nonstochastic.mechanism_file import DISCLOSED_OUTSIDE, MechanismFile
 from mechdesign.nonstochastic.number_columns import BadCell, Numbers
 from mechdesign.nonstochastic.quantizers import Quantizer
+from mechdesign.nonstochastic.queries import FiniteDomain
 from mechdesign.nonstochastic.sizes import sized_quantizer
 
 LISTED_SIZES = 5
@@ -300,3 +312,61 @@ class Tally:
                 "laid out and certified by the same rule"
             )
         return tuple(notices)
+
+
+# ------------------------------------------------------------------------------- ledger
+
+WAY = {"query", "group_by", "range", "values", "outside", "mechanisms"}
+"""The fields of a mechanism file that distinguish ways of releasing a column. A release in the same
+way has the same answers, and adds nothing."""
+
+
+def charged(
+    ledger: Ledger,
+    content: Content,
+    result: RangeRelease,
+    equals: str | None = None,
+    *,
+    source: str,
+    target: str,
+) -> RangeRelease:
+    """Enter a release; the result with the total of all releases of the column of these records.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        The ledger to enter it in.
+    content : Content
+        The hashes of the records.
+    result : RangeRelease
+        The release.
+    equals : str, optional
+        The value that a count counts.
+    source, target : str
+        The places of the table and of the release.
+    """
+    document = result.mechanism.document.model_dump(mode="json", include=WAY)
+    outputs = result.mechanism.guarantee["outputs"]
+    answers = result.answers_each or 1
+    by_size = dict(result.mechanism.guarantee.get("answers_by_size", ()))
+    if by_size:
+        # Sizes of groups have budgets of their own: the product of all answers counts as one.
+        of_size: dict[int, int] = {}
+        for mechanism in result.mechanism.mechanisms:
+            of_size[mechanism.individuals] = mechanism.certificate.outputs
+        outputs = 1
+        answers = 1
+        for size, times in by_size.items():
+            outputs *= of_size[size] ** times
+    total = enter_counted(
+        ledger,
+        content,
+        column=result.column,
+        way=document | {"equals": equals},
+        outputs=outputs,
+        answers=answers,
+        output=result.sha256,
+        source=source,
+        target=target,
+    )
+    return replace(result, releases=total.releases, releases_epsilon=total.bits)

@@ -10,6 +10,9 @@ dictionaries for --json and for reports, and those named ``.._csv`` give lines:
     2,2,15,45,30.0
 
 The last line says that a mean of two values is released as 30 if it is at least 15 and below 45.
+
+`save_curve` draws error against budget, with a line for each error of `CURVES`, over the rows of
+`quantize_table.compare_budgets`.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from mechdesign.nonstochastic.output_budgets import (
 from mechdesign.nonstochastic.release_answers import RangeRelease
 from mechdesign.nonstochastic.sizes import released_number
 from mechdesign.report import templates, wording
+from mechdesign.report.drawing import new_figure, save_figure, settings
 
 
 def text_of(macro: str, *facts: Any, **options: Any) -> str:
@@ -183,3 +187,26 @@ def curve_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     for row in rows:
         lines.append(",".join(map(str, row.values())))
     return "\n".join(lines) + "\n"
+
+
+# ------------------------------------------------------------------------------ picture
+
+CURVES = (("possible_error", "--"), ("worst_error", "-"), ("mean_error", "-"))
+"""The errors of a plot, and their line styles; the possible one does not depend on the data."""
+
+
+def save_curve(
+    rows: Sequence[Mapping[str, Any]], path: str, *, overwrite: bool
+) -> None:
+    """Draw error against budget."""
+    budgets = [row["epsilon"] for row in rows]
+    with settings():
+        figure = new_figure(figsize=(6.5, 4.3), layout="constrained")
+        axes = figure.subplots()
+        for name, style in CURVES:
+            errors = [row[name] for row in rows]
+            axes.plot(budgets, errors, style, marker=".", label=name.replace("_", " "))
+        # From zero, so that heights compare as errors do.
+        axes.set(xlabel="epsilon of an answer, bits", ylabel="error", ylim=(0, None))
+        axes.legend()
+    save_figure(figure, path, overwrite=overwrite)

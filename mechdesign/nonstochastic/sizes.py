@@ -26,17 +26,22 @@ from fractions import Fraction
 from typing import cast
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.domains import FiniteDomain, exact_number, finite
 from mechdesign.nonstochastic.mechanism_file import (
     DISCLOSED_OUTSIDE,
     MechanismFile,
     SizedQuantizer,
 )
-from mechdesign.nonstochastic.named_queries import build_query
 from mechdesign.nonstochastic.noiseless import LAYOUTS, Layout, lay_out
 from mechdesign.nonstochastic.output_budgets import epsilon_for, outputs_allowed
 from mechdesign.nonstochastic.quantizers import Quantizer
-from mechdesign.nonstochastic.queries import LinearQuery, Query
+from mechdesign.nonstochastic.queries import (
+    FiniteDomain,
+    LinearQuery,
+    Query,
+    build_query,
+    exact_number,
+    finite,
+)
 from mechdesign.nonstochastic.thresholds_by_error import thresholds_for
 from mechdesign.nonstochastic.thresholds_by_levels import most_levels
 

@@ -3,7 +3,7 @@
 The ranges are those of the file: the pairs (x, y) that occur in its records. `read_text_columns`
 reads the columns as texts, one for each record. There are four jobs:
 
-- `measure_table` crosses the columns of x and those of y, and measures the pairs (`information`);
+- `measure_table` crosses the columns of x and those of y, and measures the pairs (`ranges`);
   on request it tests a hypothesis (`tested_hypothesis`), and bounds the zero-error capacity.
 - `policy_table` takes the distinct numbers of x as points, has each reported as one of them
   (`reporting_policy`), and tests the hypothesis on the records as reported.
@@ -36,13 +36,12 @@ from mechdesign.formats.cells import encode
 from mechdesign.formats.distinct import Numbering
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.nonstochastic import information
+from mechdesign.nonstochastic import ranges
 from mechdesign.nonstochastic.blurring import preimage_epsilon
-from mechdesign.nonstochastic.domains import exact_number
-from mechdesign.nonstochastic.hypothesis import TestingProblem
+from mechdesign.nonstochastic.hypothesis import TestingProblem, reporting_policy
 from mechdesign.nonstochastic.microaggregation import identifiable_partition
 from mechdesign.nonstochastic.number_columns import BadCell, numbers_of, usable_records
-from mechdesign.nonstochastic.policy import reporting_policy
+from mechdesign.nonstochastic.queries import exact_number
 from mechdesign.nonstochastic.ranges import Indices, JointRange
 from mechdesign.nonstochastic.zero_error import capacity_bounds
 from mechdesign.tables.reading import columns_named
@@ -80,7 +79,7 @@ def measure_table(
         Whether the zero-error capacity is bounded, too.
     """
     joint = JointRange.from_columns(_cross(table, x), _cross(table, y))
-    worst = information.worst_attribute(joint)
+    worst = ranges.worst_attribute(joint)
     record: dict[str, Any] = {
         "x": tuple(x),
         "y": tuple(y),
@@ -88,11 +87,11 @@ def measure_table(
         "pairs": joint.n_pairs,
         "x_values": joint.shape[0],
         "y_values": joint.shape[1],
-        **asdict(information.range_report(joint)),
-        "maximal_leakage": information.maximal_leakage(joint),
-        "identifiability": information.identifiable_epsilon(joint),
+        **asdict(ranges.range_report(joint)),
+        "maximal_leakage": ranges.maximal_leakage(joint),
+        "identifiability": ranges.identifiable_epsilon(joint),
         "identifiable": None,
-        "stochastic_bound": information.largest_stochastic_leakage(joint),
+        "stochastic_bound": ranges.largest_stochastic_leakage(joint),
         "worst_attribute": {
             "output": _text(worst.output),
             "merged": len(worst.merged),
@@ -104,7 +103,7 @@ def measure_table(
         "zero_error": None,
     }
     if epsilon is not None:
-        record["identifiable"] = information.is_identifiable(joint, epsilon)
+        record["identifiable"] = ranges.is_identifiable(joint, epsilon)
     if feature:
         record["feature"] = _feature(table, joint, x, feature)
     if hypothesis is not None:
@@ -427,7 +426,7 @@ def _feature(
     return {
         "columns": tuple(names),
         "values": mapped.x_total,
-        "leakage": information.range_leakage(mapped),
+        "leakage": ranges.range_leakage(mapped),
         "one_shot": mapped.largest_x == 1,
     }
 

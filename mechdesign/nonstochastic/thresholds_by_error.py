@@ -12,7 +12,7 @@ that one individual can bring about. For example, the answers 0, 1, 5, 6 of one 
   (`microaggregation.best_cells`).
 - Else (`_distortion_by_milp`): a shortest path from 0 to the number of answers, whose arcs (a, b)
   are cells with their losses as lengths. It may turn only where a threshold is (`_add_path`), and
-  `threshold_program` has the rows that limit thresholds on every fibre. Together they are an
+  `answer_gaps` has the rows that limit thresholds on every fibre. Together they are an
   integer program.
 
 `thresholds_for` weighs the answers by probabilities of the values of one individual, convolved.
@@ -35,22 +35,25 @@ from typing import Any
 import numpy as np
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.answer_gaps import GapProblem, gap_problem
-from mechdesign.nonstochastic.domains import exact_number
+from mechdesign.nonstochastic.answer_gaps import (
+    GapProblem,
+    Separation,
+    budget_model,
+    gap_problem,
+)
 from mechdesign.nonstochastic.fibres import contributions
 from mechdesign.nonstochastic.microaggregation import best_cells
-from mechdesign.nonstochastic.optimal_quantizers import (
+from mechdesign.nonstochastic.output_budgets import allowance
+from mechdesign.nonstochastic.queries import LinearQuery, Query, exact_number
+from mechdesign.nonstochastic.solver_failures import solver_failures
+from mechdesign.nonstochastic.thresholds_by_levels import (
     PROVEN_BY_SEARCH,
     STOPPED,
     TIME_LIMIT,
     OptimalQuantizer,
     ThresholdChoice,
+    earliest,
 )
-from mechdesign.nonstochastic.output_budgets import allowance
-from mechdesign.nonstochastic.queries import LinearQuery, Query
-from mechdesign.nonstochastic.solver_failures import solver_failures
-from mechdesign.nonstochastic.threshold_program import Separation, budget_model
-from mechdesign.nonstochastic.thresholds_by_levels import earliest
 from solvers.programs.highs import solve_program
 
 LARGEST_COSTS = 400

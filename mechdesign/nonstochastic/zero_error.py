@@ -39,8 +39,7 @@ import numpy as np
 from mechdesign.core.balls import log2_above, precision
 from mechdesign.core.balls import upper as upper_end
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.nonstochastic.information import overlap_partition
-from mechdesign.nonstochastic.ranges import JointRange, product
+from mechdesign.nonstochastic.ranges import JointRange, overlap_partition, product
 from mechdesign.nonstochastic.solver_failures import solver_failures
 from solvers.programs.highs import INTEGRALITY, Program, SparseRows, solve_program
 from solvers.programs.theta import theta_matrix

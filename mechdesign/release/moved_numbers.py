@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.core.rationals import fraction_of
+from mechdesign.core.arguments import fraction_of
 from mechdesign.core.wording import about
 from mechdesign.release.protocol import Releasable
 from mechdesign.release.released_values import (

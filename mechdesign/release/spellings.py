@@ -3,7 +3,7 @@
 The draw of a record follows from the text of its identifier, byte for byte. A table that was saved
 by a spreadsheet has lost its leading zeros, and every record would be drawn a second time. So the
 identifiers of a release are compared in their plain spelling, and two texts with one plain spelling
-are refused. `formats.plain_spelling` makes it by replacements one after the other: " 017.0"
+are refused. `formats.cell_forms` makes it by replacements one after the other: " 017.0"
 becomes "017.0", then "017", then "17".
 
 `Spellings.add` is called for every batch. It remembers pairs of hashes, (plain, as written), and
@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
+from mechdesign.formats.cell_forms import plain_spelling
 from mechdesign.formats.census import Hashes
 from mechdesign.formats.digests import RowHasher
-from mechdesign.formats.plain_spelling import plain_spelling
 from mechdesign.release.first_symbols import REMEMBERED, FirstSymbols
 
 TWO_SPELLINGS = (

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mechdesign.analysis.label_errors import error_factor
+from mechdesign.analysis.estimator import error_factor
 from mechdesign.auditing.law import (
     Law,
     absent_law,

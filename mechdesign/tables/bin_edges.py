@@ -21,8 +21,8 @@ from datetime import timedelta
 from fractions import Fraction
 from typing import Any, cast
 
+from mechdesign.core.arguments import fraction_of_text
 from mechdesign.core.errors import InputError
-from mechdesign.core.rationals import fraction_of_text
 from mechdesign.core.wording import listed, quoted
 from mechdesign.tables.bin_splits import Numbers, least_distance, quantile_splits
 from mechdesign.tables.bins import MOST_VALUES, Bins

@@ -14,8 +14,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
+from mechdesign.core.arguments import fraction_of_text
 from mechdesign.core.errors import InputError
-from mechdesign.core.rationals import fraction_of_text
 
 Kind: TypeAlias = Literal["number", "date", "time", "instant", "clock"]
 """The kind of a cell.

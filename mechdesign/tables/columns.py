@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 from mechdesign.formats.arrow_arrays import arrow_texts, combined, is_arrow
+from mechdesign.formats.cell_forms import plain_spelling
 from mechdesign.formats.cells import Encoded, encode, encoded_columns
-from mechdesign.formats.plain_spelling import plain_spelling
 from mechdesign.tables.bins import NO_NUMBER, OUTSIDE, Bins
 from mechdesign.tables.cell_numbers import WHAT
 from mechdesign.tables.people import ABSENT

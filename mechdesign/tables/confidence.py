@@ -25,9 +25,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from mechdesign.core.arguments import fraction_of
 from mechdesign.core.binomial import SCALE, lower_end
 from mechdesign.core.errors import InputError, require_type
-from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import listed, percent_of, quoted
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.records import Records
@@ -106,7 +106,7 @@ class ConfidenceSet:
         for lower, upper in zip(self.lower, self.upper, strict=True):
             row: list[list[str]] = []
             for low, high in zip(lower, upper, strict=True):
-                row.append([str(Fraction(low, SCALE)), str(Fraction(high, SCALE))])
+                row.append([_as_fraction(low), _as_fraction(high)])
             cells.append(row)
         shares: list[list[str]] = []
         for low, high in zip(self.share_lower, self.share_upper, strict=True):
@@ -128,6 +128,17 @@ class ConfidenceSet:
             "shares": shares,
             "unseen": self.unseen,
         }
+
+
+def _as_fraction(end: int) -> str:
+    """An end in units of 1 / `SCALE`, which is a power of two, as the text of `Fraction`."""
+    if not end:
+        return "0"
+    shared = min(end & -end, SCALE)
+    numerator = end // shared
+    if shared == SCALE:
+        return str(numerator)
+    return f"{numerator}/{SCALE // shared}"
 
 
 @dataclass(frozen=True)

@@ -103,8 +103,8 @@ def _counts_of_part(
 def _lazy_counts(table: Any, names: Sequence[str]) -> tuple[list[Encoded], Integers]:
     """The groups of a lazy table, and their numbers of records.
 
-    Engines decide themselves which cells are equal. Some put 0.0 and -0.0 into one group, so both
-    are written 0.0 here; some have collations that make different texts equal.
+    Engines decide themselves which cells are equal: some have collations that make different texts
+    equal.
     """
     import narwhals as nw
 
@@ -119,11 +119,5 @@ def _lazy_counts(table: Any, names: Sequence[str]) -> tuple[list[Encoded], Integ
         counted: Any = groups.collect(engine="streaming")
     else:
         counted = groups.collect()
-    columns: list[Encoded] = []
-    for column in encoded_columns(counted.to_native(), names):
-        texts = column.texts
-        if column.is_float:
-            # Two codes may then have one text, which the count by texts adds up.
-            texts = tuple("0.0" if text == "-0.0" else text for text in texts)
-        columns.append(Encoded(column.codes, texts, column.is_float))
+    columns = encoded_columns(counted.to_native(), names)
     return columns, counted[count_name].to_numpy().astype(np.int64)

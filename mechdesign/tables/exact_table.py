@@ -44,8 +44,8 @@ from typing import (
 
 import numpy as np
 
+from mechdesign.core.arguments import fraction_of
 from mechdesign.core.errors import InputError
-from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import text_of
 from mechdesign.tables.variable import Variable

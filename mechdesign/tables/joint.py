@@ -29,6 +29,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.cells import encode
+from mechdesign.formats.column_names import TEXT_NAMES
 from mechdesign.tables.bin_edges import bins_for, spec_of, specs_by_column
 from mechdesign.tables.bins import Bins
 from mechdesign.tables.cell_rules import NO_RULES, CellRules
@@ -530,7 +531,9 @@ def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
     """One name, or several, as a tuple."""
     if isinstance(columns, str):
         return (columns,)
-    return list_argument("columns", columns, "names, or one name")
+    return list_argument(
+        "columns", columns, f"names, or one name, as texts ({TEXT_NAMES})"
+    )
 
 
 def _require_mass(what: str, variable: Variable, sums: Sequence[int]) -> None:

@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from mechdesign.core.errors import FileError, InputError, errors_naming
-from mechdesign.core.files import PathLike
+from mechdesign.core.files import PathLike, on_failure
 from mechdesign.core.integers import Integers
-from mechdesign.core.undoing import on_failure
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.arrow_arrays import arrow_texts
 from mechdesign.formats.cell_forms import CellForm

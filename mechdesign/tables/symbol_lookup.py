@@ -1,8 +1,14 @@
-"""The positions of many records among the symbols of a variable, without a Python loop over them.
+"""The symbols of a variable as codes: their cells column by column, and where records are among
+them.
 
-Every column has numbers for its own texts. A symbol is found column by column: the symbols that
-agree with a record so far have a number, and that number together with the code of the next column
-leads to the next one. So the integers stay small, however many columns there are.
+*Coded cells.* With the symbols (nurse, 30), (clerk, 30) and (nurse, 41) the first column has the
+texts nurse and clerk and the codes 0, 1, 0, the second one the texts 30 and 41 and the codes 0, 0,
+1.
+
+*Lookup* of many records, without a Python loop over them. Every column has numbers for its own
+texts. A symbol is found column by column: the symbols that agree with a record so far have a
+number, and that number together with the code of the next column leads to the next one. So the
+integers stay small, however many columns there are.
 
 For example, the symbols are (a, x), (b, x) and (b, y). After the first column there are two
 numbers, 0 for a and 1 for b. After the second there are three: 0 from (0, x), 1 from (1, x) and 2
@@ -18,7 +24,39 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.integers import Integers
 from mechdesign.formats.cells import Encoded, as_whole
+
+# -------------------------------------------------------------------------- coded cells
+
+
+@dataclass(frozen=True, eq=False)
+class CodedCells:
+    """The cells of every symbol as codes, column by column.
+
+    `codes` is an (n, columns) array of places in `texts`, which has the different texts of each
+    column in the order of their first use.
+    """
+
+    columns: tuple[str, ...]
+    codes: Integers
+    texts: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of(
+        cls, columns: tuple[str, ...], symbols: Sequence[tuple[str, ...]]
+    ) -> CodedCells:
+        """The cells of some symbols."""
+        codes = np.empty((len(symbols), len(columns)), dtype=np.int64)
+        texts: list[tuple[str, ...]] = []
+        for k, cells in enumerate(zip(*symbols, strict=True)):
+            places = {text: place for place, text in enumerate(dict.fromkeys(cells))}
+            codes[:, k] = list(map(places.__getitem__, cells))
+            texts.append(tuple(places))
+        return cls(columns, codes, tuple(texts))
+
+
+# ------------------------------------------------------------------------------- lookup
 
 Codes = NDArray[np.int64]
 

@@ -22,10 +22,9 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.arguments import repeated
+from mechdesign.core.arguments import fraction_of_text, repeated
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.core.rationals import fraction_of_text
 from mechdesign.core.wording import quoted
 from mechdesign.formats.alike import alike_notice
 from mechdesign.formats.cell_forms import CellForm, Normalisation

@@ -26,9 +26,8 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
 from mechdesign.tables.bins import Bins
 from mechdesign.tables.cell_numbers import kind_of, number_of
-from mechdesign.tables.coded_cells import CodedCells
 from mechdesign.tables.people import ABSENT, People
-from mechdesign.tables.symbol_lookup import SymbolLookup
+from mechdesign.tables.symbol_lookup import CodedCells, SymbolLookup
 
 Symbol: TypeAlias = tuple[str, ...]
 """One text for each column of the variable."""

@@ -33,8 +33,7 @@ from dataclasses import replace
 import numpy as np
 
 from solvers.average.goals import LeastLeakage, WithinBudgets
-from solvers.average.problem import AverageProblem, Measure
-from solvers.average.result import AverageOptimum
+from solvers.average.problem import AverageOptimum, AverageProblem, Measure
 from solvers.average.search import search_average
 from solvers.errors import InvalidOption
 from solvers.points import Array, Points

@@ -37,7 +37,7 @@ from typing import Protocol
 import numpy as np
 
 from solvers.average.assignment_convex import Total
-from solvers.average.master import Master, Solution
+from solvers.average.goals import Master, Solution
 from solvers.average.problem import FEW_ULP
 from solvers.enumeration import vertices
 from solvers.errors import (

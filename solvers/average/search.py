@@ -3,7 +3,7 @@
 `solvers.average.channels` has the mathematics, and `goals` what differs between the two
 problems. A round has three steps, each with a module of its own:
 
-1. The master program over the columns so far (`columns`) gives a channel, prices y and
+1. The master program over the columns so far (`AverageColumns`) gives a channel, prices y and
    multipliers; the goal brings these into the form of a support, in nats.
 2. Pricing (`pricing`) looks for columns v of H(v) + sum_j beta_j L_j(v) < y.v: by local
    searches, and once these find little by branch and bound, which also proves H(v) + sum_j beta_j
@@ -15,6 +15,26 @@ The rounds end when the value of the best channel meets the best bound. For exam
 0.693 nats. The first master program has the value 0.347, y = (0.693, 0.693) and beta = 2.31. No
 column gains at these, so the tree proves m = 0, and with it the bound 0.693 - (0.693 - 2.31 * 0.15)
 = 0.347.
+
+*The first columns.* P(x) itself comes first: as the only output it leaks nothing and tells nothing.
+The unit vectors follow: they release X as it is, with all information and all leakage. Mixtures of
+two symbols leak little for what they keep, so they are a good start in between: the symbols are
+mixed so that their lifts come nearest to 1. For example, the lifts (1.5, 0.5) and (0.5, 1.5) mixed
+half and half are (1, 1), and leak nothing.
+
+*Columns.* A column is a posterior v with its entropy and leakages; a channel is one weight P(y) for
+each column, with sum_k w_k v_k = p. `append` evaluates new columns and hands them to the master
+program; `solve` has it find the best weights, and keeps them where they beat the best channel so
+far.
+
+In the example of `solvers.average.channels` there are
+
+    points      (1/2, 1/2)   (1, 0)   (0, 1)
+    entropies   0.693        0        0         nats
+    leaks       0            0.3      0.3       total variation
+    weights     1/2          1/4      1/4       of the best channel with E L <= 0.15
+
+so H(X|Y) = 0.347 nats, and `best.value` = 0.693 - 0.347 = 0.347 is the information.
 """
 
 from __future__ import annotations
@@ -25,16 +45,153 @@ from collections.abc import Callable
 
 import numpy as np
 
-from solvers.average.columns import AverageColumns
-from solvers.average.first import first_columns
-from solvers.average.goals import Charge, Goal
+from solvers.average.goals import Charge, Goal, Master, Solution, WeightedColumns
 from solvers.average.pricing import COLUMN_SHARE, MIXES, AveragePricing
-from solvers.average.problem import AverageProblem
-from solvers.average.result import AverageOptimum
+from solvers.average.problem import AverageOptimum, AverageProblem
 from solvers.errors import BackendFailure, EmptyPolytope, InvalidOption
 from solvers.points import Points
 from solvers.results import EnvelopeStatus, Progress, envelope_bound
 from solvers.rounds import run_rounds
+
+# ------------------------------------------------------------------------ first columns
+
+MOST_FIRST_PAIRS = 6000
+"""Pairs of symbols with which the master begins at most, chosen at random where there are more."""
+
+LEAST_SHARE = 1e-6
+"""Pairs in which one symbol has less are left to the unit vectors."""
+
+INFORMATIVE_GAP = 1e-3
+"""Gap (nats) of the channel that keeps most in a polytope: it is only a start."""
+
+INFORMATIVE_SHARE = 0.3
+"""Share of the time that its search may take."""
+
+
+def first_columns(problem: AverageProblem, start: Points | None, end: float) -> Points:
+    """P(x), unit vectors, mixtures of two symbols, and what the caller knows.
+
+    All but P(x) are left out where they lie outside the inner polytope. With one, the outputs of
+    the channel that keeps most in it come last; their search takes a share of the time until `end`,
+    on the clock of `time.process_time`.
+    """
+    units = Points.units(np.arange(len(problem.point)), len(problem.point))
+    # This order counts: the first channels of both goals (`goals`) rely on it.
+    parts = [Points.from_dense(problem.point), problem.members(units)]
+    parts.append(problem.members(_quiet_pairs(problem)))
+    if start is not None:
+        parts.append(problem.members(start))
+    if problem.inner is not None:
+        parts.append(_informative(problem, end))
+    return Points.concatenate(parts)
+
+
+def _quiet_pairs(problem: AverageProblem) -> Points:
+    """Pairs of symbols, mixed so that their lifts come nearest to 1 in mean square.
+
+    With lifts a and b = a + d of the two, the share c of the second minimises sum_s P(s) (a_s + c
+    d_s - 1)^2: c = sum P (1 - a) d / sum P d^2.
+    """
+    first, second = np.triu_indices(len(problem.point), 1)
+    if len(first) > MOST_FIRST_PAIRS:
+        # A fixed seed: equal problems begin with equal columns.
+        random = np.random.default_rng(0)
+        chosen = random.choice(len(first), MOST_FIRST_PAIRS, replace=False)
+        first = first[chosen]
+        second = second[chosen]
+    secrets = problem.secrets[:, None]
+    lifts = problem.matrix[:, first]
+    differences = problem.matrix[:, second] - lifts
+    numerator = (secrets * (1.0 - lifts) * differences).sum(axis=0)
+    denominator = (secrets * differences**2).sum(axis=0)
+    # Symbols with the same lifts have no difference: 0 / 0 is NaN, and no proper share below.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = numerator / denominator
+    proper = (share > LEAST_SHARE) & (share < 1.0 - LEAST_SHARE)
+    mixed = share[proper]
+    indices = np.column_stack([first[proper], second[proper]]).ravel()
+    data = np.column_stack([1.0 - mixed, mixed]).ravel()
+    sizes = np.full(len(mixed), 2)
+    return Points.of_sizes(sizes, indices.astype(np.int32), data, len(problem.point))
+
+
+def _informative(problem: AverageProblem, end: float) -> Points:
+    """Outputs of the channel that keeps most under the polytope alone."""
+    # Imported here, because only these columns need the envelope, which loads vertex enumeration.
+    from solvers.envelope.polytope import lower_envelope
+
+    assert problem.inner is not None
+    envelope = lower_envelope(
+        problem.inner,
+        problem.point,
+        gap=INFORMATIVE_GAP,
+        time_limit=INFORMATIVE_SHARE * (end - time.process_time()),
+    )
+    return envelope.points
+
+
+# ------------------------------------------------------------------------------ columns
+
+SHRUNK = 1e-9
+"""Relative distance that a channel keeps from its budget; an exact check decides what it leaks."""
+
+
+class AverageColumns:
+    """All columns of one search.
+
+    Attributes
+    ----------
+    points : Points, (k, n)
+        The posteriors.
+    entropies : (k,) array
+        In nats.
+    leaks : (j, k) array
+        Every leakage of every column, in its unit.
+    best : WeightedColumns
+        The best channel so far, over the first columns.
+    """
+
+    def __init__(self, problem: AverageProblem, goal: Goal, first: Points) -> None:
+        self._problem = problem
+        self._goal = goal
+        # The limits of the master are a little lower, so that rounding weights to integers keeps
+        # the channel within them.
+        self._master = Master(problem.point, goal.limits * (1.0 - SHRUNK))
+        self.points = first.take(np.arange(0))
+        self.entropies = np.zeros(0)
+        self.leaks = np.zeros((len(problem.leakages), 0))
+        self.append(first)
+        # The answer where the time is over before the first program is solved.
+        self.best = goal.first_channel(self.leaks)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def append(self, points: Points) -> None:
+        """Add columns, each charged its true entropy and leakages."""
+        entropies = points.entropies()
+        leaks = self._problem.leaks(points)
+        costs, loads = self._goal.costs_and_loads(entropies, leaks)
+        self._master.add(points, costs, loads)
+        self.points = Points.concatenate([self.points, points])
+        self.entropies = np.concatenate([self.entropies, entropies])
+        self.leaks = np.hstack([self.leaks, leaks])
+
+    def solve(self, seconds: float) -> Solution | None:
+        """The master over all columns; its weights are kept where they are better."""
+        solution = self._master.solve(seconds)
+        if solution is None:
+            return None
+        # The value is that of the columns themselves: the program was scaled and has tolerances.
+        entropy = math.fsum((solution.weights * self.entropies).tolist())
+        leakage = math.fsum((solution.weights * self.leaks[0]).tolist())
+        value = self._goal.value(entropy, leakage)
+        if self._goal.is_better(value, self.best.value):
+            self.best = WeightedColumns(solution.weights, value)
+        return solution
+
+
+# ------------------------------------------------------------------------------- search
 
 ENOUGH = 8
 """New columns with which a round of local searches is content."""

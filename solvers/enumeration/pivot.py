@@ -18,6 +18,7 @@ C(40, 2) / C(12, 2) = 780 / 66, so the polytope has about 355 of them.
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -225,17 +226,19 @@ def few_vertices(polytope: Polytope, most: int) -> Vertices | None:
     return listed
 
 
-def estimate(polytope: Polytope) -> Estimate:
+def estimate(polytope: Polytope, end: float = math.inf) -> Estimate:
     """Estimate the number of vertices, and the memory that pivoting over them would take.
 
     Small polytopes are counted. The random choices are fixed, so the answer is reproducible. Where
-    auxiliary variables cannot be eliminated in reasonably many rows everything is infinite.
+    auxiliary variables cannot be eliminated in reasonably many rows everything is infinite, and so
+    it is where the faces were not walked until `end`, a moment of `time.process_time`.
     """
     rows = explicit_rows(polytope)
     if rows > MOST_ROWS:
         return Estimate(math.inf, 1.0, True, math.inf)
     sample = _FaceSample(polytope, rows)
-    sample.draw()
+    if not sample.draw(end):
+        return Estimate(math.inf, 1.0, True, math.inf)
     return sample.estimate()
 
 
@@ -255,11 +258,15 @@ class _FaceSample:
         self._unfinished = 0.0
         self._random = np.random.default_rng(0)
 
-    def draw(self) -> None:
-        """Find the number of columns of a face, and walk enough faces of that size."""
+    def draw(self, end: float) -> bool:
+        """Find the number of columns of a face, and walk enough faces of that size; False where
+        that is not done until `end`.
+        """
         growing = self._columns < self._n
         wanted = 1
         while len(self._walks) < wanted:
+            if time.process_time() >= end:
+                return False
             face = self._walk()
             if face.status == LIMIT:
                 self._unfinished = max(self._unfinished, self._scaled(face))
@@ -277,6 +284,7 @@ class _FaceSample:
                 continue
             self._walks.append(face)
             wanted = self._wanted(face, wanted)
+        return True
 
     def _walk(self) -> Walk:
         """Walk the whole polytope, or a random face of it, as far as its share of the work goes."""

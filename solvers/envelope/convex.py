@@ -2,7 +2,7 @@
 
     minimise sum_k w_k H(v_k)   subject to   sum_k w_k v_k = p,  w >= 0,  v_k in the set
 
-Cuts make a polytope around the set (`outer_polytope`). A round has three steps; data go from
+Cuts make a polytope around the set (`convex_pricing`). A round has three steps; data go from
 one to the next:
 
 1. The master program over the members so far gives a decomposition, its value, and prices y
@@ -51,9 +51,10 @@ from solvers.envelope.convex_pricing import (
     CUTOFF_SHARE,
     ConvexPricing,
     Limits,
+    OuterPolytope,
+    OuterSet,
+    pair_members,
 )
-from solvers.envelope.outer_polytope import OuterPolytope, OuterSet
-from solvers.envelope.pair_members import pair_members
 from solvers.envelope.polytope import Incumbents, deadline
 from solvers.errors import OutsidePolytope
 from solvers.points import Array, Points

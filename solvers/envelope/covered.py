@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.envelope.convex import convex_envelope
-from solvers.envelope.outer_polytope import removing
+from solvers.envelope.convex_pricing import removing
 from solvers.errors import EmptyPolytope
 from solvers.points import Array, Points
 from solvers.pricing.concave import (
@@ -39,9 +39,7 @@ from solvers.pricing.concave import (
     SearchStatus,
 )
 from solvers.results import Envelope, Pricer
-from solvers.sets.convex_set import ConvexSet, Cut
-from solvers.sets.covered_set import CoveredSet, TermsBelow
-from solvers.sets.cuts import Cuts
+from solvers.sets.convex_set import ConvexSet, CoveredSet, Cut, Cuts, TermsBelow
 from solvers.sets.polytope import Polytope
 
 LOW = 0

@@ -13,7 +13,7 @@ prices at which no column gains much raise the 0.45.
 
 1. *Search* (`_search`): local searches alone, which prove nothing but are cheap.
    `_sow` begins with those at prices of zero. In `_cover` the prices are held in a box
-   (`solvers.envelope.growing_box`) that grows until the columns decompose the point, and is then
+   (`solvers.envelope.column_pool`) that grows until the columns decompose the point, and is then
    dropped. `_improve` goes on at the master's own prices, until a round finds few new columns.
    While it lasts, exact pricing gets a share of the time (`_prove_early`), so that a run that is
    stopped here has a bound, too.
@@ -38,8 +38,7 @@ from typing import Any
 
 import numpy as np
 
-from solvers.envelope.column_pool import ColumnPool
-from solvers.envelope.growing_box import GrowingBox
+from solvers.envelope.column_pool import ColumnPool, GrowingBox
 from solvers.envelope.levels import Levels
 from solvers.points import Array, Points
 from solvers.pricing.concave import (

@@ -44,6 +44,11 @@ from solvers.pricing.separate import StaircaseSearch, separate_search
 from solvers.results import Pricer
 from solvers.sets.polytope import MEMBERSHIP_TOLERANCE, Polytope
 
+ESTIMATE_SHARE = 0.1
+"""Share of the time that is left for an estimate of the number of vertices. It takes long where
+they are many, and then they are not listed.
+"""
+
 TIGHTENING_SHARE = 0.2
 """Share of the time limit that upper bounds of the coordinates may take; they only speed the search
 up."""
@@ -252,7 +257,8 @@ def _listed_vertices(
         small = few_vertices(polytope, FEW_VERTICES)
         if small is not None:
             return small
-        size = estimate(polytope)
+        now = time.process_time()
+        size = estimate(polytope, now + ESTIMATE_SHARE * (end - now))
         if size.at_least or size.vertices > FEW_VERTICES:
             return None
     left: float | None = None

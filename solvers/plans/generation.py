@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solvers.errors import BackendFailure, NoPlan, OutOfTime
-from solvers.plans.clock import Clock
+from solvers.pace import Clock
 from solvers.plans.costs import Indices
-from solvers.plans.pricing import OutputPrices, Pricer
+from solvers.plans.pricing import OutputPrices, Pricer, Pricing
 from solvers.plans.problem import PlanProblem
 from solvers.plans.program import (
     Group,
@@ -158,8 +158,11 @@ class Generation:
         clock: Clock,
         rounds: int = MANY_ROUNDS,
         report: Callable[[float, float], None] | None = None,
+        prove: Callable[[Array], Pricing] | None = None,
     ) -> Flows:
         """Add pairs by pricing until the gap is closed or the time is over.
+
+        `prove` may find a better bound by the prices of inputs of each round.
 
         Raises
         ------
@@ -183,9 +186,13 @@ class Generation:
             most = ENTERING if clean else 2 * ENTERING
             priced = self.pricer.price(solved.prices, most=most, tolerance=1e-9)
             self.rounds += 1
-            if priced.bound > bound:
-                bound = priced.bound
-                proof = priced.proof
+            passes = [priced]
+            if clean and prove is not None:
+                passes.append(prove(solved.prices.inputs))
+            best = max(passes, key=lambda one: one.bound)
+            if best.bound > bound:
+                bound = best.bound
+                proof = best.proof
             if clean:
                 last = solved
                 if report is not None:

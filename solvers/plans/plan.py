@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solvers.errors import InvalidOption, NoPlan
-from solvers.plans.clock import NEVER, Clock
+from solvers.pace import NEVER, Clock
 from solvers.plans.costs import Indices
 from solvers.plans.problem import SUM_TOLERANCE, PlanProblem
 from solvers.plans.ranges import Ranges

@@ -24,8 +24,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from solvers.errors import BackendFailure, NoPlan, OutOfTime
+from solvers.pace import NEVER, Clock
+from solvers.plans.alone import alone
 from solvers.plans.ceiling import ceiling
-from solvers.plans.clock import NEVER, Clock
 from solvers.plans.costs import Indices
 from solvers.plans.generation import (
     ALL_PAIRS,
@@ -35,7 +36,7 @@ from solvers.plans.generation import (
     near_pairs,
 )
 from solvers.plans.partition import TRIED, Cutter, Part
-from solvers.plans.pricing import OutputPrices, Pricer
+from solvers.plans.pricing import OutputPrices, Pricer, Pricing
 from solvers.plans.problem import PlanProblem
 from solvers.plans.program import SHORTEST, Group, Prices
 from solvers.plans.ranges import Ranges
@@ -95,6 +96,12 @@ PASSES = 2.5
 
 PROOF = 0.4
 """Share of the time that is left after the blocks which such a bound may take."""
+
+ALONE = 0.05
+"""Share of the time for a bound from every output on its own, before there is a plan."""
+
+LONGEST_ALONE = 30.0
+"""Seconds that such a bound may take, however much time there is."""
 
 NEAR = 4
 BLOCK_ROUNDS = 3
@@ -212,6 +219,8 @@ class Stratum:
         self._inputs = np.zeros(n)
         # Seconds that are kept for the bound; none for no bound by prices.
         self._reserved = 0.0
+        # Seconds that the outputs took one by one; none where they are not worth it.
+        self._alone = 0.0
         self._prices = Prices(
             np.zeros(n),
             np.zeros(n),
@@ -260,12 +269,15 @@ class Stratum:
             self._prove(whole)
             self.report(self.cost, self.bound)
             return
+        self._prove_first(whole)
+        first = self.bound
         if self.start is None:
             self._start_with_blocks()
         else:
             self._start_with(self.start)
         self._sweeps(whole)
-        if self.bound <= 0.0:
+        # Prices of the sweeps prove more than those that came before any plan.
+        if self.bound <= first:
             self._raise_bound(*ceiling(self.problem, whole))
             if self._reserved > 0.0:
                 self._sharpen(whole)
@@ -301,11 +313,7 @@ class Stratum:
         """Keep as much of the time as a bound by prices takes, if that is worth it."""
         if len(self.outputs) > MOST_PRICED:
             return
-        pricer = Pricer(self.problem, whole)
-        parts = list(pricer.chunks())
-        before = time.process_time()
-        pricer.reduced(self._prices_of(whole), parts[0])
-        seconds = PASSES * len(parts) * (time.process_time() - before)
+        seconds = PASSES * self._pass_seconds(whole) + self._alone
         if seconds <= PROOF * self.clock():
             self._reserved = max(seconds, SHORTEST)
 
@@ -315,8 +323,41 @@ class Stratum:
         generation.add(*all_pairs(self.problem, group))
         return generation.flows(generation.solve(self.deadline.passing()), -math.inf)
 
+    def _pass_seconds(self, whole: Group) -> float:
+        """What a computation of all reduced costs takes."""
+        pricer = Pricer(self.problem, whole)
+        parts = list(pricer.chunks())
+        before = time.process_time()
+        pricer.reduced(self._prices_of(whole), parts[0])
+        return len(parts) * (time.process_time() - before)
+
+    def _prove_first(self, whole: Group) -> None:
+        """A bound before there is a plan, where no other one comes early: neither by one multiplier
+        of an output (`sharpening`), nor by a program that follows at once.
+        """
+        limits = len(whole.ranges.values) + len(whole.ranges.compared)
+        if limits <= 1 or not SWEPT < len(self.outputs) <= MOST_PRICED:
+            return
+        before = time.process_time()
+        left = min(self.clock(), self.deadline())
+        seconds = min(ALONE * left, LONGEST_ALONE)
+        if PASSES * self._pass_seconds(whole) <= seconds:
+            self._prove_alone(whole, np.zeros(len(whole.inputs)), seconds)
+            self._alone = time.process_time() - before
+
+    def _prove_alone(self, whole: Group, inputs: Array, seconds: float) -> Pricing:
+        """A bound from every output on its own, by prices of inputs."""
+        pricer = Pricer(self.problem, whole)
+        prices = alone(pricer, whole, inputs, min(seconds, LONGEST_ALONE))
+        priced = pricer.price(prices, most=1, tolerance=np.inf)
+        self._raise_bound(priced.bound, priced.proof)
+        return priced
+
     def _sharpen(self, whole: Group) -> None:
         """Prices that prove more, from those of the sweeps; and their bound."""
+        if self._alone:
+            inputs = self._prices.inputs[whole.inputs]
+            self._prove_alone(whole, inputs, max(self.clock(), self._alone))
         pricer = Pricer(self.problem, whole)
         prices, priced = sharpened(pricer, whole, self._prices_of(whole))
         self._raise_bound(priced.bound, priced.proof)
@@ -549,8 +590,21 @@ class Stratum:
         self._sharpen(whole)
         self._add_priced(generation, whole)
         self.report(self.cost, self.bound)
+
+        def report(cost: float, bound: float) -> None:
+            # Rounds may prove less than was known before.
+            self.report(cost, max(bound, self.bound))
+
+        def prove(inputs: Array) -> Pricing:
+            return self._prove_alone(whole, inputs, self.clock())
+
         try:
-            found = generation.grow(gap=self.gap, clock=self.clock, report=self.report)
+            found = generation.grow(
+                gap=self.gap,
+                clock=self.clock,
+                report=report,
+                prove=prove if self._alone else None,
+            )
         except OutOfTime:
             self.ended_early = True
             return

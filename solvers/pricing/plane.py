@@ -2,7 +2,7 @@
 
 If every row is an affine function of two of them on the simplex (three sensitive values, for
 instance), each symbol is a point of the plane and the polytope is {v : the mixture of the points
-lies in a polygon} (`solvers.pricing.plane_polygon`). Its vertices are
+lies in a polygon} (`solvers.pricing.plane_sweep`). Its vertices are
 
 1. the symbols inside the polygon;
 2. the pairs of symbols whose mixture lies on an edge;
@@ -41,8 +41,7 @@ from solvers.pricing.concave import (
     SearchStatus,
 )
 from solvers.pricing.kernel_rows import best_of_groups, identical_columns
-from solvers.pricing.plane_polygon import OUTSIDE, Polygon, polygon_of
-from solvers.pricing.plane_sweep import PlaneSweep
+from solvers.pricing.plane_sweep import OUTSIDE, PlaneSweep, Polygon, polygon_of
 from solvers.sets.polytope import Polytope
 
 INSIDE = 2e-13

@@ -14,6 +14,30 @@ For example, A = [[1.6, 0.4], [0.4, 1.6]] and f(u) = (u_1 - 1)^2 / 2 + (u_2 - 1)
 the v from (1/4, 3/4) to (3/4, 1/4). The point (1, 0) has u = (1.6, 0.4) and f = 0.36, so its excess
 is 0.36 / 0.09 - 1 = 3. Half of the way from (1/2, 1/2) to it is inside, up to u = (1.3, 0.7). The
 cut there is 0.3 u_1 - 0.3 u_2 <= 0.18, which u = (1.6, 0.4) violates.
+
+*Covered sets.* A member v satisfies f_i(A v) <= c_i for every function, as of a `ConvexSet`. A
+`NonconvexFunction` is a sum of terms, one for each image, and has a convex function below it on
+every box of images. So boxes that cover all images make a union of convex sets around the set
+(`CoveredSet.around`); the smaller the boxes, the nearer. `solvers.envelope.covered` searches that
+union.
+
+For example, the term |1/u - 1| of one image u in [1/2, 2] is convex up to 1 and concave beyond. The
+function below is the term itself up to 1, and the chord (u - 1) / 2 from there to 2. At u = 3/2 it
+is 1/4, where the term is 1/3. On the box [3/2, 2] it is the chord from 1/3 to 1/2, and meets the
+term at both ends.
+
+*Cuts.* Members v of the set are probability vectors. A cut g.u <= h
+holds for the images u = A v of all of them, so it is the row (g A).v <= h.
+
+1. `add` stores a cut after scaling g and h, by a power of two, so that g is of a size of about one.
+2. `polytope` multiplies every g by A.
+3. It adds a constant c to all entries of the row and to its end: as sum v = 1, the row says the
+   same, and its end is no longer next to zero, where the tolerance of a simplex method is lost.
+4. It moves the end outwards by what rounding can have added, so no member is cut off.
+
+For example, with A = [[1.6, 0.4], [0.4, 1.6]] the cut 0.3 u_1 - 0.3 u_2 <= 0.18, scaled by 2, is
+the row (0.72, -0.72).v <= 0.36, and with the constant 1 it is (1.72, 0.28).v <= 1.36. Either says
+v_1 <= 3/4, because v_2 = 1 - v_1.
 """
 
 from __future__ import annotations
@@ -22,12 +46,14 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import cached_property
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solvers.points import Array, Points
+from solvers.sets.polytope import Polytope
 
 BISECTIONS = 60
 """Halvings of the way to the boundary: a double has no more digits."""
@@ -214,3 +240,123 @@ class ConvexSet:
             if math.isfinite(offset):
                 cuts.append(Cut(cut.normal, offset, size))
         return cuts
+
+
+# ------------------------------------------------------------------------- covered sets
+
+
+class TermsBelow(ConvexFunction, Protocol):
+    """A convex function that is a sum of terms, one for each image."""
+
+    def terms(self, images: Array) -> Array:
+        """The terms at every column of `images` (m, k), as (m, k)."""
+        ...
+
+
+@runtime_checkable
+class NonconvexFunction(ConvexFunction, Protocol):
+    """A function f of u (m,) like a `ConvexFunction`, but not convex: a sum of one term for each
+    image.
+
+    It grows along every way from the center, so that ways from there leave the set once. It has no
+    cuts of its own.
+    """
+
+    def terms(self, images: Array) -> Array:
+        """The terms at every column of `images` (m, k), as (m, k)."""
+        ...
+
+    def below(self, low: Array, high: Array) -> TermsBelow:
+        """A convex function with the same bound, nowhere above f on the box low <= u <= high."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class CoveredSet(ConvexSet):
+    """{v >= 0, sum v = 1, f_i(A v) <= c_i}, where `functions` may hold some that are not convex.
+
+    Parameters
+    ----------
+    low, high : (m,) arrays
+        A box that the images of all members lie in.
+    """
+
+    low: Array
+    high: Array
+
+    def restrict(self, members: NDArray[np.intp]) -> CoveredSet:
+        """As of `ConvexSet`."""
+        return CoveredSet(self.matrix[:, members], self.functions, self.low, self.high)
+
+    @cached_property
+    def nonconvex(self) -> tuple[NonconvexFunction, ...]:
+        """The functions that are not convex."""
+        return tuple(f for f in self.functions if isinstance(f, NonconvexFunction))
+
+    def around(self, low: Array, high: Array) -> tuple[ConvexSet, list[TermsBelow]]:
+        """A convex set around the members whose images lie in a box, and its functions below.
+
+        The functions below are in the order of `nonconvex`.
+        """
+        functions: list[ConvexFunction] = []
+        below: list[TermsBelow] = []
+        for function in self.functions:
+            if isinstance(function, NonconvexFunction):
+                lower = function.below(low, high)
+                functions.append(lower)
+                below.append(lower)
+            else:
+                functions.append(function)
+        return ConvexSet(self.matrix, functions), below
+
+
+# --------------------------------------------------------------------------------- cuts
+
+
+class Cuts:
+    """The cuts of one run, as scaled normals (k, m) and offsets (k,)."""
+
+    def __init__(self, convex: ConvexSet) -> None:
+        count, self._n = convex.matrix.shape
+        self._convex = convex
+        self._normals = np.zeros((0, count))
+        self._offsets = np.zeros(0)
+
+    def copy(self, convex: ConvexSet) -> Cuts:
+        """The same cuts for a subset of the set; cuts added later to one are not in the other."""
+        cuts = Cuts(convex)
+        cuts._normals = self._normals
+        cuts._offsets = self._offsets
+        return cuts
+
+    @property
+    def polytope(self) -> Polytope:
+        """All cuts, as rows over v; without any a row that holds for every v."""
+        if not len(self._normals):
+            nothing = np.zeros((1, self._n))
+            return Polytope(nothing, np.full(1, -np.inf), np.ones(1))
+        rows = self._normals @ self._convex.matrix
+        # The simplex meets rows relative to their ends. Where these are next to zero, as around
+        # tiny sets, a constant on both sides (sum v = 1) gives the row a scale: a power of two.
+        largest = np.maximum(np.abs(rows).max(axis=1), np.finfo(np.float64).tiny)
+        constant = np.exp2(np.ceil(np.log2(largest)))
+        # Products of normals and entries of A are rounded once more, and so are the sums.
+        sizes = np.abs(self._normals) @ np.abs(self._convex.matrix) + constant[:, None]
+        offsets = self._offsets + constant
+        offsets += self._convex.roundoff * sizes.max(axis=1)
+        rows = rows + constant[:, None]
+        return Polytope(rows, np.full(len(rows), -np.inf), offsets)
+
+    def add(self, cuts: list[Cut]) -> None:
+        """Append cuts."""
+        if not cuts:
+            return
+        normals: list[Array] = []
+        offsets: list[float] = []
+        for cut in cuts:
+            # Powers of two make all rows of size about one, without any rounding.
+            scale = 2.0 ** -math.frexp(float(np.abs(cut.normal).max()))[1]
+            normals.append(scale * cut.normal)
+            offsets.append(scale * cut.offset)
+        self._normals = np.vstack([self._normals, *normals])
+        self._offsets = np.append(self._offsets, offsets)

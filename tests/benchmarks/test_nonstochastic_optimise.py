@@ -7,11 +7,16 @@ import time
 import numpy as np
 import pytest
 
-from mechdesign.nonstochastic.domains import integers, interval
 from mechdesign.nonstochastic.microaggregation import best_edges
 from mechdesign.nonstochastic.noiseless import certify
 from mechdesign.nonstochastic.quantizers import uniform_quantizer
-from mechdesign.nonstochastic.queries import linear_query, mean_query, sum_query
+from mechdesign.nonstochastic.queries import (
+    integers,
+    interval,
+    linear_query,
+    mean_query,
+    sum_query,
+)
 from mechdesign.nonstochastic.thresholds_by_error import least_distortion
 from mechdesign.nonstochastic.thresholds_by_levels import most_levels
 

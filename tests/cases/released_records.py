@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 
 from mechdesign.channel.channel import Channel
-from mechdesign.nonstochastic.domains import interval
 from mechdesign.nonstochastic.mechanism_file import MechanismFile, SizedQuantizer
-from mechdesign.nonstochastic.named_queries import build_query
 from mechdesign.nonstochastic.noiseless import certify, lay_out
+from mechdesign.nonstochastic.queries import build_query, interval
 from mechdesign.release.drawing import channel_digest
 from mechdesign.release.draws import Key
 from mechdesign.tables.joint import Joint

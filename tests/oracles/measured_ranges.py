@@ -19,8 +19,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.arguments import fraction_of
 from mechdesign.core.errors import InputError
-from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import quoted
 from mechdesign.nonstochastic.boxes import Box, Boxes, read_box
 from mechdesign.nonstochastic.ranges import LARGEST_ENUMERATION, JointRange, log_ratio

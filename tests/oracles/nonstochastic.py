@@ -14,19 +14,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign.core.arguments import fraction_of
 from mechdesign.core.errors import InputError
-from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import quoted
 from mechdesign.nonstochastic.blurring import read_epsilon
-from mechdesign.nonstochastic.domains import Domain, IntervalDomain
 from mechdesign.nonstochastic.fibres import sumset
 from mechdesign.nonstochastic.hypothesis import TestingProblem, size
-from mechdesign.nonstochastic.information import overlap_partition
 from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
 from mechdesign.nonstochastic.output_budgets import outputs_allowed, smallest_cell
 from mechdesign.nonstochastic.quantizers import Quantizer
-from mechdesign.nonstochastic.queries import LinearQuery, Query, identity_query
-from mechdesign.nonstochastic.ranges import JointRange
+from mechdesign.nonstochastic.queries import (
+    Domain,
+    IntervalDomain,
+    LinearQuery,
+    Query,
+    identity_query,
+)
+from mechdesign.nonstochastic.ranges import JointRange, overlap_partition
 
 
 def outputs_of_uniform(levels: int, sensitivity: Fraction, span: Fraction) -> int:

@@ -17,7 +17,7 @@ from mechdesign.nonstochastic import (
     identifiable_epsilon,
     maximal_leakage,
 )
-from mechdesign.nonstochastic.information import (
+from mechdesign.nonstochastic.ranges import (
     is_identifiable,
     largest_stochastic_leakage,
     range_report,

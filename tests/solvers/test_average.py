@@ -30,8 +30,7 @@ from solvers.average.channels import (
     least_leakage,
 )
 from solvers.average.funnels import BaselineChannel, convex_concave, greedy_merging
-from solvers.average.goals import Charge
-from solvers.average.master import Master
+from solvers.average.goals import Charge, Master
 from solvers.average.pricing import AveragePricing
 from solvers.average.tangents import Tangents
 from solvers.pricing.concave import SearchCounts, SearchResult, SearchStatus

@@ -172,3 +172,24 @@ def test_degenerate_bases_do_not_count_as_vertices():
     result = vertices(polytope)
     assert result.bases > len(result)
     assert len(vertices(polytope, max_vertices=len(result))) == len(result)
+
+
+def test_an_estimate_ends_with_its_time(monkeypatch):
+    """After four looks at the clock; without a limit it walks more faces than that."""
+    walks = []
+
+    def counted(*arguments, **options):
+        walks.append(1)
+        return walk(*arguments, **options)
+
+    monkeypatch.setattr(pivot, "walk", counted)
+    whole = estimate(lift_box(5, 50, 1.0))
+    assert not np.isinf(whole.vertices)
+    assert len(walks) > 4
+    walks.clear()
+    clock = iter(range(100))
+    monkeypatch.setattr(pivot.time, "process_time", lambda: float(next(clock)))
+    ended = estimate(lift_box(5, 50, 1.0), end=3.5)
+    assert len(walks) == 4
+    assert ended.at_least
+    assert np.isinf(ended.vertices)

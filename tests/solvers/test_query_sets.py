@@ -11,9 +11,8 @@ import mechdesign as md
 from mechdesign.mechanisms.rules import Rules
 from solvers import vertices
 from solvers.pricing.separate import staircase, staircase_vertices
-from solvers.purposes import query_sets
-from solvers.purposes.queries import least_variance
-from solvers.purposes.query_sets import least_variance_of_sets
+from solvers.purposes import queries
+from solvers.purposes.queries import least_variance, least_variance_of_sets
 
 
 def column(n, seed=0):
@@ -46,7 +45,7 @@ def test_vertices_are_the_sets(n):
 @pytest.mark.parametrize("n", [4, 8])
 def test_the_variance_is_that_of_all_vertices(n, listed, monkeypatch):
     """Whether all sets are looked at, or single coordinates exchanged."""
-    monkeypatch.setattr(query_sets, "MOST_LISTED", listed)
+    monkeypatch.setattr(queries, "MOST_LISTED", listed)
     point, polytope = column(n, seed=n)
     gram = np.tril(np.ones((n, n))).T @ np.tril(np.ones((n, n)))
     expected = least_variance(vertices(polytope).points, point, gram, gap=1e-6)

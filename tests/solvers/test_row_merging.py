@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from solvers.errors import BackendFailure, EmptyPolytope, InvalidOption
 from solvers.row_merging import row_merging
-from solvers.row_merging.problem import Merging
-from solvers.row_merging.program import MergingProgram
+from solvers.row_merging.problem import Merging, MergingProgram
 from solvers.row_merging.row_merging import merge_rows
 from tests.oracles import merged_rows
 

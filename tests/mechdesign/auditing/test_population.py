@@ -5,6 +5,7 @@ channels.
 from __future__ import annotations
 
 import math
+import random
 from dataclasses import replace
 from fractions import Fraction
 
@@ -14,9 +15,14 @@ from hypothesis import strategies as st
 
 from mechdesign import InputError, Joint, audit
 from mechdesign.auditing import population_extremes
+from mechdesign.auditing.columns import Entries
 from mechdesign.auditing.measures import measure
 from mechdesign.auditing.population import audit_population, failing_outputs
-from mechdesign.auditing.population_extremes import Population
+from mechdesign.auditing.population_extremes import (
+    OutputBounds,
+    Population,
+    largest_bound,
+)
 from mechdesign.auditing.population_promise import population_promise
 from mechdesign.channel.channel import Channel
 from mechdesign.core.binomial import SCALE
@@ -92,6 +98,63 @@ JOINT = Joint.from_counts([[400, 300, 300], [200, 500, 300]])
 CHANNEL = _channel(JOINT, [[6, 4], [4, 6], [5, 5]])
 
 NOTIONS: list[Notion] = [LDP(0.3), LIP(0.2), ALIP(0.1, 0.3), MaxLift(0.2), MinLift(0.2)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), st.integers(1, 3), st.integers(2, 5), st.integers(1, 6))
+def test_the_largest_extremes_are_among_the_contenders(
+    data: st.DataObject, size: int, n: int, outputs: int
+) -> None:
+    """max over y of each extreme is that of all outputs, of equal ones the first; no bound in
+    floating point is below the exact quotient.
+    """
+    rows = [data.draw(boxes(n)) for _ in range(size)]
+    shares = [
+        tuple(Fraction(end, SCALE) for end in side) for side in data.draw(boxes(size))
+    ]
+    chosen = ConfidenceSet(
+        0.9, tuple(r[0] for r in rows), tuple(r[1] for r in rows), shares[0], shares[1]
+    )
+    entries = st.lists(st.integers(0, 2**53), min_size=n, max_size=n).filter(any)
+    columns: list[Entries] = []
+    for _ in range(outputs):
+        w = data.draw(entries)
+        at = [x for x in range(n) if w[x]]
+        columns.append((at, [w[x] for x in at]))
+    population = Population(chosen)
+    exact = [population.extremes(column, y) for y, column in enumerate(columns)]
+    for kind, largest in enumerate(population.worst(columns)):
+        assert largest == largest_bound([extremes[kind] for extremes in exact])
+    screen = population.screen
+    for column, extremes in zip(columns, exact, strict=True):
+        for bound, quotient in zip(
+            screen.largest_lifts(*column), extremes, strict=True
+        ):
+            if not quotient.below:
+                assert bound == math.inf
+            elif math.isfinite(bound):
+                assert Fraction(*bound.as_integer_ratio()) >= Fraction(
+                    *quotient.quotient
+                )
+
+
+def test_few_outputs_of_many_are_computed_in_integers(monkeypatch) -> None:
+    """Of the outputs of a column with random answers, whose extremes lie apart."""
+    rng = random.Random(1)
+    population = Population(confidence_set(many_symbols(40)))
+    columns: list[Entries] = []
+    for _ in range(400):
+        columns.append(((0, 1, 2), [rng.randrange(1, 2**53) for _ in range(3)]))
+    calls: list[int] = []
+    bounds_of = population.bounds
+
+    def counted(column: Entries, y: int = 0) -> OutputBounds:
+        calls.append(y)
+        return bounds_of(column, y)
+
+    monkeypatch.setattr(population, "bounds", counted)
+    population.worst(columns)
+    assert len(calls) <= 12
 
 
 def many_symbols(size: int) -> Joint:

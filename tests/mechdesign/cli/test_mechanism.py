@@ -9,7 +9,7 @@ import pytest
 
 from mechdesign.cli.mechanism import FORMAT as SAID
 from mechdesign.cli.mechanism import is_mechanism
-from mechdesign.nonstochastic.mechanism_document import FORMAT
+from mechdesign.nonstochastic.mechanism_file import FORMAT
 from tests.cases.documents import rewrite
 
 ROWS = "house,day,kwh\n" + "".join(

@@ -205,3 +205,20 @@ def test_bins_of_dates_are_refused():
     channel = md.design(joint, md.LIP(1)).channel
     with pytest.raises(md.InputError, match="'day' is released in bins of dates"):
         md.export(channel)
+
+
+@pytest.mark.parametrize(
+    ("useful", "identity", "names"),
+    [("A,a", "n", "'A' and 'a'"), ("a", "A", "'A' and 'a'")],
+)
+def test_names_that_differ_in_case_alone_are_refused(useful, identity, names):
+    """DuckDB would read the first column twice, and release rows that no record has."""
+    frame = pd.DataFrame({"A": [*"uvuv"], "a": [*"uuvv"], "s": [*"cdcd"]})
+    frame = pd.concat([frame] * 5)
+    joint = md.Joint.from_table(frame, sensitive="s", useful=useful.split(","))
+    channel = md.design(joint, md.LIP(1)).channel
+    message = f"takes the columns {names} for one; rename one in the table"
+    for dialect in ("duckdb", "spark"):
+        with pytest.raises(md.InputError, match=message):
+            md.export(channel, dialect=dialect, identity=identity)
+    assert '"A"' in md.export(channel, dialect="postgres", identity=identity).text

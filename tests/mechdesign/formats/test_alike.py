@@ -51,13 +51,15 @@ def test_what_looks_alike_is_shown_differently_and_noted(one, other):
         ("Smith-Jones", "Smith\u2013Jones"),
         ("Smith-Jones", "Smith\u2011Jones"),
         ('a "b"', "a \u201cb\u201d"),
+        ("0.0", "-0.0"),
+        ("0", "-0"),
     ],
 )
-def test_signs_of_word_processors_look_like_those_of_a_keyboard(typed, printed):
+def test_signs_of_programs_look_like_those_of_a_keyboard(typed, printed):
     notice = alike_notice("name", [typed, printed, "Lee"])
     assert notice is not None
     assert notice.endswith("correct them in the file")
-    assert alike_groups([typed, "Lee"]) == []
+    assert alike_groups([typed, "Lee", "-1", "1", "-0.5", "0.5"]) == []
 
 
 TEXTS = st.text(alphabet=["a", " ", "e", "\u0301", "\u00e9", "\u200b", "\u00a0", "\t"])

@@ -43,6 +43,24 @@ def test_texts_whose_hashes_meet_are_told_apart():
     assert np.frombuffer(firsts, np.int32).tolist() == [0, 1, 3]
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        [0.0, -0.0, 1.5, np.float32(-0.0)],
+        np.array([0.0, -0.0, 1.5, -0.0], np.float32),
+        pa.array([0.0, -0.0, 1.5, -0.0]),
+        pa.chunked_array([pa.array([0.0]), pa.array([-0.0, 1.5, -0.0])]),
+        pd.Series([0.0, -0.0, 1.5, -0.0]),
+        pd.Series([0.0, -0.0, 1.5, -0.0], dtype="Float64"),
+        pl.Series([0.0, -0.0, 1.5, -0.0]),
+    ],
+    ids=lambda column: type(column).__module__,
+)
+def test_both_zeros_are_one_text(column):
+    cells = encode(column, "x")
+    assert [cells.texts[code] for code in cells.codes] == ["0.0", "0.0", "1.5", "0.0"]
+
+
 MOMENTS = [
     datetime(2024, 1, 31, 7, tzinfo=UTC),
     datetime(2024, 7, 1, 22, 0, 0, 500_000, tzinfo=UTC),

@@ -295,7 +295,17 @@ REFUSED = [
     ),
     (
         b'a,b\n"x"y,2\n',
-        r"line 2: not a CSV row \(',' expected after the closing quote\)",
+        r"line 2: not a CSV row \(',' expected after the closing quote\); a quote within a cell is "
+        "written twice$",
+    ),
+    (
+        b'a,b\n1,"say \\"hi\\""\n',
+        r"line 2: not a CSV row .* is written twice, not behind a backslash$",
+    ),
+    (
+        b"a,b\n1,2\n1,Lee\\, Ann\n",
+        r"line 3: the row has 3 cell\(s\) where the header has 2; a ',' within a cell is put in "
+        "quotes, not behind a backslash",
     ),
     (
         b"a,b\n1,2\n3,\xff\n",

@@ -187,3 +187,33 @@ def test_names_of_columns_are_texts():
     table = pd.DataFrame({1: ["y", "n"] * 20, 2: ["a", "b"] * 20})
     with pytest.raises(md.InputError, match="'1' is no text in this table: give its"):
         md.design(table, md.LIP(2.0), sensitive="1", release="2")
+
+
+@pytest.mark.parametrize("name", [0, None, ("o", "p"), 2.5])
+def test_other_columns_whose_names_are_no_texts(name):
+    """A frame is released with them; where each column is looked at, the remedy is named."""
+    table = pd.DataFrame({"j": ["y", "n"] * 20, "s": ["a", "b"] * 20, "o": [1, 2] * 20})
+    channel = md.design(
+        table, md.LIP(2.0), sensitive="s", release="j", unit="record"
+    ).channel
+    table.columns = pd.Index(["j", "s", name], dtype=object)
+    released = md.sanitise(table, channel, key=md.Key.fresh(), keep_order=True)
+    assert list(released.columns) == ["j"]
+    message = "is no text in this table: give its columns names that are texts"
+    with pytest.raises(md.InputError, match=message):
+        md.assess(table, sensitive="s")
+    with pytest.raises(md.InputError, match=message):
+        md.check(channel, table[["j"]], original=table)
+    with pytest.raises(md.InputError, match=message):
+        md.judge(table, original=table, sensitive="s")
+
+
+def test_a_name_that_is_no_text_is_answered_with_the_remedy():
+    table = pd.DataFrame({1: ["y", "n"] * 20, 2: ["a", "b"] * 20})
+    with pytest.raises(
+        md.InputError, match=r"as texts \(frame.columns = frame.columns.map"
+    ):
+        md.design(table, md.LIP(2.0), sensitive=1, release=2)
+    table.columns = pd.MultiIndex.from_tuples([("a", "x"), ("b", "x")])
+    with pytest.raises(md.InputError, match="no text in this table"):
+        md.design(table, md.LIP(2.0), sensitive="('a', 'x')", release="('b', 'x')")

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mechdesign import sanitise
-from mechdesign.formats.file_notes import SPARK, free_notes
+from mechdesign.formats.parquet_sink import SPARK, free_notes
 from mechdesign.jobs.release_file import sanitise_file
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from mechdesign.leaks import learners
 from mechdesign.leaks.coded_table import CodedColumn
+from mechdesign.leaks.disclosure import PRIOR, scores_left_out
 from mechdesign.leaks.learners import MOST_COLUMNS
-from mechdesign.leaks.left_out import PRIOR, scores_left_out
 from mechdesign.leaks.row_guess import guess_from_rows
 
 

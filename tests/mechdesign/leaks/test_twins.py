@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from mechdesign.formats.cells import Encoded
-from mechdesign.leaks import column_pairs
-from mechdesign.leaks.column_pairs import MOST_COLUMNS
-from mechdesign.leaks.rising import RisingColumns
-from mechdesign.leaks.twins import Twins
+from mechdesign.leaks import twins
+from mechdesign.leaks.sorted_order import RisingColumns
+from mechdesign.leaks.twins import MOST_COLUMNS, Twins
 
 
 def encoded(numbers) -> Encoded:
@@ -46,8 +45,8 @@ def test_copies_of_up_to_4096_values_are_found(values, batch):
     chance = np.random.default_rng(5)
     codes = chance.permutation(np.arange(10 * values) % values)
     columns = {"code": codes, "x": codes % 15}
-    twins = fed(Twins(["code"], ["x"]), columns, batch)
-    assert twins.copies() == [("code", "x")]
+    kept = fed(Twins(["code"], ["x"]), columns, batch)
+    assert kept.copies() == [("code", "x")]
     shuffled = {"code": codes, "x": chance.permutation(codes % 15)}
     assert fed(Twins(["code"], ["x"]), shuffled, batch).copies() == []
 
@@ -67,15 +66,15 @@ PAD = np.random.default_rng(7).integers(0, 15, 20_000)
 )
 def test_two_columns_that_stand_for_the_useful_one_together(first, second):
     columns = {"u": first * 1, "v": second, "x": SYMBOLS, "w": PAD % 3}
-    twins = fed(Twins(["u", "w", "v"], ["x"]), columns, 5000)
-    assert twins.copies() == []
-    assert twins.copying_pairs() == [(("u", "v"), "x")]
+    kept = fed(Twins(["u", "w", "v"], ["x"]), columns, 5000)
+    assert kept.copies() == []
+    assert kept.copying_pairs() == [(("u", "v"), "x")]
     # One of them named: the other one still must not complete it.
-    twins = fed(Twins(["v"], ["x"], ["u"]), columns, 5000)
-    assert twins.copying_pairs() == [(("v", "u"), "x")]
+    kept = fed(Twins(["v"], ["x"], ["u"]), columns, 5000)
+    assert kept.copying_pairs() == [(("v", "u"), "x")]
     # Both named: kept knowingly.
-    twins = fed(Twins(["w"], ["x"], ["u", "v"]), columns, 5000)
-    assert twins.copying_pairs() == []
+    kept = fed(Twins(["w"], ["x"], ["u", "v"]), columns, 5000)
+    assert kept.copying_pairs() == []
 
 
 def test_pairs_are_tested_for_thirty_columns_and_not_for_more():
@@ -85,13 +84,13 @@ def test_pairs_are_tested_for_thirty_columns_and_not_for_more():
     columns["x"] = SYMBOLS
     columns["c3"] = PAD
     columns["c28"] = (SYMBOLS + PAD) % 15
-    twins = fed(Twins(names, ["x"]), columns)
-    assert twins.copying_pairs() == [(("c3", "c28"), "x")]
-    assert not twins.pairs_left_out
+    kept = fed(Twins(names, ["x"]), columns)
+    assert kept.copying_pairs() == [(("c3", "c28"), "x")]
+    assert not kept.pairs_left_out
     columns["more"] = PAD
-    twins = fed(Twins([*names, "more"], ["x"]), columns)
-    assert twins.copying_pairs() == []
-    assert twins.pairs_left_out
+    kept = fed(Twins([*names, "more"], ["x"]), columns)
+    assert kept.copying_pairs() == []
+    assert kept.pairs_left_out
 
 
 def test_pairs_dealt_out_by_chance_stand_for_nothing():
@@ -113,11 +112,11 @@ def test_a_pair_of_identifiers_stands_for_nothing():
 
 
 def test_the_sample_of_pairs_is_bounded(monkeypatch):
-    monkeypatch.setattr(column_pairs, "SAMPLED", 1000)
-    monkeypatch.setattr(column_pairs, "LATER", 10)
+    monkeypatch.setattr(twins, "SAMPLED", 1000)
+    monkeypatch.setattr(twins, "LATER", 10)
     columns = {"u": PAD, "v": (SYMBOLS + PAD) % 15, "x": SYMBOLS}
-    twins = fed(Twins(["u", "v"], ["x"]), columns, 500)
-    sample = twins._pairs._columns["u"].codes
+    kept = fed(Twins(["u", "v"], ["x"]), columns, 500)
+    sample = kept._pairs._columns["u"].codes
     assert len(sample) < 3000
 
 

@@ -15,16 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic import interval, outputs_program
+from mechdesign.nonstochastic import dividing, interval
 from mechdesign.nonstochastic.claims import read_verified, verify_file
-from mechdesign.nonstochastic.dividing import worst_errors
+from mechdesign.nonstochastic.dividing import largest_product, least_error, worst_errors
 from mechdesign.nonstochastic.mechanism_jobs import apply_mechanism
-from mechdesign.nonstochastic.named_queries import build_query
 from mechdesign.nonstochastic.noiseless import lay_out
 from mechdesign.nonstochastic.output_budgets import epsilon_for, outputs_allowed
-from mechdesign.nonstochastic.outputs_program import largest_product, least_error
 from mechdesign.nonstochastic.quantize_options import QuantizeOptions
 from mechdesign.nonstochastic.quantize_table import quantise_table
+from mechdesign.nonstochastic.queries import build_query
 from tests.cases.documents import rewrite
 
 
@@ -122,7 +121,7 @@ def test_products_that_doubles_do_not_tell_from_the_total_are_compared_in_intege
     """With tolerances of 3 % the program takes what is over the budget, which is left out choice by
     choice.
     """
-    monkeypatch.setattr(outputs_program, "ROUNDING", 0.03)
+    monkeypatch.setattr(dividing, "ROUNDING", 0.03)
     patterns = np.array([[1, 1], [2, 0]])
 
     def error(sizes, outputs):

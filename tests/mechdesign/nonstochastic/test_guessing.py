@@ -15,12 +15,12 @@ from mechdesign.nonstochastic import (
     identifiable_epsilon,
     maximal_leakage,
 )
-from mechdesign.nonstochastic.information import (
+from mechdesign.nonstochastic.ranges import (
     is_identifiable,
     largest_stochastic_leakage,
+    product,
     worst_attribute,
 )
-from mechdesign.nonstochastic.ranges import product
 from tests.oracles.nonstochastic import (
     identifiable_bound,
     one_shot_attribute,

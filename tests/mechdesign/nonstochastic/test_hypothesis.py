@@ -15,8 +15,7 @@ from mechdesign.nonstochastic import (
 )
 from mechdesign.nonstochastic.blurring import leakage_bound
 from mechdesign.nonstochastic.boxes import Boxes
-from mechdesign.nonstochastic.hypothesis import finite_problem
-from mechdesign.nonstochastic.policy import reporting_policy
+from mechdesign.nonstochastic.hypothesis import finite_problem, reporting_policy
 from tests.oracles.nonstochastic import (
     accuracy,
     best_accuracy,

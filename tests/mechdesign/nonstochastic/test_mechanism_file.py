@@ -8,10 +8,9 @@ from fractions import Fraction
 import pytest
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.domains import interval
 from mechdesign.nonstochastic.mechanism_file import MechanismFile, SizedQuantizer
-from mechdesign.nonstochastic.named_queries import build_query
 from mechdesign.nonstochastic.noiseless import certify, lay_out
+from mechdesign.nonstochastic.queries import build_query, interval
 from tests.cases.documents import rewrite
 
 

@@ -12,11 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechdesign.nonstochastic import fibres
-from mechdesign.nonstochastic.domains import FiniteDomain, finite, integers, interval
 from mechdesign.nonstochastic.noiseless import certify
 from mechdesign.nonstochastic.quantizers import Quantizer, uniform_quantizer
 from mechdesign.nonstochastic.queries import (
+    FiniteDomain,
     OrderStatistic,
+    finite,
+    integers,
+    interval,
     linear_query,
     mean_query,
     median_query,

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.domains import interval
 from mechdesign.nonstochastic.noiseless import (
     certify,
     design_quantizer,
@@ -21,7 +20,12 @@ from mechdesign.nonstochastic.noiseless import (
 )
 from mechdesign.nonstochastic.output_budgets import promises
 from mechdesign.nonstochastic.quantizers import Quantizer, uniform_quantizer
-from mechdesign.nonstochastic.queries import identity_query, linear_query, mean_query
+from mechdesign.nonstochastic.queries import (
+    identity_query,
+    interval,
+    linear_query,
+    mean_query,
+)
 from tests.oracles.nonstochastic import most_on_a_line, outputs_of_uniform
 
 

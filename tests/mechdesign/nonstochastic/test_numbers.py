@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 
 from mechdesign import sanitise, sanitise_file
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.frame_answers import answer_groups
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.nonstochastic.mechanism_jobs import apply_mechanism
 from mechdesign.nonstochastic.numbers_drawer import Sorted
 from mechdesign.nonstochastic.quantize_options import QuantizeOptions
 from mechdesign.nonstochastic.quantize_table import quantise_table
 from mechdesign.nonstochastic.released_check import check_quantised
+from mechdesign.nonstochastic.table_answers import answer_groups
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import Policy
 

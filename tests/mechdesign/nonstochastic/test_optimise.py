@@ -12,11 +12,13 @@ import pytest
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic import thresholds_by_levels
 from mechdesign.nonstochastic.answer_gaps import GapProblem, gap_problem
-from mechdesign.nonstochastic.domains import finite, integers, interval
 from mechdesign.nonstochastic.noiseless import design_quantizer
 from mechdesign.nonstochastic.queries import (
     OrderStatistic,
+    finite,
     identity_query,
+    integers,
+    interval,
     linear_query,
     mean_query,
     median_query,

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
-from mechdesign.nonstochastic import JointRange, policy, reporting_policy
+from mechdesign.nonstochastic import JointRange, hypothesis, reporting_policy
 from mechdesign.nonstochastic.hypothesis import finite_problem
 
 
@@ -113,7 +113,7 @@ def test_refusals(monkeypatch):
         reporting_policy(points, holds, Fraction(1), 0.5)
     with pytest.raises(SolverFailure, match="more time"):
         reporting_policy(points, holds, Fraction(1), time_limit=0)
-    monkeypatch.setattr(policy, "LARGEST_POLICY", 3)
+    monkeypatch.setattr(hypothesis, "LARGEST_POLICY", 3)
     with pytest.raises(
         InputError, match="4 pairs of a value and a report are too many"
     ):

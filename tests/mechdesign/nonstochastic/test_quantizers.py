@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.domains import interval
 from mechdesign.nonstochastic.fibres import most_outputs
 from mechdesign.nonstochastic.noiseless import certify, composed_epsilon
 from mechdesign.nonstochastic.output_budgets import epsilon_for
@@ -24,7 +23,12 @@ from mechdesign.nonstochastic.quantizers import (
     quantizer_between,
     uniform_quantizer,
 )
-from mechdesign.nonstochastic.queries import linear_query, mean_query, sum_query
+from mechdesign.nonstochastic.queries import (
+    interval,
+    linear_query,
+    mean_query,
+    sum_query,
+)
 from tests.oracles.nonstochastic import certify_together, most_on_a_line
 
 thirds = uniform_quantizer(0, 1, 3)

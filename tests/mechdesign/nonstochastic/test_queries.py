@@ -13,13 +13,15 @@ from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import fibres
-from mechdesign.nonstochastic.domains import finite, integers, interval
 from mechdesign.nonstochastic.fibres import sumset
 from mechdesign.nonstochastic.queries import (
     LinearQuery,
     OrderStatistic,
     count_query,
+    finite,
     identity_query,
+    integers,
+    interval,
     linear_query,
     mean_query,
     median_query,

@@ -23,8 +23,7 @@ from mechdesign.nonstochastic import (
     sum_query,
     uniform_quantizer,
 )
-from mechdesign.nonstochastic.mechanism_document import FORMAT, VERSION
-from mechdesign.nonstochastic.mechanism_file import MechanismFile
+from mechdesign.nonstochastic.mechanism_file import FORMAT, VERSION, MechanismFile
 from mechdesign.nonstochastic.output_budgets import promises
 from mechdesign.nonstochastic.quantize_options import QuantizeOptions
 from mechdesign.nonstochastic.quantize_table import quantise_table

@@ -12,7 +12,7 @@ import pytest
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import Encoded, encode
-from mechdesign.frames.libraries import adapter_of
+from mechdesign.frames.eager import adapter_of
 from mechdesign.tables.bins import Bins
 from mechdesign.tables.columns import positions_of, unknown_at, values_of
 from mechdesign.tables.rebuilding import own_values, rebuild
