@@ -53,6 +53,9 @@ def test_greedy_merging_can_be_far_below():
 def test_the_table_of_ways():
     found = compare_average(joint(0), {"mi": "25%"}, restarts=2)
     assert repr(found).startswith("AverageComparison(certified optimum: kept 0.")
+    assert found.ways[-1].name in found.summary()
+    assert list(found.to_frame()["name"]) == [way.name for way in found.ways]
+    assert "information" in found._repr_html_() or "average" in found._repr_html_()
     columns = found.columns()
     assert columns["name"] == [OPTIMUM, GREEDY, RESTARTS]
     assert columns["kept"] == [way.kept for way in found.ways]

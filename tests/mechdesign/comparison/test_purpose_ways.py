@@ -75,4 +75,7 @@ def test_no_other_channel_tells_more_of_a_task(tmp_path):
     for way in found.ways:
         assert way.figure <= purpose.task_upper_bound + ROUNDING
     assert repr(found).startswith(f"PurposeComparison({MADE_FOR_IT}: 0.")
+    assert found.ways[-1].name in found.summary()
+    assert list(found.to_frame()["name"]) == [way.name for way in found.ways]
+    assert "information" in found._repr_html_() or "average" in found._repr_html_()
     assert found.columns()["name"] == [way.name for way in found.ways]
