@@ -20,19 +20,20 @@ With the budget {"mi": "25%"} the leakage I(S;Y) may be a quarter of I(S;X), her
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mechdesign.channel.record import AverageBudget
-from mechdesign.comparison.ways import Way, seconds_of_each, table_of_ways
+from mechdesign.comparison.rows import ComparisonRow
+from mechdesign.comparison.ways import Way, row_of_way, seconds_of_each
 from mechdesign.core.arguments import number
-from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.progress import Steps
 from mechdesign.core.wording import about
 from mechdesign.mechanisms.average_baselines import Baseline, baseline, baselines_for
 from mechdesign.mechanisms.average_budgets import NO_PROMISE, averages_of
 from mechdesign.mechanisms.averages import for_average
+from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import Rules, check_sensitive
 from mechdesign.mechanisms.search import Search
@@ -52,7 +53,7 @@ class AverageWay(Way):
 
 
 @dataclass(frozen=True, repr=False)
-class AverageComparison(Displayed):
+class AverageComparison:
     """The optimum within an average budget, `ways` with it first, and the seconds of all."""
 
     design: Design
@@ -63,11 +64,6 @@ class AverageComparison(Displayed):
     def __repr__(self) -> str:
         parts = [f"{way.name}: kept {about(way.kept)}" for way in self.ways]
         return f"AverageComparison({'; '.join(parts)})"
-
-    def columns(self) -> dict[str, list[Any]]:
-        """The ways as a table, by columns: budgets in nats."""
-        figures = ("name", "kept", "leakage", "outputs", "seconds")
-        return table_of_ways(self.ways, figures)
 
 
 def compare_average(
@@ -176,3 +172,15 @@ def _way_of_baseline(local: Baseline) -> AverageWay:
         outputs=len(local.rounded.channel.outputs),
         seconds=local.seconds,
     )
+
+
+def average_rows(comparison: AverageComparison) -> list[ComparisonRow]:
+    """The ways as rows, whose notion is the measure, and whose figure is their average."""
+    rows: list[ComparisonRow] = []
+    for way in comparison.ways:
+        row = row_of_way(way, comparison.average.measure, comparison.average.budget)
+        if way.name == OPTIMUM:
+            row = replace(row, mechanism=OPTIMAL)
+        bound = comparison.design.certificate.upper_bound_nmi
+        rows.append(replace(row, upper_bound_nmi=bound, figure=way.leakage))
+    return rows

@@ -24,12 +24,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from mechdesign.auditing.measures import utility
 from mechdesign.channel.channel import Channel
-from mechdesign.comparison.ways import Way, seconds_of_each, table_of_ways
-from mechdesign.core.display import Displayed
+from mechdesign.comparison.grid import Case
+from mechdesign.comparison.rows import ComparisonRow
+from mechdesign.comparison.ways import Way, row_of_way, seconds_of_each
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.progress import Steps
 from mechdesign.core.wording import about
@@ -61,7 +62,7 @@ class PurposeWay(Way):
 
 
 @dataclass(frozen=True, repr=False)
-class PurposeComparison(Displayed):
+class PurposeComparison:
     """The design made for the purpose, `ways` with it first, and the seconds of all.
 
     `remarks` say which protocols are not among them, and why.
@@ -81,10 +82,44 @@ class PurposeComparison(Displayed):
         """Whether the purpose is a task, so that more is better."""
         return isinstance(self.design.purpose, TaskUtility)
 
-    def columns(self) -> dict[str, list[Any]]:
-        """The ways as a table, by columns: budgets in nats."""
-        figures = ("name", "figure", "kept", "outputs", "seconds")
-        return table_of_ways(self.ways, figures)
+
+def purpose_of(objectives: Any) -> str | Queries | None:
+    """The purpose among the objectives of a comparison, which is the only one; None without one."""
+    if isinstance(objectives, str | Queries):
+        objectives = (objectives,)
+    for objective in objectives or ():
+        if isinstance(objective, Queries) or objective in PURPOSES:
+            if len(objectives) > 1:
+                raise InputError(
+                    "a comparison for a purpose has one objective: leave the others out"
+                )
+            return objective
+    return None
+
+
+class PurposeRequest(NamedTuple):
+    """What a comparison for a purpose is about at every budget, as `compare_purpose` takes it."""
+
+    joint: Joint
+    purpose: str | Queries | None
+    task: Joint | None
+    gap: float
+    time_limit: float | None
+
+    def compared(self, notion: Notion) -> PurposeComparison:
+        """The ways at one budget."""
+        if self.purpose is None:
+            raise InputError(
+                "a task is for the objective task: give objectives=['task'] too"
+            )
+        return compare_purpose(
+            self.joint,
+            notion,
+            self.purpose,
+            task=self.task,
+            gap=self.gap,
+            time_limit=self.time_limit,
+        )
 
 
 def compare_purpose(
@@ -180,3 +215,20 @@ def _figure(
         return task_figures(channel, joint, task_joint(task, joint)).kept
     queries, _ = queries_of(objective, joint)
     return total_variance(channel, queries, joint)
+
+
+def purpose_rows(comparison: PurposeComparison, case: Case) -> list[ComparisonRow]:
+    """The ways at the budget of a case as rows with their figure; the one that is made for the
+    purpose has its name.
+    """
+    eps_l, eps_u = case.promise().sides
+    purpose = comparison.design.purpose
+    rows: list[ComparisonRow] = []
+    for way in comparison.ways:
+        row = row_of_way(way, case.notion, case.epsilon)
+        if way.name == MADE_FOR_IT and purpose is not None:
+            row = replace(row, mechanism=purpose.name)
+        rows.append(
+            replace(row, lam=case.lam, eps_l=eps_l, eps_u=eps_u, figure=way.figure)
+        )
+    return rows

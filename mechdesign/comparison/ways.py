@@ -1,20 +1,16 @@
-"""What comparisons at one budget share: a way, its time limit, and the table of all ways.
+"""What comparisons at one budget share: a way, its time limit, and its row.
 
 A comparison at one budget (`average_ways`, `purpose_ways`) sets several channels beside each other.
 Each channel is a `Way`; the kind of the comparison adds the figure by which it measures them.
-`table_of_ways` lists chosen fields of all ways by columns: ::
-
-    {"name": ["certified optimum", "greedy merging"], "kept": [0.688, 0.599], ..,
-     "eps_l": [0.694, 0.155], "eps_u": [0.406, 0.134]}
+`row_of_way` makes it a row of `compare`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from mechdesign.auditing.verdict import Achieved
+from mechdesign.comparison.rows import ComparisonRow
 
 TIME_LIMIT = 30.0
 """Seconds of each way for which no limit was given."""
@@ -51,11 +47,20 @@ def seconds_of_each(time_limit: float | None) -> float:
     return time_limit
 
 
-def table_of_ways(ways: Sequence[Way], figures: Sequence[str]) -> dict[str, list[Any]]:
-    """Some figures of every way and its budgets in nats, by columns."""
-    table: dict[str, list[Any]] = {}
-    for name in figures:
-        table[name] = [getattr(way, name) for way in ways]
-    for side in ("eps_l", "eps_u"):
-        table[side] = [getattr(way.achieved, side) for way in ways]
-    return table
+def row_of_way(way: Way, notion: str, epsilon: float) -> ComparisonRow:
+    """A way as a row of `compare`: its name without blanks is the mechanism."""
+    return ComparisonRow(
+        mechanism=way.name.replace(" ", "-"),
+        notion=notion,
+        epsilon=epsilon,
+        lam=None,
+        eps_l=None,
+        eps_u=None,
+        nmi=way.kept,
+        upper_bound_nmi=None,
+        max_log_lift=way.achieved.eps_u,
+        min_log_lift=0.0 - way.achieved.eps_l,
+        satisfied=True,
+        repaired=False,
+        seconds=way.seconds,
+    )

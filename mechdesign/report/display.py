@@ -32,8 +32,6 @@ from mechdesign.auditing.either import BoxAudit
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.verdict import Achieved, Audit
 from mechdesign.channel.channel import Channel
-from mechdesign.comparison.average_ways import AverageComparison
-from mechdesign.comparison.purpose_ways import PurposeComparison
 from mechdesign.comparison.run import Comparison
 from mechdesign.core.wording import about, percent_of
 from mechdesign.judging.figures import Judgement
@@ -41,7 +39,6 @@ from mechdesign.leaks.assessment import Assessment
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import (
     boxes,
-    compared_ways,
     comparing,
     drawing,
     plot_lines,
@@ -193,8 +190,6 @@ WORDS: Mapping[type[Any], Callable[[Any], str]] = {
     BoxAudit: boxes.box_audit_text,
     Audit: terminal.audit_text,
     Comparison: lambda shown: comparing.comparison_text(shown, None),
-    AverageComparison: compared_ways.average_comparison_text,
-    PurposeComparison: compared_ways.purpose_comparison_text,
     Composition: lambda shown: composition_text(shown, _numbered(shown)),
     Frequencies: lambda shown: releases.estimate_text(shown, "symbol"),
     JointFrequencies: lambda shown: releases.estimate_text(shown, "symbol", "other"),
@@ -230,7 +225,7 @@ def columns(shown: Any) -> Mapping[str, Sequence[Any]]:
             return _audit_columns(shown)
         case Composition():
             return _composition_columns(shown)
-        case Comparison() | AverageComparison() | PurposeComparison():
+        case Comparison():
             return shown.columns()
         case Assessment():
             return _assessment_columns(shown)
