@@ -9,7 +9,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "mechdesign"
 FORK = re.compile(
-    r"isinstance\(\s*[a-z_.]+,\s*(md\.)?(Design)\b"
+    r"isinstance\(\s*[a-z_.]+,\s*(md\.)?Design\b"
     r"|\.judged_alone\b|\bcoder is (not )?None\b"
 )
 MOST = 9

@@ -1,4 +1,4 @@
-"""The exact verdict on a channel.
+"""The exact verdict on any channel.
 
 `audit` is the public function. A channel is judged on a table, or on every population of a set
 (`population.audit`); but one with claims by strata is judged on the confidence sets of the counts
@@ -19,17 +19,16 @@ side: parts that come to eps_u 0.4 and 0.5 come to 0.5 together.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any
 
 from mechdesign.auditing import population as of_channels
 from mechdesign.auditing.extremes import Achieved, largest_of
-from mechdesign.auditing.verdict import Audit
+from mechdesign.auditing.verdict import Audit, Worst
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.loading import require_channel
-from mechdesign.core.above import above
-from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import ConfidenceSet, set_of_record
@@ -37,37 +36,11 @@ from mechdesign.tables.joint import Joint
 from mechdesign.tables.people_tables import PeopleRoles, people_of_frame
 from mechdesign.tables.records import bins_by_column
 
-
-@dataclass(frozen=True, repr=False)
-class BoxAudit(Described):
-    """A verdict on all populations of the confidence sets of all parts.
-
-    `notion` is what was asked, or None for a channel that releases nothing; `sensitive` are the
-    protected columns, `given` those that the promise is relative to, and `records` are those that
-    the promise is proven on. `achieved` bounds the log-lifts of every population of the sets, and
-    `on_table` those of these records. `together` are the sensitive values of which the promise is
-    about the group alone, in some stratum at least. Parts that release nothing keep every promise
-    and are not among `parts`. `of_people` is whether a row is the sequence of a person's records.
-    """
-
-    satisfied: bool
-    level: float
-    notion: Notion | None
-    sensitive: tuple[str, ...]
-    given: tuple[str, ...]
-    records: int
-    achieved: Achieved
-    on_table: Achieved
-    parts: tuple[Audit, ...]
-    together: tuple[tuple[str, ...], ...] = ()
-    of_people: bool = False
-
-    def __repr__(self) -> str:
-        return f"BoxAudit({self.summary()})"
-
-    def to_record(self) -> dict[str, Any]:
-        """The record of `audit --json`."""
-        return above("display").record(self)
+NO_COUNTS = (
+    "this channel of boxes carries no counts (a public one): audit the file that `design` "
+    "wrote"
+)
+"""The refusal of a verdict that nothing could be decided by."""
 
 
 def audit(
@@ -83,8 +56,7 @@ def audit(
     Parameters
     ----------
     channel : Channel
-        One of boxes is judged on the confidence sets of the counts that it carries, with a
-        `BoxAudit` as the result.
+        One of boxes is judged on the confidence sets of the counts that it carries.
     joint : Joint or data frame, optional
         By default the table that the channel carries.
     notion : Notion, optional
@@ -106,8 +78,7 @@ def audit(
                 "a channel of boxes is audited on the counts that it carries: leave table, "
                 "population and after out"
             )
-        # As `design` does with a `BoxDesign`.
-        return cast("Audit", audit_boxes(channel, notion))
+        return audit_boxes(channel, notion)
     joint = _table_for(channel, joint)
     given_notion: Any = notion
     if notion is None:
@@ -146,7 +117,7 @@ def _table_for(channel: Channel, table: Any) -> Any:
     )
 
 
-def audit_boxes(channel: Channel, notion: Notion | None = None) -> BoxAudit:
+def audit_boxes(channel: Channel, notion: Notion | None = None) -> Audit:
     """Decide exactly whether a channel for boxes keeps a promise for the population.
 
     The intervals are computed again from the counts of the file.
@@ -163,8 +134,13 @@ def audit_boxes(channel: Channel, notion: Notion | None = None) -> BoxAudit:
         If the channel carries no counts (a public one), or its intervals are not theirs.
     """
     asked = channel.promise if notion is None else notion
+    coder, claims, sensitive = channel.boxed
+    output_of = dict(zip(channel.output_cells, channel.outputs, strict=True))
     verdicts: list[Audit] = []
     on_sets: list[Achieved] = []
+    # Where nothing is released, every value stays as probable as it was.
+    worst = Worst(sensitive.names[0], channel.outputs[0], 1.0)
+    largest = (False, 0.0)
     records = 0
     for part in channel.parts:
         part_channel = part.channel
@@ -174,30 +150,41 @@ def audit_boxes(channel: Channel, notion: Notion | None = None) -> BoxAudit:
         joint = part_channel.joint
         record = part_channel.record
         if joint is None or record.confidence is None or asked is None:
-            raise InputError(
-                "this channel of boxes carries no counts (a public one): audit the "
-                "file that `design` wrote"
-            )
+            raise InputError(NO_COUNTS)
         populations = set_of_record(record.confidence, joint)
         records += joint.total
-        verdicts.append(
-            of_channels.audit(part_channel, joint, asked, population=populations)
-        )
+        verdict = of_channels.audit(part_channel, joint, asked, population=populations)
+        verdicts.append(verdict)
         # `achieved` of a verdict is that of the table, which is smaller.
-        on_sets.append(of_channels.achieved_on_set(part_channel, joint, populations))
-    return BoxAudit(
+        on_set = of_channels.achieved_on_set(part_channel, joint, populations)
+        on_sets.append(on_set)
+        usage = (not verdict.satisfied, _usage(on_set, asked))
+        if usage >= largest:
+            largest = usage
+            output = output_of[*coder.given_texts(part.stratum), verdict.worst.output]
+            worst = replace(verdict.worst, output=output)
+    return Audit(
         satisfied=all(verdict.satisfied for verdict in verdicts),
-        level=channel.boxed.claims.level,
         notion=asked,
-        sensitive=channel.boxed.sensitive.columns,
-        given=channel.given,
-        records=records,
         achieved=largest_of(on_sets),
+        worst=worst,
+        level=claims.level,
         on_table=largest_of(verdict.achieved for verdict in verdicts),
-        parts=tuple(verdicts),
+        records=records,
+        strata=tuple(verdicts),
         together=_together(channel),
-        of_people=channel.people is not None,
     )
+
+
+def _usage(achieved: Achieved, notion: Notion) -> float:
+    """The largest share of a budget that is used."""
+    limits = notion.limits.loosest
+    sides = (
+        (achieved.eps_l, limits.lower),
+        (achieved.eps_u, limits.upper),
+        (achieved.eps_ldp, limits.ratio),
+    )
+    return max(used / most for used, most in sides if math.isfinite(most))
 
 
 def _together(channel: Channel) -> tuple[tuple[str, ...], ...]:

@@ -118,12 +118,15 @@ class Law:
         }
 
 
-def channel_law(channel: Channel, joint: Joint) -> Law | None:
+def channel_law(channel: Channel, joint: Joint | None) -> Law | None:
     """What an analyst reads of what a channel releases from a table.
 
     None where outputs are labels, which cannot be compared with the table: only rows, and symbols
-    of the columns themselves, have a place in it (`absent_law` has the reason in words).
+    of the columns themselves, have a place in it (`absent_channel_law` has the reason in words).
+    Without a table the channel itself says whether it keeps the law.
     """
+    if joint is None:
+        return _kept_law(channel.released_columns) if channel.keeps_law else None
     useful = joint.useful
     if channel.joint is joint and channel.keeps_law:
         return _kept_law(useful.columns)
@@ -142,24 +145,16 @@ def channel_law(channel: Channel, joint: Joint) -> Law | None:
     )
 
 
-def box_law(channel: Channel) -> Law | None:
-    """What an analyst reads of released rows; None where boxes are released, or not by the law.
-
-    Rows are released only where they fill the boxes (`absent_box_law` has the reason).
-    """
-    if not channel.keeps_law:
-        return None
-    return _kept_law(channel.released_columns)
-
-
-def absent_box_law(channel: Channel) -> str:
-    """Why there is no law of a channel of boxes."""
-    if not channel.fills:
+def absent_channel_law(channel: Channel) -> str:
+    """Why there is no law of a channel."""
+    if channel.labels_boxes:
         return "labels of boxes are released in the place of rows"
-    return (
-        "boxes are not released exactly as often as the table has them, and neither are the rows "
-        "that fill them"
-    )
+    if channel.fills:
+        return (
+            "boxes are not released exactly as often as the table has them, and neither are the "
+            "rows that fill them"
+        )
+    return absent_law(channel.outputs, channel.useful.columns)
 
 
 def _kept_law(columns: Sequence[str]) -> Law:

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mechdesign.auditing.averages import AverageVerdict
 from mechdesign.auditing.columns import Entries, columns_on, released_part
@@ -45,6 +46,7 @@ from mechdesign.auditing.strata import relative_lifts
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.loading import require_without_boxes
 from mechdesign.channel.record import RELATIVE
+from mechdesign.core.above import above
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.wording import at_most, quoted
@@ -83,20 +85,41 @@ class Audit(Displayed):
     alpha) `used` has the budgets of that notion that the channel keeps, and `worst` names the
     symbol with the largest share in the worst average. `averages` has the verdicts on the average
     budgets of the channel's record.
+
+    A channel of boxes carries the counts of its promise, and is judged on every population of their
+    confidence sets (`either.audit`). Then `level` is the confidence, `achieved` bounds the
+    log-lifts of all these populations, `on_table` bounds those of the `records` of the proof, and
+    `strata` has the verdict on each stratum that releases something. Of the sensitive values in
+    each group of `together` the promise is about the group alone, in some stratum at least.
+    `notion` is None where nothing is released, and nothing was promised or asked.
     """
 
     satisfied: bool
-    notion: Notion
+    notion: Notion | None
     achieved: Achieved
     worst: Worst
     used: Used | None = None
     averages: tuple[AverageVerdict, ...] = ()
+    level: float | None = None
+    on_table: Achieved | None = None
+    records: int | None = None
+    strata: tuple[Audit, ...] = ()
+    together: tuple[tuple[str, ...], ...] = ()
 
     def __repr__(self) -> str:
         budgets = vars(self.achieved).items()
         achieved = ", ".join(f"{name} {at_most(value)}" for name, value in budgets)
-        verdict = "satisfied" if self.satisfied else "VIOLATED"
-        return f"Audit({self.notion.text}: {verdict}; achieved {achieved})"
+        return f"Audit({self.verdict}; achieved {achieved})"
+
+    @property
+    def verdict(self) -> str:
+        """The notion, and whether it is kept."""
+        promise = "no promise" if self.notion is None else self.notion.text
+        return f"{promise}: {'satisfied' if self.satisfied else 'VIOLATED'}"
+
+    def to_record(self) -> dict[str, Any]:
+        """The record of `audit --json`, without what the command looks at beside."""
+        return above("display").record(self)
 
 
 def audit(

@@ -1,10 +1,10 @@
 """`mechdesign audit CHANNEL`: the exact verdict on a channel file or on any outside matrix.
 
-`audit` looks at what it was given and hands over to one of four ways: `_audit_matrix` (--matrix),
-`mechanism.audit_mechanism` (a file of `quantize`), `_audit_boxes`, and `_audit_channel` (columns or
-rows). Each finds the table and the notion, in this order: the one on the
-command line, else the one in the channel file. Then `auditing` decides in rational arithmetic. The
-exit code is the verdict: 0 if the notion is kept, 1 if it is violated.
+`audit` looks at what it was given and hands over to one of three ways: `_audit_matrix` (--matrix),
+`mechanism.audit_mechanism` (a file of `quantize`), and `_audit_channel`. Each finds the table and
+the notion, in this order: the one on the command line, else the one in the channel file. Then
+`auditing` decides in rational arithmetic. The exit code is the verdict: 0 if the notion is kept, 1
+if it is violated.
 """
 
 from __future__ import annotations
@@ -40,6 +40,11 @@ NO_CERTIFICATE = (
     "--certificate is for the file of a channel of columns or rows that has its table"
 )
 
+OWN_COUNTS = (
+    "a channel for boxes of rows is audited on the counts that it carries: leave --table and "
+    "--after out"
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class AuditOptions:
@@ -65,16 +70,18 @@ class AuditOptions:
 
 
 class Verdict(NamedTuple):
-    """The verdict on a matrix or on a channel of one column.
+    """The verdict on a matrix or on a channel.
 
     Attributes
     ----------
     joint
-        The table that decided it.
+        The table that decided it; None where these were the counts of a channel of boxes.
     population
         What holds for the population behind the table; None where nothing was computed.
-    effect
-        What a release does at most to the protected values (`effect_text`).
+    secret
+        What is protected, in words.
+    subject
+        What a release of a record is called where its effect is said.
     plain
         What is printed below the verdict, for everybody: earlier releases, guesses, what analysts
         read, the population.
@@ -91,10 +98,11 @@ class Verdict(NamedTuple):
         What an analyst reads: for JSON. Its sentences are among `plain`.
     """
 
-    joint: md.Joint
+    joint: md.Joint | None
     audit: md.Audit
     population: PopulationPromise | None
-    effect: str
+    secret: str
+    subject: str
     plain: list[str]
     details: list[str]
     measures: ChannelMeasures | None = None
@@ -147,12 +155,8 @@ def audit(
         )
     else:
         loaded = md.load(channel)
-        if loaded.judged_alone:
-            if what.certificate:
-                raise InputError(NO_CERTIFICATE)
-            _refuse_breach(levels, "a channel for boxes of rows")
-            _refuse_measures(measures, "a channel for boxes of rows")
-            return _audit_boxes(reporter, loaded, channel, table, budget, after, common)
+        if table.table is not None or after.after:
+            loaded.on_tables(OWN_COUNTS)
         if what.certificate and loaded.joint is None:
             raise InputError(NO_CERTIFICATE)
         if after.after:
@@ -161,11 +165,14 @@ def audit(
         verdict = _audit_channel(reporter, loaded, channel, table, budget, after)
         if what.certificate:
             verdict = _with_certificate(reporter, loaded, verdict, after)
-        if measures.all_measures:
+        if verdict.joint is None:
+            _refuse_breach(levels, "a channel for boxes of rows")
+            _refuse_measures(measures, "a channel for boxes of rows")
+        elif measures.all_measures:
             # On the table of the verdict, so that both speak of the same records.
             all_of_them = measures.of(loaded, verdict.joint)
             verdict = verdict._replace(measures=all_of_them)
-        if levels is not None:
+        if levels is not None and verdict.joint is not None:
             from mechdesign.auditing.breaches import breaches
 
             found = breaches(loaded, verdict.joint, *levels)
@@ -244,7 +251,7 @@ def _answer(
     measures: AllMeasures,
     common: options.CommonOptions,
 ) -> int:
-    """Print the verdict on a channel of one column, with its measures where they are asked for."""
+    """Print the verdict, with measures where they are asked for."""
     from mechdesign.report.average_section import audit_average_texts
     from mechdesign.report.command_records import audit_record
     from mechdesign.report.file_statements import (
@@ -255,7 +262,7 @@ def _answer(
     from mechdesign.report.terminal import audit_text, measures_text
 
     # Notices on a channel's own table were printed when it was designed.
-    if table.table is not None:
+    if table.table is not None and verdict.joint is not None:
         reporter.notices(verdict.joint.notices)
     statement = verdict.statement
     # A breach that was asked about is a question of its own: the promise is judged without it.
@@ -287,7 +294,13 @@ def _answer(
                 plain = [*figures, *plain]
             else:
                 details += figures
-        answer = audit_text(verdict.audit, plain, details, effect=verdict.effect)
+        answer = audit_text(
+            verdict.audit,
+            plain,
+            details,
+            secret=verdict.secret,
+            subject=verdict.subject,
+        )
         if channel_measures is not None:
             answer += "\n\n" + measures_text(channel_measures, measures.per_output)
         return answer
@@ -314,11 +327,7 @@ def _audit_matrix(
     from mechdesign.auditing.law import absent_law
     from mechdesign.auditing.matrix import audit_file
     from mechdesign.report.command_records import law_record
-    from mechdesign.report.promises import (
-        effect_text,
-        population_line,
-        protected_name,
-    )
+    from mechdesign.report.promises import population_line, protected_name
     from mechdesign.report.sentences import population_sentences
 
     if table.table is None:
@@ -335,14 +344,15 @@ def _audit_matrix(
         plain.append(population_line(result.population, None, notion))
         details = population_sentences(result.population, None, joint.total)
     law = law_record(result.law, absent_law(result.outputs, joint.useful.columns))
-    effect = effect_text(
-        notion,
-        result.audit.achieved,
+    return Verdict(
+        joint,
+        result.audit,
+        result.population,
         protected_name(joint.sensitive),
         "a released value",
-    )
-    return Verdict(
-        joint, result.audit, result.population, effect, plain, details, law=law
+        plain,
+        details,
+        law=law,
     )
 
 
@@ -373,7 +383,6 @@ def _audit_channel(
     from mechdesign.report.law_section import channel_law_lines
     from mechdesign.report.promises import (
         POPULATION_TOTAL,
-        effect_text,
         population_line,
         protected_name,
         relative_sentences,
@@ -392,96 +401,63 @@ def _audit_channel(
             given = table.read(path, channel, *earlier)
             joint = common_table([channel, *earlier], given)
             result = md.audit(channel, joint, notion, after=earlier)
-            effect = effect_text(
-                notion,
-                result.achieved,
-                protected_name(joint.sensitive),
-                "all releases together",
-            )
-            return Verdict(joint, result, None, effect, plain, details)
-        joint = table.read_for(channel, path)
+            secret = protected_name(joint.sensitive)
+            subject = "all releases together"
+            return Verdict(joint, result, None, secret, subject, plain, details)
+        # Boxes carry counts in the place of a table.
+        joint = None if channel.judged_alone else table.read_for(channel, path)
+        sensitive = channel.boxed.sensitive if joint is None else joint.sensitive
+        secret = protected_name(sensitive)
         # Another table decides nothing of the figures of the file.
         statement: Statement | None = None
         if table.table is None and channel.joint is not None:
             statement = statement_of(channel)
-            guesses = guess_sentence(channel, protected_name(joint.sensitive))
+            guesses = guess_sentence(channel, secret)
             if guesses is not None:
                 plain.insert(0, guesses)
         # A design with --confidence is judged on the confidence set that it was made for.
-        confidence = set_behind(channel, joint)
+        confidence = None if joint is None else set_behind(channel, joint)
         result = md.audit(channel, joint, notion, population=confidence)
         law = _law_of(channel, joint)
         lines = [] if law is None else channel_law_lines(channel, joint)
         # A promise for the population needs counts of records, and one secret for all columns.
         promise: PopulationPromise | None = None
-        if joint.is_sample:
+        if joint is not None and joint.is_sample:
             promise = population_promise(channel, joint, notion, chosen=confidence)
+            details = population_sentences(promise, confidence, joint.total)
     plain += lines
-    if promise is not None:
+    if promise is not None and notion is not None:
         # Rows promise nothing there without a confidence level: the figures are for specialists.
         if confidence is None and channel.published is not None:
             plain.append(NO_POPULATION)
         else:
             plain.append(population_line(promise, confidence, notion))
-        details = population_sentences(promise, confidence, joint.total)
         if relative:
             details.append(POPULATION_TOTAL)
-    effect = effect_text(
-        notion, result.achieved, protected_name(joint.sensitive), subject_of(channel)
-    )
-    return Verdict(
-        joint, result, promise, effect, plain, details, statement=statement, law=law
-    )
+    subject = subject_of(channel)
+    verdict = Verdict(joint, result, promise, secret, subject, plain, details)
+    return verdict._replace(statement=statement, law=law)
 
 
-def _law_of(channel: md.Channel, joint: md.Joint) -> Mapping[str, Any] | None:
+def _law_of(channel: md.Channel, joint: md.Joint | None) -> Mapping[str, Any] | None:
     """What an analyst reads, for JSON; None on a table with other symbols than the channel's."""
-    from mechdesign.auditing.law import absent_law, channel_law
+    from mechdesign.auditing.law import absent_channel_law, channel_law
     from mechdesign.report.command_records import law_record
 
-    useful = channel.useful
-    if joint.useful.columns != useful.columns or joint.useful.symbols != useful.symbols:
-        return None
-    reason = absent_law(channel.outputs, useful.columns)
-    return law_record(channel_law(channel, joint), reason)
+    if joint is not None:
+        there, own = joint.useful, channel.useful
+        if there.columns != own.columns or there.symbols != own.symbols:
+            return None
+    return law_record(channel_law(channel, joint), absent_channel_law(channel))
 
 
-def _audit_boxes(
-    reporter: Reporter,
-    channel: md.Channel,
-    path: str,
-    table: table_options.OtherTable,
-    budget: options.MaybeBudget,
-    after: options.AfterOptions,
-    common: options.CommonOptions,
-) -> int:
-    """The verdict on a channel for boxes of rows, on the confidence sets of its counts."""
-    from mechdesign.auditing.either import audit_boxes
-    from mechdesign.auditing.law import absent_box_law, box_law
-    from mechdesign.report.boxes import box_audit_text, box_law_text
-    from mechdesign.report.command_records import law_record
+def _notion(
+    channel: md.Channel, path: str, budget: options.MaybeBudget
+) -> md.Notion | None:
+    """The notion of the options, or the one that the channel was designed for.
 
-    if table.table is not None or after.after:
-        raise InputError(
-            "a channel for boxes of rows is audited on the counts that it carries: leave --table "
-            "and --after out"
-        )
-    notion: md.Notion | None = None
-    if budget != options.MaybeBudget():
-        notion = budget.notion_or("alip")
-    with reporter.work("auditing"):
-        result = audit_boxes(channel, notion)
-    _report_verdict(reporter, path, result.satisfied)
-    record = {
-        **result.to_record(),
-        **law_record(box_law(channel), absent_box_law(channel)),
-    }
-    common.answer(lambda: record, lambda: box_audit_text(result, box_law_text(channel)))
-    return 0 if result.satisfied else NO
-
-
-def _notion(channel: md.Channel, path: str, budget: options.MaybeBudget) -> md.Notion:
-    """The notion of the options, or the one that the channel was designed for."""
+    None for one that releases nothing, and promises nothing.
+    """
     recorded = channel.promise
     if budget != options.MaybeBudget():
         # A budget without a notion is one of the recorded kind.
@@ -489,7 +465,7 @@ def _notion(channel: md.Channel, path: str, budget: options.MaybeBudget) -> md.N
         if recorded is not None:
             default = recorded.name
         return budget.notion_or(default)
-    if recorded is None:
+    if recorded is None and channel.channels:
         raise InputError(
             f"{path} does not say which notion it was designed for: give --notion and a budget"
         )

@@ -144,6 +144,8 @@ def _box_figures(channel: Channel) -> str:
     verdict = audit_boxes(channel)
     population = verdict.achieved
     table = verdict.on_table
+    # The verdict on boxes has both.
+    assert table is not None
     return (
         f"In the population: eps_l {at_most(population.eps_l)}, eps_u {at_most(population.eps_u)}; "
         f"on the {verdict.records:,} records of the proof: eps_l {at_most(table.eps_l)}, "

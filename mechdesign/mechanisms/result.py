@@ -22,19 +22,12 @@ from typing import Any
 from mechdesign import __version__
 from mechdesign.auditing.composition import Composition
 from mechdesign.auditing.demands import own_budgets
-from mechdesign.auditing.either import BoxAudit
-from mechdesign.auditing.law import (
-    Law,
-    absent_box_law,
-    absent_law,
-    box_law,
-    channel_law,
-)
+from mechdesign.auditing.law import Law, absent_channel_law, channel_law
 from mechdesign.auditing.measures import Utility, utility
 from mechdesign.auditing.population_extremes import OutOfTime
 from mechdesign.auditing.population_promise import PopulationPromise, population_promise
 from mechdesign.auditing.strata import given_achieved
-from mechdesign.auditing.verdict import Achieved, Used
+from mechdesign.auditing.verdict import Achieved, Audit, Used
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord, Objective
 from mechdesign.core.above import above
@@ -194,7 +187,7 @@ class Design(Displayed):
     confidence : ConfidenceSet or None
         The set of populations for which the promise was verified; None for one about the table,
         and for boxes, whose channel carries one for each stratum.
-    audit : BoxAudit or None
+    audit : Audit or None
         Of boxes the exact verdict on all populations of these sets, and on the table.
     spending, least, purpose
         Of a channel designed after others, of one of least cost, of one for queries or a task.
@@ -230,7 +223,7 @@ class Design(Displayed):
     as_published: bool = False
     used: Used | None = None
     confidence: ConfidenceSet | None = field(default=None, repr=False)
-    audit: BoxAudit | None = field(default=None, repr=False)
+    audit: Audit | None = field(default=None, repr=False)
     spending: Spending | None = field(default=None, repr=False)
     envelope: Envelope | None = field(default=None, repr=False, compare=False)
     least: LeastCost | None = None
@@ -295,20 +288,12 @@ class Design(Displayed):
 
         None where outputs are labels; `law_absent` says so in words.
         """
-        joint = self.channel.joint
-        if joint is None:
-            # Boxes keep the law or not by themselves, and so does a public channel.
-            return box_law(self.channel)
-        return channel_law(self.channel, joint)
+        return channel_law(self.channel, self.channel.joint)
 
     @property
     def law_absent(self) -> str | None:
         """Why there is no law; None where there is one."""
-        if self.law is not None:
-            return None
-        if self.channel.labels_boxes or self.channel.fills:
-            return absent_box_law(self.channel)
-        return absent_law(self.channel.outputs, self.channel.useful.columns)
+        return None if self.law is not None else absent_channel_law(self.channel)
 
     @cached_property
     def population(self) -> PopulationPromise | None:
@@ -371,6 +356,9 @@ def finish(
     The other keywords are fields of `Design`.
     """
     verdict = rounded.audit
+    notion = verdict.notion
+    # Only a channel that releases nothing is judged without a promise.
+    assert notion is not None
     if worth is None:
         worth = utility(rounded.channel, joint)
     if certificate is None:
@@ -379,8 +367,8 @@ def finish(
     if started is not None:
         seconds = time.process_time() - started
     record = ChannelRecord(
-        notion=to_record(verdict.notion),
-        budgets=own_budgets(joint, verdict.notion),
+        notion=to_record(notion),
+        budgets=own_budgets(joint, notion),
         achieved=asdict(verdict.achieved),
         utility=asdict(worth),
         certificate={
@@ -393,7 +381,7 @@ def finish(
     )
     return Design(
         channel=rounded.channel.with_record(record),
-        notion=verdict.notion,
+        notion=notion,
         mechanism=mechanism,
         method=method,
         nmi=worth.nmi,

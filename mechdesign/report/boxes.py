@@ -11,9 +11,9 @@ counts of single columns; unchanged cells from `box_truth`. The bound on what is
 channels for the same boxes, not about every mechanism: what the boxes themselves lose is not in it.
 
 Each command has a text for people and a record for `--json`: `box_design_text` and `box_facts`
-(what `command_records.design_record` has of boxes) for `design`, `box_audit_..` for `audit`, and
-`box_channel_..` for `show`. The texts put the sentences together. The records have the keys of
-other channels where they mean the same, so that programs read both alike.
+(what `command_records.design_record` has of boxes) for `design`, and `box_channel_..` for `show`.
+The texts put the sentences together. The records have the keys of other channels where they mean
+the same, so that programs read both alike.
 
 `box_first_screen` is what `design` prints: at most 25 lines, and `--full` has the rest. It has
 these parts in their order::
@@ -39,14 +39,15 @@ from dataclasses import asdict
 from typing import Any
 
 from mechdesign.analysis.box_truth import box_truth, box_truth_of_records
-from mechdesign.auditing.either import BoxAudit, audit_boxes
-from mechdesign.auditing.law import absent_box_law, box_law
+from mechdesign.auditing.either import audit_boxes
+from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.box_claims import BoxUtility
 from mechdesign.channel.channel import BoxPart, Channel
-from mechdesign.core.wording import STATED, at_most, listed, percent_of, quoted
+from mechdesign.core.wording import STATED, at_most, percent_of, quoted
 from mechdesign.mechanisms.result import Design
-from mechdesign.notions import Notion, to_record
+from mechdesign.notions import Notion
 from mechdesign.report import law_section, layout, wording
+from mechdesign.report.command_records import notion_record
 from mechdesign.report.first_lines import (
     FULL,
     MOST_LINES,
@@ -54,6 +55,12 @@ from mechdesign.report.first_lines import (
     lines_within,
 )
 from mechdesign.report.plain_values import optional_record
+from mechdesign.report.promises import (
+    counted_lines,
+    effect_text,
+    relative_sentences,
+    subject_of,
+)
 from mechdesign.report.scope_texts import FREE, FREE_SIDE
 from mechdesign.tables.people import RECORDS
 from mechdesign.tables.row_boxes import NOTHING
@@ -97,45 +104,20 @@ def lead(channel: Channel) -> str:
     return f"{columns} {verb} {form}{given}; {secret} is protected."
 
 
-def promise_lines(audit: BoxAudit) -> list[str]:
+def promise_lines(channel: Channel, audit: Audit) -> list[str]:
     """What a released row can do to a belief: in the population, and by the table."""
-    secret = wording.title(audit.sensitive)
+    secret = wording.title(channel.boxed.sensitive.columns)
+    subject = subject_of(channel)
+    effect = effect_text(audit.notion, audit.achieved, secret, subject)
     if audit.notion is None:
-        return [f"A released row says nothing about {secret} beyond its given columns."]
-    verdict = "VIOLATED"
-    if audit.satisfied:
-        verdict = "verified"
-    level = percent_of(audit.level)
-    population = wording.change_text(audit.achieved, audit.notion, secret)
-    table = wording.change_text(audit.on_table, audit.notion, secret)
-    if audit.of_people:
-        population, table = map(_of_people, (population, table))
-    lines = [
-        f"Population ({level} confidence): {population} ({verdict}).",
-        f"Table (the records of the proof): {table}.",
+        return [f"{effect[:1].upper()}{effect[1:]}."]
+    level = percent_of(channel.boxed.claims.level)
+    verdict = "verified" if audit.satisfied else "VIOLATED"
+    return [
+        f"Population ({level} confidence): {effect} ({verdict}).",
+        *counted_lines(audit, secret, subject),
+        *relative_sentences(channel),
     ]
-    if len(audit.together) == 1:
-        names = listed(audit.together[0])
-        lines.append(f"Of {names} this holds together, as one value, and not of each.")
-    elif audit.together:
-        lines.append(
-            f"Some values of {secret} are promised together, others in other strata: of these it "
-            "holds as one value, and not of each."
-        )
-    if audit.given:
-        given = ", ".join(wording.label(name) for name in audit.given)
-        lines.append(
-            f"This compares with records of the same {given}, which the promise takes as known."
-        )
-    return lines
-
-
-def _of_people(change: str) -> str:
-    """What a released row does, of all records of a person."""
-    together = "all released records of a person together"
-    return change.replace("a released row makes", f"{together} make").replace(
-        "every released row is", f"{together} are"
-    )
 
 
 def kept_lines(
@@ -417,7 +399,7 @@ def box_design_text(design: Design) -> str:
     """All sections of `design` on boxes, without a final newline."""
     channel = design.channel
     audit, utility = _proven(design)
-    lines = [lead(channel), *layout.all_lines(promise_lines(audit)), ""]
+    lines = [lead(channel), *layout.all_lines(promise_lines(channel, audit)), ""]
     sentences = [
         *kept_lines(utility, channel),
         *unchanged_lines(channel),
@@ -433,7 +415,7 @@ def box_design_text(design: Design) -> str:
     return "\n".join(lines)
 
 
-def _proven(design: Design) -> tuple[BoxAudit, BoxUtility]:
+def _proven(design: Design) -> tuple[Audit, BoxUtility]:
     """The verdict on a design of boxes, and what it keeps."""
     if design.audit is None:
         raise TypeError("a design of boxes has its verdict")
@@ -462,7 +444,7 @@ def box_facts(design: Design) -> dict[str, Any]:
         "objective": _objective(channel),
         # For boxes the promise is that for the population, so both have the same budgets.
         "population": {"level": channel.boxed.claims.level, **asdict(design.achieved)},
-        "table": asdict(audit.on_table),
+        "table": optional_record(audit.on_table),
         "levels": utility_record(utility, channel),
         "boxes": channel.boxed.coder.size,
         "filled": channel.fills,
@@ -483,42 +465,6 @@ def _objective(channel: Channel) -> str:
     return "information"
 
 
-def box_audit_text(audit: BoxAudit, law: str = "") -> str:
-    """The text of `audit` on a channel for boxes; `law` says what an analyst reads."""
-    lines = layout.all_lines(promise_lines(audit))
-    if law:
-        lines.append(law)
-    if audit.notion is None:
-        return "\n".join(lines)
-    verdict = "satisfied" if audit.satisfied else "VIOLATED"
-    plain = "holds" if audit.satisfied else "does NOT hold"
-    return "\n".join(
-        [
-            f"The promise {plain}. Decided in exact arithmetic.",
-            *lines,
-            "",
-            "For specialists",
-            f"  {audit.notion.text} for the population: {verdict}, decided in exact arithmetic.",
-            f"  Population: {wording.achieved_text(audit.achieved)} (nats, rounded up).",
-            f"  Table: {wording.achieved_text(audit.on_table)}.",
-        ]
-    )
-
-
-def box_audit_record(audit: BoxAudit) -> dict[str, Any]:
-    """The record of `audit --json` on a channel for boxes."""
-    return {
-        "satisfied": audit.satisfied,
-        "notion": notion_record(audit.notion),
-        "together": [list(group) for group in audit.together],
-        "confidence": audit.level,
-        "achieved": asdict(audit.achieved),
-        "population": {"level": audit.level, **asdict(audit.achieved)},
-        "table": asdict(audit.on_table),
-        "parts": len(audit.parts),
-    }
-
-
 def box_channel_text(channel: Channel) -> str:
     """The text of `show` on a channel for boxes: the promise, what is kept, and every box."""
     lines = [lead(channel)]
@@ -534,7 +480,7 @@ def box_channel_text(channel: Channel) -> str:
             "check it on."
         )
     else:
-        sentences += promise_lines(audit_boxes(channel))
+        sentences += promise_lines(channel, audit_boxes(channel))
         sentences += kept_lines(channel.boxed.claims.utility, channel, scope=STATED)
         sentences += unchanged_lines(channel)
         sentences.append(slice_sentence(channel.boxed.claims.utility, channel))
@@ -587,13 +533,6 @@ def box_channel_record(channel: Channel) -> dict[str, Any]:
     }
 
 
-def notion_record(notion: Notion | None) -> dict[str, Any] | None:
-    """The notion of a channel for boxes; None where it releases nothing and promises nothing."""
-    if notion is None:
-        return None
-    return to_record(notion)
-
-
 def utility_record(utility: BoxUtility, channel: Channel) -> list[dict[str, Any]]:
     """What each column keeps, as `levels` of the JSON outputs.
 
@@ -617,14 +556,6 @@ def utility_record(utility: BoxUtility, channel: Channel) -> list[dict[str, Any]
     return levels
 
 
-def box_law_text(channel: Channel) -> str:
-    """What an analyst reads of a channel for boxes, in a sentence."""
-    law = box_law(channel)
-    if law is not None:
-        return layout.paragraph(law_section.law_lines(law)[0], "")
-    return layout.paragraph(f"{law_section.TITLE}: {absent_box_law(channel)}.", "")
-
-
 def box_first_screen(design: Design, *, last: Sequence[str]) -> str:
     """The text of a design for boxes, without a final newline.
 
@@ -646,7 +577,7 @@ def box_first_screen(design: Design, *, last: Sequence[str]) -> str:
         beyond_given=bool(channel.given),
         rivals="channel for these boxes",
     )
-    before = layout.all_lines([lead(channel), *promise_lines(audit)])
+    before = layout.all_lines([lead(channel), *promise_lines(channel, audit)])
     before += ["", *layout.lines_of(kept)]
     before += layout.all_lines(own_lines(utility, channel))
     before += layout.all_lines(law_lines(utility, channel))

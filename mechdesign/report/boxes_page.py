@@ -38,9 +38,9 @@ from numpy.typing import NDArray
 
 from mechdesign.analysis.box_truth import box_truth
 from mechdesign.auditing.columns import columns_on, released_part
-from mechdesign.auditing.either import BoxAudit, audit_boxes
+from mechdesign.auditing.either import audit_boxes
 from mechdesign.auditing.population_extremes import Population, achieved_of
-from mechdesign.auditing.verdict import Achieved
+from mechdesign.auditing.verdict import Achieved, Audit
 from mechdesign.channel.box_claims import BoxUtility, ColumnKept
 from mechdesign.channel.channel import BoxPart, Channel
 from mechdesign.core.errors import InputError
@@ -49,6 +49,7 @@ from mechdesign.core.wording import STATED, about, percent_of
 from mechdesign.notions import Notion
 from mechdesign.report import blocks, boxes, drawing, wording
 from mechdesign.report.collect import Wanted
+from mechdesign.report.command_records import notion_record
 from mechdesign.report.document import BANNERS, VERIFIED
 from mechdesign.report.plain_values import optional_record
 from mechdesign.report.promises import VERDICTS, promised_bounds
@@ -127,7 +128,7 @@ class BoxReport:
 
     channel: Channel
     utility: BoxUtility
-    audit: BoxAudit
+    audit: Audit
     rows: tuple[BoxRow, ...]
     outputs: tuple[OutputRow, ...]
     scope: str
@@ -232,7 +233,7 @@ def report_page(report: BoxReport, *, pictures: bool = True) -> blocks.Document:
     if pictures:
         picture.append(ledger_picture(utility.columns))
     promise = [
-        *boxes.promise_lines(report.audit),
+        *boxes.promise_lines(channel, report.audit),
         *boxes.part_lines(channel),
     ]
     # The second of the lines, on single columns, is the table of this section.
@@ -258,7 +259,7 @@ def report_page(report: BoxReport, *, pictures: bool = True) -> blocks.Document:
     )
     audit = report.audit
     cards = []
-    if audit.notion is not None:
+    if audit.notion is not None and audit.on_table is not None:
         population = _times(audit.achieved, audit.notion)
         table = _times(audit.on_table, audit.notion)
         cards = _promise_cards(
@@ -331,12 +332,12 @@ def report_record(report: BoxReport) -> dict[str, Any]:
         "sensitive": list(channel.boxed.sensitive.columns),
         "secrets": list(channel.boxed.sensitive.names),
         "given": [list(variable.columns) for variable in channel.boxed.coder.given],
-        "notion": boxes.notion_record(audit.notion),
+        "notion": notion_record(audit.notion),
         "satisfied": audit.satisfied,
         "confidence": audit.level,
         "achieved": asdict(audit.achieved),
         "population": {"level": audit.level, **asdict(audit.achieved)},
-        "table": asdict(audit.on_table),
+        "table": optional_record(audit.on_table),
         "nmi": report.utility.nmi,
         "upper_bound_nmi": report.utility.upper_bound_nmi,
         "columns": boxes.utility_record(report.utility, channel),

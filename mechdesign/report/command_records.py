@@ -25,7 +25,7 @@ from mechdesign.channel.proof import PROOF
 from mechdesign.channel.record import RELATIVE
 from mechdesign.core.wording import STATED
 from mechdesign.mechanisms.result import Design
-from mechdesign.notions import to_record
+from mechdesign.notions import Notion, to_record
 from mechdesign.release.moved_numbers import moved
 from mechdesign.report.plain_values import optional_record
 from mechdesign.report.sentences import population_record, spending_record
@@ -123,15 +123,30 @@ def audit_record(
     for key, value in asdict(audit.worst).items():
         if value not in (None, ()):
             worst[key] = value
-    return {
+    record: dict[str, Any] = {
         "satisfied": audit.satisfied,
-        "notion": to_record(audit.notion),
+        "notion": notion_record(audit.notion),
         "achieved": asdict(audit.achieved),
         "used": optional_record(audit.used),
         "averages": [asdict(average) for average in audit.averages],
         "worst": worst,
         "population": population_record(promise),
     }
+    if audit.on_table is not None:
+        record |= {
+            "population": {"level": audit.level, **asdict(audit.achieved)},
+            "confidence": audit.level,
+            "table": asdict(audit.on_table),
+            "records": audit.records,
+            "together": [list(group) for group in audit.together],
+            "strata": len(audit.strata),
+        }
+    return record
+
+
+def notion_record(notion: Notion | None) -> dict[str, Any] | None:
+    """A notion, or null where nothing is released and nothing promised."""
+    return None if notion is None else to_record(notion)
 
 
 def channel_record(channel: Channel) -> dict[str, Any]:

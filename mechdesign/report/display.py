@@ -28,7 +28,6 @@ from mechdesign.analysis.checking import ReleaseCheck
 from mechdesign.analysis.frequencies import Frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
 from mechdesign.auditing.composition import Composition
-from mechdesign.auditing.either import BoxAudit
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.verdict import Achieved, Audit
 from mechdesign.channel.channel import Channel
@@ -38,7 +37,6 @@ from mechdesign.judging.figures import Judgement
 from mechdesign.leaks.assessment import Assessment
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import (
-    boxes,
     comparing,
     drawing,
     plot_lines,
@@ -47,7 +45,7 @@ from mechdesign.report import (
     terminal,
 )
 from mechdesign.report.assessment import assessment_text
-from mechdesign.report.command_records import design_record
+from mechdesign.report.command_records import audit_record, design_record
 from mechdesign.report.judgement import judgement_text
 from mechdesign.report.pages import laid_out
 from mechdesign.report.reports import views_of
@@ -153,8 +151,7 @@ def plot(shown: Any, ax: Any = None) -> Any:
             _ranges(axes, shown.names, shown.estimates, shown.lower, shown.upper)
             axes.set_xlabel(f"share, with {percent_of(shown.level)} intervals")
         case Audit():
-            verdict = "satisfied" if shown.satisfied else "VIOLATED"
-            _draw_budgets(axes, shown.achieved, f"{shown.notion.text}: {verdict}")
+            _draw_budgets(axes, shown.achieved, shown.verdict)
         case Composition():
             subject = f"{len(shown.alone)} releases together"
             _draw_budgets(axes, shown.achieved, subject)
@@ -187,7 +184,6 @@ WORDS: Mapping[type[Any], Callable[[Any], str]] = {
     # Those of the command line take the table, the file or the names of releases as well.
     Design: lambda shown: terminal.design_text(shown, messages=shown.messages),
     Channel: lambda shown: views_of(shown).text(shown),
-    BoxAudit: boxes.box_audit_text,
     Audit: terminal.audit_text,
     Comparison: lambda shown: comparing.comparison_text(shown, None),
     Composition: lambda shown: composition_text(shown, _numbered(shown)),
@@ -202,9 +198,9 @@ WORDS: Mapping[type[Any], Callable[[Any], str]] = {
 RECORDS: Mapping[type[Any], Callable[[Any], dict[str, Any]]] = {
     Channel: lambda shown: views_of(shown).record(shown),
     Design: lambda shown: design_record(shown, None),
-    BoxAudit: boxes.box_audit_record,
+    Audit: audit_record,
 }
-"""The function that makes the record of each kind of channel, and of what is about boxes."""
+"""The function that makes the record of each type of result that has one."""
 
 
 def _numbered(composition: Composition) -> list[str]:
@@ -303,7 +299,8 @@ def _audit_columns(audit: Audit) -> Mapping[str, Sequence[Any]]:
 
     Its headings are `notion`, `satisfied`, the fields of `Achieved` (nats) and those of `Worst`.
     """
-    row = {"notion": audit.notion.text, "satisfied": audit.satisfied}
+    promise = None if audit.notion is None else audit.notion.text
+    row = {"notion": promise, "satisfied": audit.satisfied}
     row |= vars(audit.achieved) | vars(audit.worst)
     return {name: [value] for name, value in row.items()}
 

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from mechdesign.analysis.estimator import error_factor
 from mechdesign.auditing.law import (
     Law,
+    absent_channel_law,
     absent_law,
     cells_of_labels,
     channel_law,
@@ -44,12 +45,12 @@ MOST_VALUES = 4
 """Most values of a column that are named as never released."""
 
 
-def channel_law_lines(channel: Channel, joint: Joint) -> list[str]:
-    """Sentences on what an analyst reads of a channel, on its table."""
+def channel_law_lines(channel: Channel, joint: Joint | None) -> list[str]:
+    """Sentences on what an analyst reads of a channel, on its table, if it has one."""
     law = channel_law(channel, joint)
     if law is not None:
         return law_lines(law)
-    text = f"{TITLE}: {absent_law(channel.outputs, channel.useful.columns)}."
+    text = f"{TITLE}: {absent_channel_law(channel)}."
     factor = error_factor(channel)
     if factor is not None:
         text += (

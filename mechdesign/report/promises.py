@@ -23,7 +23,7 @@ from mechdesign.auditing.verdict import Achieved, Audit, Used, Worst
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import RELATIVE
 from mechdesign.core.limits import MeanLimits
-from mechdesign.core.wording import about, at_most, percent_of
+from mechdesign.core.wording import about, at_most, listed, percent_of
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
 from mechdesign.report.asked import names_of
@@ -76,7 +76,7 @@ achieved budgets attains them.
 COMPARED = "compared with records of the same given columns"
 """What a relative promise is relative to."""
 
-RELATIVE_TO = "The promise compares with somebody who knows {} of the record already."
+RELATIVE_TO = "The promise compares with somebody who knows {} of the {} already."
 """What the lifts of a relative promise are measured against."""
 
 POPULATION_TOTAL = (
@@ -132,7 +132,8 @@ def relative_sentences(channel: Channel) -> list[str]:
     """What the promise of a channel compares with, where that is more than the table."""
     if channel.record.promise_kind != RELATIVE:
         return []
-    return [RELATIVE_TO.format(title(channel.given))]
+    unit = "record" if channel.people is None else "person"
+    return [RELATIVE_TO.format(title(channel.given), unit)]
 
 
 def promise_on_table(
@@ -210,8 +211,19 @@ def achieved_texts(achieved: Achieved, used: Used | None) -> list[str]:
     return texts
 
 
-def effect_text(notion: Notion, achieved: Achieved, secret: str, subject: str) -> str:
-    """What `subject`, such as "a released value", does at most to the probability of the secret."""
+NOTHING_SAID = "what is released says nothing about {} beyond the given columns"
+"""The effect of a channel that releases nothing."""
+
+
+def effect_text(
+    notion: Notion | None, achieved: Achieved, secret: str, subject: str
+) -> str:
+    """What `subject`, such as "a released value", does at most to the probability of the secret.
+
+    Without a notion nothing is released.
+    """
+    if notion is None:
+        return NOTHING_SAID.format(secret)
     limits = notion.limits
     is_plural = subject.startswith("all ")
     make, be = ("make", "are") if is_plural else ("makes", "is")
@@ -233,7 +245,7 @@ def effect_text(notion: Notion, achieved: Achieved, secret: str, subject: str) -
 
 def subject_of(channel: Channel) -> str:
     """What a release of a record, or of a person, is called where its effect is said."""
-    if channel.useful.people is not None:
+    if channel.people is not None:
         return "all released records of a person together"
     return "a released value" if channel.published is None else "a released row"
 
@@ -250,6 +262,25 @@ def population_line(
     factors = times_text(promise.achieved, notion)
     text = f"Population ({percent_of(promise.level)} confidence): {factors} as probable"
     return f"{text}." if confidence is None else f"{text} (verified)."
+
+
+def counted_lines(audit: Audit, secret: str, subject: str) -> list[str]:
+    """What a verdict on the population says beside it: of the records of the proof, and of values
+    that are promised together. Nothing of a verdict on a table.
+    """
+    if audit.on_table is None or audit.notion is None:
+        return []
+    table = effect_text(audit.notion, audit.on_table, secret, subject)
+    lines = [f"Table (the records of the proof): {table}."]
+    if len(audit.together) == 1:
+        names = listed(audit.together[0])
+        lines.append(f"Of {names} this holds together, as one value, and not of each.")
+    elif audit.together:
+        lines.append(
+            f"Some values of {secret} are promised together, others in other strata: of these it "
+            "holds as one value, and not of each."
+        )
+    return lines
 
 
 def worst_text(worst: Worst) -> str:

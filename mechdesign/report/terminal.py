@@ -18,7 +18,7 @@ from mechdesign.auditing.stated import keeps_promise
 from mechdesign.auditing.verdict import Audit, achieved_by
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.core.wording import STATED
+from mechdesign.core.wording import STATED, percent_of
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import blocks, layout, plain_values, wording
 from mechdesign.report.asked import names_of
@@ -30,6 +30,7 @@ from mechdesign.report.first_screen import change_of
 from mechdesign.report.promise_section import amount, measure_blocks
 from mechdesign.report.promises import (
     achieved_texts,
+    counted_lines,
     effect_text,
     promised_bounds,
     protected_name,
@@ -39,6 +40,7 @@ from mechdesign.report.promises import (
 )
 from mechdesign.report.record import Report
 from mechdesign.report.sentences import outwards, text_of
+from mechdesign.report.wording import achieved_text
 from mechdesign.tables.joint import Joint
 
 DIGITS_OF_QUOTIENTS = Context(prec=62)
@@ -117,23 +119,31 @@ def audit_text(
     plain: Sequence[str] = (),
     details: Sequence[str] = (),
     *,
-    effect: str | None = None,
+    secret: str = "the secret",
+    subject: str = "a released value",
 ) -> str:
     """The verdict and `plain` sentences; then, for specialists, the achieved budgets, the worst
     cell and `details`. Without a final newline.
 
-    `effect` says what a release can do (`effect_text`); without it nothing is known of the columns.
+    `secret` is what is protected, and `subject` what a release of a record is called.
     """
-    if effect is None:
-        effect = effect_text(
-            audit.notion, audit.achieved, "the secret", "a released value"
-        )
+    effect = effect_text(audit.notion, audit.achieved, secret, subject)
+    budgets = achieved_texts(audit.achieved, audit.used)
+    if audit.notion and audit.level is not None and audit.on_table is not None:
+        effect += f" in the population ({percent_of(audit.level)} confidence)"
+        budgets.append(f"Table: {achieved_text(audit.on_table)}.")
     verdict = "The promise holds" if audit.satisfied else "The promise does NOT hold"
+    if audit.notion is None:
+        verdict = "Nothing is promised"
     return text_of(
         "audit",
         audit,
-        (f"{verdict}: {effect}. Decided in exact arithmetic.", *plain),
-        achieved_texts(audit.achieved, audit.used),
+        (
+            f"{verdict}: {effect}. Decided in exact arithmetic.",
+            *counted_lines(audit, secret, subject),
+            *plain,
+        ),
+        budgets,
         worst_text(audit.worst),
         details,
     )

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import TYPE_CHECKING, Protocol
 
-from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import (
     STATED,
     at_least,
@@ -256,17 +255,3 @@ def range_text(lower: float, upper: float) -> str:
     if math.isinf(lower):
         return f"at most {high} times"
     return f"{low} to {high} times"
-
-
-def change_text(achieved: Achieved, notion: Notion, secret: str) -> str:
-    """The largest effects of a released row, on the sides that the notion bounds."""
-    limits = notion.limits
-    # A notion on ratios of rows alone, such as ldp, bounds P(y|s) / P(y|s') and no change of P(s).
-    if isinstance(limits, LiftLimits) and not limits.need_shares:
-        factor = short_factor(achieved.eps_ldp, upper=True)
-        return (
-            f"every released row is at most {factor} times as probable for one value of "
-            f"{secret} as for another"
-        )
-    times = times_text(achieved, notion)
-    return f"a released row makes any value of {secret} {times} as probable"
