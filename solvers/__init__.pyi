@@ -15,7 +15,7 @@ from .errors import (
 )
 from .points import Array, Points
 from .pricing.concave import ConcaveSearch, SearchStatus
-from .pricing.robust import RobustSearch
+from .pricing.set_searches import RobustSearch
 from .results import Envelope, EnvelopeStatus, Progress
 from .sets.convex_set import (
     ConvexFunction,

@@ -38,7 +38,7 @@ from solvers.pricing.concave import (
     check_limits,
     check_prices,
 )
-from solvers.pricing.robust import RobustSearch
+from solvers.pricing.set_searches import RobustSearch
 from solvers.purposes.query_newton import BOUND_ERROR
 from solvers.purposes.task import MOST_VERTICES
 from solvers.purposes.task_pricing import (

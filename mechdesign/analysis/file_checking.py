@@ -56,7 +56,7 @@ from mechdesign.jobs.manifest_records import (
     InternalManifest,
     PublicManifest,
 )
-from mechdesign.release.nearest_rows import NearestRows
+from mechdesign.release.coding import NearestRows
 from mechdesign.release.policies import OUTPUT, Policy
 from mechdesign.release.released_values import LABEL
 from mechdesign.tables.variable import Variable

@@ -43,7 +43,7 @@ from mechdesign.formats.column_names import require_column
 from mechdesign.formats.csv import CsvSource
 from mechdesign.formats.opening import Source
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.jobs.lookalikes import lookalikes
+from mechdesign.jobs.column_plan import lookalikes
 from mechdesign.release.released_values import LABEL, released_variable
 from mechdesign.tables.people import People
 from mechdesign.tables.people_source import open_people

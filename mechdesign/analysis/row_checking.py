@@ -45,7 +45,7 @@ from mechdesign.channel.row_law import RowLaw
 from mechdesign.core.files import PathLike
 from mechdesign.core.integers import NOWHERE, Integers, places_in
 from mechdesign.core.wording import quoted
-from mechdesign.release.nearest_rows import NearestRows
+from mechdesign.release.coding import NearestRows
 from mechdesign.release.policies import Policy, normalised, normalised_cells
 
 WIDE = 1 << 20

@@ -24,8 +24,8 @@ from mechdesign.core.integers import LARGEST_INTEGER
 from mechdesign.core.wording import joined_name, listed
 from mechdesign.tables.box_coder import BoxCoder
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.rare_limit import RareLimit
 from mechdesign.tables.row_boxes import BOX
+from mechdesign.tables.uncovered_values import RareLimit
 from mechdesign.tables.variable import Variable
 
 ROUNDING = 1e-9

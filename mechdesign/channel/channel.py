@@ -56,11 +56,13 @@ from mechdesign.release.drawing import (
     key_of,
 )
 from mechdesign.release.draws import Key, records_of
-from mechdesign.release.people_frames import apply_to_people
 from mechdesign.release.policies import REFUSE, Policy
-from mechdesign.release.released_frames import frame_of_columns
+from mechdesign.release.released_frames import (
+    apply_to_people,
+    fix_where_whole,
+    frame_of_columns,
+)
 from mechdesign.release.released_values import LABEL
-from mechdesign.release.whole_tables import fix_where_whole
 from mechdesign.tables.box_coder import BoxCoder
 from mechdesign.tables.box_fill import BoxFill, RowsByBox, SymbolCounts
 from mechdesign.tables.columns import is_frame, positions_of, values_of

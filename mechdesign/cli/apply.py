@@ -181,7 +181,7 @@ def _kept_guess(
     from mechdesign.formats.folders import is_folder
     from mechdesign.formats.urls import STANDARD, is_url
     from mechdesign.jobs.options import ALL
-    from mechdesign.leaks.kept_columns import guess_from_kept, kept_note
+    from mechdesign.leaks.inspection import guess_from_kept, kept_note
 
     if ALL not in names("--keep", arguments.columns.keep):
         return {}

@@ -110,7 +110,7 @@ def _people(
     table: table_options.OtherTable,
 ) -> tuple[PeopleTogether, str] | None:
     """What all records of a person in the table tell together, and in words."""
-    from mechdesign.leaks.people_composed import composed_for_people, together_sentence
+    from mechdesign.leaks.people_notice import composed_for_people, together_sentence
 
     if asked.person is None:
         return None

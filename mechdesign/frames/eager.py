@@ -28,7 +28,7 @@ from mechdesign.frames.arrow_frames import ArrowFrame
 from mechdesign.frames.index_checks import IndexChecks, keeps_index, refuse_named_index
 from mechdesign.frames.pandas_frames import PandasFrame
 from mechdesign.frames.polars_frames import PolarsFrame
-from mechdesign.jobs.lookalikes import refuse_inner
+from mechdesign.jobs.column_plan import refuse_inner
 from mechdesign.jobs.recipe import Drawer
 
 # ------------------------------------------------------------------------------ adapter

@@ -25,7 +25,7 @@ import numpy as np
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 from mechdesign.frames.adapter import FrameAdapter
-from mechdesign.jobs.lookalikes import lookalikes
+from mechdesign.jobs.column_plan import lookalikes
 from mechdesign.jobs.options import ALL, ReleaseOptions
 from mechdesign.jobs.recipe import Drawer, Recipe
 from mechdesign.release.policies import REFUSE

@@ -23,10 +23,9 @@ from typing import Any
 import numpy as np
 
 from mechdesign.formats.digests import Content, Hashes
-from mechdesign.jobs.bare_records import BareContent
+from mechdesign.jobs.bare_records import BareContent, Likeness, likeness, share_of
 from mechdesign.jobs.entries import Drawn, Entry
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.likeness import Likeness, likeness, share_of
 from mechdesign.jobs.same_records import SHARE_ERROR
 
 

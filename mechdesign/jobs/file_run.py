@@ -3,7 +3,7 @@ checked.
 
 `release_file` makes a `FileRun` when the input is open; making it plans the columns, so that what
 the header alone shows is refused before any work. The recipe's `write_file`
-(`file_recipe.FileRecipe`) then decides the order of the next steps and what the ledger enters, with
+(`FileRecipe`) then decides the order of the next steps and what the ledger enters, with
 these methods of the run:
 
 1. `file_hash` and `settings` are what a job knows the release by.
@@ -12,11 +12,20 @@ these methods of the run:
    change meanwhile. With ``--shuffle`` they are written once in order, then shuffled.
 4. `refuse_disclosure` judges what was seen on the way, `add_notes` collects notes for the user.
 5. `applied` is the report.
+
+*Recipes for files* are channels (`channel_recipe`) and mechanisms for single records.
+`release_file` opens a file and calls `write_file`, which draws it and enters it in the ledger;
+around that the recipe says which side files go with it (`check_sides`) and what a rehearsal reports
+(`rehearsed`).
+
+The files of a folder are released by `for_folder`, one after the other. Then `split_warning` judges
+whether the files tell of what was released, and `folder_result` adds the reports up: three files of
+100 records each are one result with 300.
 """
 
-# pyarrow tells too little of its types for the strict mode.
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -33,19 +42,18 @@ from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.opening import CUT, Batch, Source
 from mechdesign.formats.parquet_sink import free_notes
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.jobs.column_plan import Plan
-from mechdesign.jobs.entries import Settings
+from mechdesign.jobs.column_plan import Plan, refuse_inner
+from mechdesign.jobs.entries import Entry, Settings
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.lookalikes import refuse_inner
 from mechdesign.jobs.options import FileOptions
 from mechdesign.jobs.recipe import BadRecord, Drawer, Recipe, TablePart
-from mechdesign.jobs.results import Applied
+from mechdesign.jobs.results import Applied, Released
 from mechdesign.jobs.shuffling import shuffle_file
 from mechdesign.jobs.side_files import Sides
 from mechdesign.jobs.target import Target
 from mechdesign.jobs.writing import FileFormat, schema_of, write_release
-from mechdesign.release.first_symbols import REMEMBERED
-from mechdesign.release.spellings import TWO_SPELLINGS
+from mechdesign.leaks.crossing import Crossing
+from mechdesign.release.first_symbols import REMEMBERED, TWO_SPELLINGS
 
 
 @dataclass
@@ -359,3 +367,55 @@ _FORGOTTEN = (
     f"there are more than {REMEMBERED:,} identifiers: whether one of the later ones comes again "
     "with another symbol, and so uses its random number twice, was not looked at"
 )
+
+
+# -------------------------------------------------------------------- recipes for files
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileRecipe(Recipe):
+    """A recipe that files and folders can be released by."""
+
+    @abstractmethod
+    def check_sides(self, sides: Sides) -> None:
+        """Raise InputError if one of these files does not go with the release."""
+
+    @abstractmethod
+    def write_file(self, run: FileRun, ledger: Ledger | None) -> Released:
+        """Release a file, entered in the ledger if there is one."""
+
+    def rehearsed(self, entry: Entry, notices: tuple[str, ...]) -> Released:
+        """What a rehearsal reports that ended at the entry in the ledger."""
+        columns = [name for drawn in entry.drawn for name in drawn.use.columns]
+        return Applied(
+            entry.records,
+            tuple(columns),
+            entry.output or "",
+            notices=notices,
+            people=entry.people,
+        )
+
+    def for_folder(self) -> FileRecipe:
+        """The recipe for the files of one folder, which it may add up."""
+        return self
+
+    @abstractmethod
+    def split_warning(
+        self, crossing: Crossing, names: Sequence[str], *, looks: int
+    ) -> str | None:
+        """Why the files `names` that records are in tell of a released column, if they do.
+
+        `crossing` has how often each of its symbols was released in each file; `looks` is the
+        number of such columns.
+        """
+
+    @abstractmethod
+    def folder_result(
+        self,
+        results: Sequence[Any],
+        sha256: str,
+        *,
+        already: bool,
+        notices: tuple[str, ...],
+    ) -> Released:
+        """What the files of a folder report together."""

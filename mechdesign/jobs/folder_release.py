@@ -62,7 +62,8 @@ from mechdesign.formats.compression import compression_named
 from mechdesign.formats.folders import files_of
 from mechdesign.formats.opening import SUFFIXES
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.jobs.file_recipe import FileRecipe
+from mechdesign.jobs.column_plan import lookalikes
+from mechdesign.jobs.file_run import FileRecipe
 from mechdesign.jobs.folder_stage import (
     MARKER,
     FolderStage,
@@ -71,9 +72,8 @@ from mechdesign.jobs.folder_stage import (
 )
 from mechdesign.jobs.folder_table import refuse_as_one_table
 from mechdesign.jobs.keyed_recipe import KeyedRecipe
-from mechdesign.jobs.lookalikes import lookalikes
+from mechdesign.jobs.ledger import ProvisionalLedger
 from mechdesign.jobs.options import FileOptions
-from mechdesign.jobs.provisional_ledger import ProvisionalLedger
 from mechdesign.jobs.recipe import Recipe
 from mechdesign.jobs.release_file import release_or_rehearse
 from mechdesign.jobs.results import Released

@@ -35,7 +35,7 @@ from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
 from mechdesign.formats.opening import Source
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.jobs.file_recipe import FileRecipe
+from mechdesign.jobs.file_run import FileRecipe
 from mechdesign.jobs.options import ALL
 from mechdesign.jobs.people_run import for_people
 from mechdesign.jobs.recipe import Drawer

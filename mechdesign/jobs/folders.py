@@ -20,11 +20,10 @@ from mechdesign.formats.folders import is_folder
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.formats.urls import is_url, local
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
-from mechdesign.jobs.file_recipe import FileRecipe
+from mechdesign.jobs.file_run import FileRecipe
 from mechdesign.jobs.folder_release import FolderRelease
-from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.ledger import Ledger, opened_ledger
 from mechdesign.jobs.options import FileKeywords, FileOptions, options_of
-from mechdesign.jobs.provisional_ledger import opened_ledger
 from mechdesign.jobs.release_file import release_or_rehearse
 from mechdesign.jobs.results import Released
 from mechdesign.jobs.side_files import Sides

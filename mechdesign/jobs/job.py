@@ -2,9 +2,9 @@
 
 The draw of a record is a function of the key, the channel and what identifies the record, so a job
 gives the same draws as often as it runs, whatever interrupted it. This file keeps the order of the
-steps; what each of them decides is next door: which draw it is (`draw_choice`), whether the records
-have another one already (`earlier_releases`, `renewed_identifiers`), and what becomes of the
-symbols of identified records (`identified_symbols`).
+steps; what each of them decides is next door: which draw it is, and whether the records
+have another one already (`earlier_releases`), and what becomes of records with identifiers
+(`identified_records`).
 
 `KeyedRecipe.write_file` makes a job for each file and calls its methods in this order:
 
@@ -44,17 +44,22 @@ from mechdesign.core.json_values import canonical
 from mechdesign.formats.census import Content
 from mechdesign.formats.urls import STANDARD, Remote, is_url, place_of
 from mechdesign.jobs.bare_records import BareRecords
-from mechdesign.jobs.draw_choice import DrawChoice, check_uses
 from mechdesign.jobs.earlier_releases import (
+    DrawChoice,
     EarlierReleases,
     Relation,
+    check_uses,
     count_other_draws,
     find_earlier_releases,
     relation,
     with_joint_budget,
 )
 from mechdesign.jobs.entries import DONE, FINISHING, Drawn, Entry, Settings, Use
-from mechdesign.jobs.identified_symbols import IdentifiedRecords
+from mechdesign.jobs.identified_records import (
+    IdentifiedRecords,
+    ReleaseAtHand,
+    notices_of_renewed,
+)
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.ledger_notices import (
     FIRST_DRAW,
@@ -70,13 +75,12 @@ from mechdesign.jobs.people_nights import (
     refuse_same_people,
 )
 from mechdesign.jobs.recipe import RecordedDraws
-from mechdesign.jobs.released_columns import (
+from mechdesign.jobs.same_records import (
     ColumnRecords,
     SameColumns,
     packed,
     same_columns,
 )
-from mechdesign.jobs.renewed_identifiers import ReleaseAtHand, notices_of_renewed
 from mechdesign.jobs.target import Target
 from mechdesign.release.draws import Key
 

@@ -45,13 +45,11 @@ from mechdesign.jobs.bare_records import BareRecords
 from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.earlier_releases import EarlierReleases
 from mechdesign.jobs.entries import Entry, Use
-from mechdesign.jobs.file_recipe import FileRecipe
-from mechdesign.jobs.file_run import FileRun
+from mechdesign.jobs.file_run import FileRecipe, FileRun
 from mechdesign.jobs.job import Job
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE, record_notices
-from mechdesign.jobs.manifest import Manifest
-from mechdesign.jobs.manifest_columns import Released
+from mechdesign.jobs.manifest import Manifest, Released
 from mechdesign.jobs.people_nights import PeopleAtHand
 from mechdesign.jobs.recipe import (
     BadRecord,
@@ -61,8 +59,8 @@ from mechdesign.jobs.recipe import (
     Recipe,
     TablePart,
 )
-from mechdesign.jobs.released_columns import ColumnRecords
 from mechdesign.jobs.results import Applied
+from mechdesign.jobs.same_records import ColumnRecords
 from mechdesign.jobs.target import Target
 from mechdesign.tables.people_source import FoldedTable
 

@@ -11,6 +11,13 @@ descriptor, anything else a key file.
 
 From a key follow others by names: `key_of_draw` gives those of further draws, and `check_of` a
 fingerprint that discloses nothing.
+
+*The key of a release without a job.* A draw is a function of key, channel, column and record.
+`key_in_options` takes the key itself, that of a key file, the one that a seed gives, or a new one
+that nobody keeps. One channel may be applied to two columns of a table with one key; they must not
+get the same random numbers. So where a column has another name in the table than in the channel,
+`key_for_columns` derives a key from the names. A channel for ``job``, for example, is applied to
+``job`` with the key itself, and to ``old_job`` with the key that is derived from it by that name.
 """
 
 from __future__ import annotations
@@ -20,15 +27,18 @@ import re
 import stat
 import sys
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.file_locks import reason
 from mechdesign.core.files import PathLike, read_errors, sync_folder
 from mechdesign.core.nameless_file import MODE
+from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.release.drawing import key_of
 from mechdesign.release.draws import KEY_BYTES, Key
 
 TAG = "mechdesign-key-1:"
@@ -224,3 +234,32 @@ def key_of_draw(key: Key, draw: int) -> Key:
     if draw == 0:
         return key
     return key.derived("draw", str(draw))
+
+
+# ---------------------------------------------------------------------- keys of options
+
+
+def key_in_options(options: ReleaseOptions) -> tuple[Key, bool]:
+    """The key of a release without a job, and whether nothing fixes it: nobody keeps it then."""
+    key = options.key
+    if isinstance(key, (str, os.PathLike)):
+        key = key_at(key)
+    keyless = key is None and options.insecure_seed is None and options.ledger is None
+    return key_of(key, options.insecure_seed), keyless
+
+
+def key_for_columns(key: Key, columns: Sequence[str], options: ReleaseOptions) -> Key:
+    """The key of a channel whose columns may have other names in the table."""
+    named: list[Any] = [options.renamed.get(name, name) for name in columns]
+    # Under the channel's own names the column is in the channel.
+    if named == list(columns):
+        return key
+    # In a ledger a job has a key, and one column for each channel. Seeds draw for tests, where
+    # names do not matter.
+    if options.ledger is not None or options.insecure_seed is not None:
+        return key
+    labels: list[str] = []
+    for name in named:
+        # The number 1 and the text "1" can name two columns of a frame.
+        labels += ["text" if isinstance(name, str) else "other", str(name)]
+    return key.derived("columns", *labels)

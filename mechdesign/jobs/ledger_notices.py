@@ -2,7 +2,7 @@
 
 A refusal is the text of an error: nothing is released. A notice goes out with the release. Which of
 them is due is decided elsewhere: in `earlier_releases` for records with other draws, in
-`renewed_identifiers` for the same records under other identifiers, in `identified_symbols` for
+`identified_records` for the same records under other identifiers, in `identified_records` for
 symbols. A `share` is that of the records at hand that an earlier release had, between 0 and 1.
 
 Each function puts one case in words: what was released, where and when (from the `Entry`), what it

@@ -2,7 +2,7 @@
 
 Whoever edits a manifest can renew its hash, so the hash proves nothing. But what a manifest says of
 a channel, and its sentences, are functions: of the channel, and of what the manifest says that its
-job did. So they are made again here (`manifest_columns.decided_by`, `manifest_sentences.covers`)
+job did. So they are made again here (`manifest.decided_by`, `manifest_records.covers`)
 and compared. If the channel promises alip (eps_l 1, eps_u 1), for example, and the manifest says
 eps_u 0.1, in an entry or in a sentence, that is a fault.
 
@@ -23,13 +23,14 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.json_values import canonical
 from mechdesign.core.wording import quoted
-from mechdesign.jobs.manifest_columns import decided_by
+from mechdesign.jobs.manifest import decided_by
 from mechdesign.jobs.manifest_records import (
     InternalManifest,
     PublicColumn,
     PublicManifest,
+    covers,
+    voids,
 )
-from mechdesign.jobs.manifest_sentences import covers, voids
 from mechdesign.release.drawing import FIXED
 
 CHECKED_BY_JOB = (

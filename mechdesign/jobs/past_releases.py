@@ -9,12 +9,12 @@ changes nothing:
    second (`_renewed`: they came under other identifiers then).
 3. It takes draws apart that only look like one (`draws_apart`).
 4. It adds up what all of them tell: the joint budget of the draws (`joint_budget`), and the counted
-   outputs of each column (`counted_outputs`).
+   outputs of each column (`joint_budget`).
 
 *People.* The people of a file may have been released in two ways, and both are counted:
 
 - record by record, through channels whose promise is about each record: the outputs of all their
-  records in the file, each drawn by itself (`leaks.people_composed`);
+  records in the file, each drawn by itself (`leaks.people_notice`);
 - as people, through channels for people, perhaps in several nights: the file need not have those
   records any more, since the ledger knows the people by their hashes (`people_nights`).
 """
@@ -39,21 +39,31 @@ from mechdesign.formats.digests import RecordCensus
 from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.jobs.bare_records import BareContent, BareRecords
-from mechdesign.jobs.counted_outputs import column_totals, drawn_uses
+from mechdesign.jobs.bare_records import (
+    BareContent,
+    BareRecords,
+    Likeness,
+    likeness,
+    share_of,
+)
 from mechdesign.jobs.draws_apart import draws_apart
 from mechdesign.jobs.entries import Drawn, Entry
-from mechdesign.jobs.joint_budget import Budget, TableOf, channels_of, joint_budget
+from mechdesign.jobs.joint_budget import (
+    Budget,
+    TableOf,
+    channels_of,
+    column_totals,
+    drawn_uses,
+    joint_budget,
+)
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.likeness import Likeness, likeness, share_of
 from mechdesign.jobs.people_nights import (
     hashes_of_people,
     how_often,
     reached_by_releases,
 )
-from mechdesign.jobs.released_columns import with_same_columns
-from mechdesign.jobs.same_records import SharedReleases, releases_of
-from mechdesign.leaks.people_composed import composed_for_people, together_sentence
+from mechdesign.jobs.same_records import SharedReleases, releases_of, with_same_columns
+from mechdesign.leaks.people_notice import composed_for_people, together_sentence
 from mechdesign.tables.people_tables import read_records
 
 

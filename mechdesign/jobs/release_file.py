@@ -31,8 +31,7 @@ from mechdesign.formats.opening import KINDS, Source, open_source, packing_of
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.formats.urls import STANDARD, is_url, local, place_of
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
-from mechdesign.jobs.file_recipe import FileRecipe
-from mechdesign.jobs.file_run import FileRun
+from mechdesign.jobs.file_run import FileRecipe, FileRun
 from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.ledger import Ledger, Rehearsed
 from mechdesign.jobs.options import FileKeywords, FileOptions, options_of

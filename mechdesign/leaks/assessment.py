@@ -9,7 +9,7 @@ estimates for a population.
 Every column becomes integer codes (`coded_table`). A column, a pair or a whole row is then one code
 a record (`combined_codes`), and all its figures come from its table of counts with S
 (`disclosure_of`). Columns that identify records are measured by themselves, but left out of pairs
-and rows. Last a model guesses S from whole rows (`row_guess`).
+and rows. Last a model guesses S from whole rows (`learners`).
 
 In the coded table of people each value is the sequence of those of all records of a person.
 """
@@ -32,7 +32,6 @@ from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.cells import Encoded, empty_as_missing
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.distinct import SORTED_TOGETHER
-from mechdesign.formats.text_doctor import Symptom, text_symptoms
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.leaks.coded_table import (
     IDENTIFIER_SHARE,
@@ -45,10 +44,10 @@ from mechdesign.leaks.coded_table import (
     without_gaps,
 )
 from mechdesign.leaks.disclosure import Disclosure, Secret, disclosure_of, severity
-from mechdesign.leaks.doctor import table_symptoms
+from mechdesign.leaks.doctor import Symptom, table_symptoms, text_symptoms
+from mechdesign.leaks.learners import RowGuess, guess_from_rows
 from mechdesign.leaks.people_notice import people_of
 from mechdesign.leaks.person_columns import SURE, PersonReach, reach_of_values
-from mechdesign.leaks.row_guess import RowGuess, guess_from_rows
 from mechdesign.tables.cell_rules import SYMBOL, check_missing, counted_as
 from mechdesign.tables.folding import FoldedRecords
 from mechdesign.tables.people import PERSON, RECORD

@@ -55,9 +55,9 @@ from mechdesign.mechanisms.box_rows import SLICE_SHARE
 from mechdesign.mechanisms.result import Certificate, Design
 from mechdesign.mechanisms.unsuited_columns import refuse_secret_identifier
 from mechdesign.tables.confidence import check_counts, unprotected
-from mechdesign.tables.rare_limit import RareLimit, rare_limit
 from mechdesign.tables.records import Records
 from mechdesign.tables.row_boxes import Boxes, box_name
+from mechdesign.tables.uncovered_values import RareLimit, rare_limit
 
 FEWEST_RECORDS = 40
 """Smaller tables are refused: a slice of them decides nothing."""

@@ -40,7 +40,7 @@ from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.mechanisms.smallest_groups import (
     GroupLaw,
 )
-from mechdesign.release.mean_counts import mean_counts
+from mechdesign.release.fixed_counts import mean_counts
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.people import RECORDS
 from solvers import Array

@@ -55,7 +55,6 @@ import numpy as np
 from flint import fmpz
 from numpy.typing import NDArray
 
-from mechdesign.nonstochastic.exact_sums import Floats
 from mechdesign.nonstochastic.groups import Groups
 from mechdesign.nonstochastic.mechanism_file import (
     DISCLOSED_OUTSIDE,
@@ -63,6 +62,7 @@ from mechdesign.nonstochastic.mechanism_file import (
     SizedQuantizer,
 )
 from mechdesign.nonstochastic.noiseless import LARGEST_LEVELS
+from mechdesign.nonstochastic.number_columns import Floats
 from mechdesign.nonstochastic.output_budgets import epsilon_for
 from mechdesign.nonstochastic.queries import build_query
 from mechdesign.nonstochastic.sizes import sized_quantizer

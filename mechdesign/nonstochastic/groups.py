@@ -65,7 +65,7 @@ from mechdesign.formats.arrow_arrays import arrow_texts
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.digests import RowHasher
 from mechdesign.formats.distinct import Numbering
-from mechdesign.nonstochastic.exact_sums import (
+from mechdesign.nonstochastic.number_columns import (
     Codes,
     ExactSums,
     Floats,

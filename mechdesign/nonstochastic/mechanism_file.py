@@ -67,7 +67,7 @@ from mechdesign.nonstochastic.queries import (
 )
 
 if TYPE_CHECKING:
-    from mechdesign.jobs.file_recipe import FileRecipe
+    from mechdesign.jobs.file_run import FileRecipe
     from mechdesign.jobs.options import ReleaseOptions
 
 

@@ -39,8 +39,7 @@ from mechdesign.formats.opening import CUT, open_source, packing_of
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.formats.urls import STANDARD, is_url, local, place_of
 from mechdesign.jobs.folders import sanitise_path
-from mechdesign.jobs.ledger import Ledger, Rehearsed
-from mechdesign.jobs.provisional_ledger import opened_ledger
+from mechdesign.jobs.ledger import Ledger, Rehearsed, opened_ledger
 from mechdesign.jobs.target import Target
 from mechdesign.jobs.vital_files import keep_off_ledger
 from mechdesign.nonstochastic.claims import read_verified

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import empty_as_missing, encode
 from mechdesign.jobs.disclosure_checks import DisclosureChecks, View
-from mechdesign.jobs.file_recipe import FileRecipe
+from mechdesign.jobs.file_run import FileRecipe
 from mechdesign.jobs.output_columns import OutputColumn
 from mechdesign.jobs.recipe import (
     BadRecord,

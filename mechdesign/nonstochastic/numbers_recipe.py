@@ -28,12 +28,11 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import at_most, quoted
 from mechdesign.formats.digests import RecordCensus
 from mechdesign.formats.urls import FRAME, place_of
-from mechdesign.jobs.column_groups import ColumnGroup
 from mechdesign.jobs.column_plan import Plan, make_plan
-from mechdesign.jobs.file_recipe import FileRecipe
-from mechdesign.jobs.file_run import FileRun
+from mechdesign.jobs.file_run import FileRecipe, FileRun
 from mechdesign.jobs.ledger import Ledger, Rehearsed
 from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.jobs.output_columns import ColumnGroup
 from mechdesign.jobs.recipe import (
     ContentOf,
     Drawer,

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.documents import versions
 from mechdesign.formats.census import Content
-from mechdesign.jobs.counted_outputs import enter_counted
+from mechdesign.jobs.joint_budget import enter_counted
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.nonstochastic.claims import guarantee_record
 from mechdesign.nonstochastic.groups import Groups

@@ -11,7 +11,7 @@ A `Release` is made once for a channel and a key. `Release.draw` then takes batc
    cumulated integers of row x (`sampling`). With the row (3, 1), u = 0, 1, 2 give the output 0, and
    u = 3 gives 1. Where the counts of all outputs are fixed (`fix`), it looks the output up that the
    record was given with all others; `ChannelRecipe.settled` decides which of both.
-4. What is published for y, its label or a symbol, are codes into `texts` (`publication`).
+4. What is published for y, its label or a symbol, are codes into `texts` (`released_values`).
 
 Files, data frames and clusters all draw here. u is a function of the key, the channel
 (`channel_digest`) and the record, so the same key and record give the same output everywhere.
@@ -36,13 +36,11 @@ from mechdesign.release.assigned_outputs import assigned_outputs
 from mechdesign.release.box_samplers import box_laws, marginal_of, sampler_of_laws
 from mechdesign.release.coding import BoxCoding, Coding, SymbolCoding
 from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
-from mechdesign.release.fixed_counts import integer_flows
+from mechdesign.release.fixed_counts import MeanCounts, integer_flows, mean_counts
 from mechdesign.release.identified_draws import REDRAW, IdentifiedDraws
-from mechdesign.release.mean_counts import MeanCounts, mean_counts
 from mechdesign.release.policies import REFUSE, Policy
 from mechdesign.release.protocol import Releasable
-from mechdesign.release.publication import publication_of
-from mechdesign.release.released_values import FORMS, LABEL
+from mechdesign.release.released_values import FORMS, LABEL, publication_of
 from mechdesign.release.sampling import Sampler
 
 FIXED = "fixed"

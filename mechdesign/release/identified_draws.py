@@ -6,7 +6,7 @@ identifier share them, and their outputs depend on each other unless they have t
 is drawn:
 
 1. Identifiers become hashes under a secret of the key, and those that differ in their spelling
-   alone are refused (`spellings`).
+   alone are refused (`Spellings`).
 2. The symbols are compared with those that the identifiers first came with in this release
    (`seen`). Different ones are an error.
 3. They are compared with those of earlier releases (`earlier`, which a job fills from its ledger).
@@ -29,9 +29,8 @@ from mechdesign.core.wording import quoted
 from mechdesign.formats.census import Hashes
 from mechdesign.formats.digests import RowHasher
 from mechdesign.release.draws import IDENTIFIERS, Identifiers, Key
-from mechdesign.release.first_symbols import FirstSymbols, new_records
+from mechdesign.release.first_symbols import FirstSymbols, Spellings, new_records
 from mechdesign.release.policies import REFUSE
-from mechdesign.release.spellings import Spellings
 from mechdesign.tables.columns import RecordFault
 
 KEEP = "keep"

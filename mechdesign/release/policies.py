@@ -51,7 +51,7 @@ class Policy:
         For a symbol that the channel does not have: ``refuse``, ``output:LABEL`` (publish this
         output of the channel), ``marginal`` (draw from P_Y under the table, as for a record
         about which nothing is known), or, for rows of several columns, ``nearest`` (draw as for
-        the nearest known row; `release.nearest_rows`).
+        the nearest known row; `release.coding`).
     missing : str
         The same for a missing or empty cell, unless the channel has the empty symbol; ``symbol``
         says that it has one.

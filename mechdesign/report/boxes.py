@@ -45,9 +45,8 @@ from mechdesign.channel.box_claims import BoxUtility
 from mechdesign.channel.channel import BoxPart, Channel
 from mechdesign.core.wording import STATED, at_most, percent_of, quoted
 from mechdesign.mechanisms.result import Design
-from mechdesign.notions import Notion
+from mechdesign.notions import Notion, to_record
 from mechdesign.report import law_section, layout, wording
-from mechdesign.report.command_records import notion_record
 from mechdesign.report.first_lines import (
     FULL,
     MOST_LINES,
@@ -528,7 +527,7 @@ def box_channel_record(channel: Channel) -> dict[str, Any]:
         "slice_records": claims.slice_records,
         "parts": parts,
         "provenance": dict(channel.provenance),
-        "notion": notion_record(notion),
+        "notion": None if notion is None else to_record(notion),
         "levels": levels,
     }
 

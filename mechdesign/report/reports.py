@@ -11,7 +11,7 @@ from mechdesign.channel.loading import require_channel
 from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.jobs.codebook import codebook_text
+from mechdesign.jobs.side_files import codebook_text
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import boxes, boxes_page, collect, terminal
 from mechdesign.report.collect import Wanted

@@ -40,11 +40,6 @@ def check_report(
     check_target(path, force=force, sources=sources)
 
 
-def save_report(report: Report, path: PathLike, *, overwrite: bool = False) -> None:
-    """Write the report, whole or not at all."""
-    save_reports([(path, report)], overwrite=overwrite)
-
-
 def save_reports(
     reports: Sequence[tuple[PathLike, Report]], *, overwrite: bool
 ) -> None:

@@ -53,7 +53,7 @@ from numpy.typing import NDArray
 
 from solvers.points import Array, Points
 from solvers.pricing.concave import SearchCounts, SearchResult
-from solvers.pricing.cut_search import CutSearch
+from solvers.pricing.set_searches import CutSearch
 from solvers.results import Pricer, envelope_bound, lowered_prices
 from solvers.sets.convex_set import ConvexSet, Cut, Cuts
 

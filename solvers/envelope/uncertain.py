@@ -28,7 +28,7 @@ from solvers.envelope.polytope import checked_prices, concluded, deadline
 from solvers.envelope.preparation import Incumbents, Resources, check_length
 from solvers.points import Array, Points
 from solvers.pricing.concave import MEMORY_LIMIT
-from solvers.pricing.robust import RobustSearch
+from solvers.pricing.set_searches import RobustSearch
 from solvers.programs.master import HighsMaster
 from solvers.results import Envelope, Pricer, Progress
 from solvers.sets.uncertain import UncertainSet

@@ -91,7 +91,6 @@ class Pricing:
     proof: OutputPrices
     entering: Entering
     best_inputs: Array
-    best_outputs: Array
 
 
 class Pricer:
@@ -185,7 +184,7 @@ class Pricer:
         entering = Entering(rows, columns, reduced)
         bound, masses = self._bound(prices, ends, least_of_output, least_of_input, own)
         proof = OutputPrices(masses, prices.ranges, prices.compared, prices.forms)
-        return Pricing(bound, proof, entering, least_of_input, least_of_output)
+        return Pricing(bound, proof, entering, least_of_input)
 
     def _own(self, own: Array, block: Array, part: slice) -> None:
         """Reduced costs of symbols that stay."""

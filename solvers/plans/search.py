@@ -26,7 +26,7 @@ import numpy as np
 from solvers.errors import BackendFailure, NoPlan, OutOfTime
 from solvers.pace import NEVER, Clock
 from solvers.plans.alone import alone
-from solvers.plans.ceiling import ceiling
+from solvers.plans.bounds import ceiling, sharpened
 from solvers.plans.costs import Indices
 from solvers.plans.generation import (
     ALL_PAIRS,
@@ -40,7 +40,6 @@ from solvers.plans.pricing import OutputPrices, Pricer, Pricing
 from solvers.plans.problem import PlanProblem
 from solvers.plans.program import SHORTEST, Group, Prices
 from solvers.plans.ranges import Ranges
-from solvers.plans.sharpening import sharpened
 from solvers.points import Array
 
 SMALLEST_BLOCK = 40

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from solvers import InvalidOption, Polytope, vertices
 from solvers.pricing.concave import ConcaveSearch, SearchStatus
-from solvers.pricing.cut_search import CutSearch
+from solvers.pricing.set_searches import CutSearch
 
 
 def around(seed, secrets, n, count, size=0.4):

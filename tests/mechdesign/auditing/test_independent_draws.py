@@ -17,7 +17,7 @@ from mechdesign.auditing.independent_draws import (
     reached,
     reached_by_draws,
 )
-from mechdesign.leaks.people_composed import composed_for_people
+from mechdesign.leaks.people_notice import composed_for_people
 
 
 def lifts_of_tuples(law, prior, times):

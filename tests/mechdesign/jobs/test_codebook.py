@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from mechdesign.channel.channel import Channel
-from mechdesign.jobs.codebook import codebook_text
 from mechdesign.jobs.release_file import sanitise_file
+from mechdesign.jobs.side_files import codebook_text
 from mechdesign.tables.joint import Joint
 
 

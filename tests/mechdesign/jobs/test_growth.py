@@ -8,13 +8,12 @@ import pyarrow as pa
 
 from mechdesign.formats import census, csv_blocks
 from mechdesign.formats.digests import RowHasher
-from mechdesign.jobs import bare_records, identified_symbols
-from mechdesign.jobs.identified_symbols import IdentifiedRecords
+from mechdesign.jobs import bare_records, identified_records
+from mechdesign.jobs.identified_records import IdentifiedRecords
 from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.leaks import crossing
-from mechdesign.release import first_symbols, identified_draws, spellings
-from mechdesign.release.first_symbols import FirstSymbols, new_records
-from mechdesign.release.spellings import Spellings
+from mechdesign.release import first_symbols, identified_draws
+from mechdesign.release.first_symbols import FirstSymbols, Spellings, new_records
 from tests.cases.growth import Work, assert_linear
 from tests.cases.released_records import mixing_channel
 
@@ -29,7 +28,7 @@ def test_spellings_of_identifiers(monkeypatch):
         work = Work()
         found = Spellings()
         with monkeypatch.context() as patch:
-            work.watch(patch, spellings, first_symbols)
+            work.watch(patch, first_symbols)
             for start in range(0, size, BATCH):
                 texts = pa.array([f"id{i:09}" for i in range(start, start + BATCH)])
                 found.add([texts], hasher.identifiers([texts]), hasher)
@@ -65,7 +64,7 @@ def test_identifiers_that_the_ledger_knows(monkeypatch):
         records = IdentifiedRecords(Known(), None, None, release)
         work = Work()
         with monkeypatch.context() as patch:
-            work.watch(patch, identified_symbols)
+            work.watch(patch, identified_records)
             assert records._count_new(None) == (0, size)
             records.recall(None)
         # Two tables are filled.
@@ -84,9 +83,8 @@ def test_a_release_by_identifiers(tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
             work.watch(
                 patch,
-                spellings,
                 first_symbols,
-                identified_symbols,
+                identified_records,
                 identified_draws,
                 census,
                 bare_records,

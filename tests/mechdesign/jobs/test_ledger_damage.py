@@ -68,7 +68,7 @@ def test_an_empty_ledger_is_refused_with_a_key_from_elsewhere(tmp_path):
 
 
 def test_a_rehearsal_does_not_pass_over_a_ledger_that_is_gone(tmp_path, ledger):
-    from mechdesign.jobs.provisional_ledger import opened_ledger
+    from mechdesign.jobs.ledger import opened_ledger
 
     ledger.write_bytes(b"")
     with (

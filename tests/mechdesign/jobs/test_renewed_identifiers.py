@@ -12,10 +12,16 @@ import pytest
 
 from mechdesign.core.errors import InputError
 from mechdesign.frames.sanitising import sanitise
-from mechdesign.jobs.bare_records import BareCensus, BareContent
-from mechdesign.jobs.chance_bits import numbers_bits, order_bits, pairs_bits
+from mechdesign.jobs.bare_records import (
+    CERTAIN,
+    BareCensus,
+    BareContent,
+    likeness,
+    numbers_bits,
+    order_bits,
+    pairs_bits,
+)
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.likeness import CERTAIN, likeness
 from mechdesign.jobs.past_releases import history_of
 from mechdesign.jobs.release_file import sanitise_file
 from tests.cases.released_records import mixing_channel

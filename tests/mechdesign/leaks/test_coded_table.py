@@ -9,7 +9,7 @@ import pytest
 from mechdesign.core.errors import InputError
 from mechdesign.formats import csv_blocks, distinct
 from mechdesign.leaks import coded_table as module
-from mechdesign.leaks import disclosure, learners, row_guess
+from mechdesign.leaks import disclosure, learners
 from mechdesign.leaks.assessment import assess
 from mechdesign.leaks.coded_table import HashedValues, coded_table
 from tests.cases.growth import assert_linear, cost_of
@@ -115,7 +115,7 @@ def test_an_assessment_costs_what_its_records_cost(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "MOST_TEXTS", 1_000)
     sort_in_parts(monkeypatch, 1_000)
     # The model learns from as many records whatever the file has, if it has enough.
-    monkeypatch.setattr(row_guess, "MOST_RECORDS", 500)
+    monkeypatch.setattr(learners, "MOST_RECORDS", 500)
     monkeypatch.setattr(learners, "find_spec", lambda name: None)
     costs = []
     for size in (10_000, 20_000, 40_000):

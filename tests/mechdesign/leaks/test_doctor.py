@@ -8,10 +8,9 @@ import pytest
 import mechdesign as md
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cell_forms import CellForm
-from mechdesign.formats.text_doctor import text_symptoms
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.leaks.coded_table import CodedColumn, CodedTable
-from mechdesign.leaks.doctor import missing_codes, table_symptoms
+from mechdesign.leaks.doctor import missing_codes, table_symptoms, text_symptoms
 
 ROWS = ["job,region,income", *(f"clerk{i % 3},caf\u00e9,low{i % 2}" for i in range(40))]
 

@@ -7,9 +7,9 @@ import random
 import pyarrow as pa
 import pytest
 
-from mechdesign.leaks import kept_columns
+from mechdesign.leaks import inspection
 from mechdesign.leaks.coded_table import TableBuilder
-from mechdesign.leaks.kept_columns import guess_from_kept, kept_note
+from mechdesign.leaks.inspection import guess_from_kept, kept_note
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_nothing_to_guess_from_is_none(people):
 
 
 def test_long_files_are_sampled_evenly(people, monkeypatch):
-    monkeypatch.setattr(kept_columns, "MOST_RECORDS", 300)
+    monkeypatch.setattr(inspection, "MOST_RECORDS", 300)
     guess = guess_from_kept(people, sensitive=["s"], kept=["a", "b"])
     # 4,000 records are halved until at most 600 are left.
     assert guess.records == 500

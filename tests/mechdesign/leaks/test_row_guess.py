@@ -8,8 +8,7 @@ import pytest
 from mechdesign.leaks import learners
 from mechdesign.leaks.coded_table import CodedColumn
 from mechdesign.leaks.disclosure import PRIOR, scores_left_out
-from mechdesign.leaks.learners import MOST_COLUMNS
-from mechdesign.leaks.row_guess import guess_from_rows
+from mechdesign.leaks.learners import MOST_COLUMNS, guess_from_rows
 
 
 def test_boosting_uses_one_thread(monkeypatch):

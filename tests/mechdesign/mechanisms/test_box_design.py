@@ -23,9 +23,9 @@ from mechdesign.mechanisms.box_parts import level_of_share
 from mechdesign.mechanisms.box_plan import nested_groups, together_of
 from mechdesign.mechanisms.box_request import BoxRequest
 from mechdesign.report.boxes import box_first_screen
-from mechdesign.tables.rare_limit import rare_limit
 from mechdesign.tables.records import Records
 from mechdesign.tables.row_boxes import BoxTree
+from mechdesign.tables.uncovered_values import rare_limit
 from tests.cases.people import people
 
 BUDGET = 0.5

@@ -9,10 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.release import disjoint_cycles as module
-from mechdesign.release.chance import KeyedChance
-from mechdesign.release.disjoint_cycles import disjoint_cycles, moved_along_cycles
+from mechdesign.release import table_rounding as module
 from mechdesign.release.draws import Key
+from mechdesign.release.table_rounding import (
+    KeyedChance,
+    disjoint_cycles,
+    moved_along_cycles,
+)
 from tests.oracles.random_choices import outcomes
 
 PLACES = st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=24)

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
 from mechdesign.release.draws import Key
-from mechdesign.release.fixed_counts import integer_flows
-from mechdesign.release.mean_counts import mean_counts
+from mechdesign.release.fixed_counts import integer_flows, mean_counts
 
 
 def flows_of(means):

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import mechdesign as md
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import encode
+from mechdesign.release.coding import NearestRows
 from mechdesign.release.drawing import Release
-from mechdesign.release.nearest_rows import NearestRows
 from mechdesign.release.policies import Policy
 from mechdesign.tables.columns import RecordFault
 from mechdesign.tables.variable import Variable

@@ -15,8 +15,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from solvers.plans import CellCosts, MatrixCosts, PlanLimits, PlanProblem
-from solvers.plans import ceiling as ceilings
-from solvers.plans.ceiling import ceiling, least_move
+from solvers.plans import bounds as ceilings
+from solvers.plans.bounds import ceiling, least_move
 from solvers.plans.program import Group
 from solvers.plans.ranges import Ranges
 from tests.solvers.plans.problems import Kind, optimum, random_problem

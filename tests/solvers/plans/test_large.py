@@ -24,10 +24,10 @@ from solvers.plans import (
     search,
     solve_plan,
 )
+from solvers.plans.bounds import sharpened
 from solvers.plans.pricing import Pricer
 from solvers.plans.program import Group, PlanProgram, Prices
 from solvers.plans.ranges import Ranges
-from solvers.plans.sharpening import sharpened
 from tests.benchmarks.plans import lift_problem, read_adult, run
 from tests.solvers.plans.problems import Kind, check, optimum, random_problem
 from tests.solvers.plans.test_ceiling import whole
