@@ -1,4 +1,5 @@
-from .ways import AverageComparison, PurposeComparison, compare_average, compare_purpose
+from .average_ways import AverageComparison, compare_average
+from .purpose_ways import PurposeComparison, compare_purpose
 
 __all__ = [
     "AverageComparison",

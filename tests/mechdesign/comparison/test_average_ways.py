@@ -5,7 +5,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.comparison import compare_average
-from mechdesign.comparison.ways import OPTIMUM
+from mechdesign.comparison.average_ways import OPTIMUM
 from mechdesign.mechanisms.average_baselines import GREEDY, RESTARTS
 
 ROUNDING = 1e-7

@@ -7,7 +7,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.comparison import compare_purpose
-from mechdesign.comparison.ways import MADE_FOR_IT
+from mechdesign.comparison.purpose_ways import MADE_FOR_IT
 
 ROUNDING = 1e-9
 """Relative error of the figures, which are computed in doubles."""
