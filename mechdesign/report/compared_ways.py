@@ -17,7 +17,8 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from mechdesign.comparison.ways import AverageComparison, PurposeComparison
+from mechdesign.comparison.average_ways import AverageComparison
+from mechdesign.comparison.purpose_ways import PurposeComparison
 from mechdesign.core.wording import at_least, at_most
 from mechdesign.mechanisms.result import QueryAccuracy, TaskUtility
 from mechdesign.report import layout, wording
