@@ -12,7 +12,7 @@ FORK = re.compile(
     r"isinstance\(\s*[a-z_.]+,\s*(md\.)?Design\b"
     r"|\.judged_alone\b|\bcoder is (not )?None\b"
 )
-MOST = 9
+MOST = 8
 """Forks that are left outside of the channel itself and its file. A smaller number replaces this
 one; what a new fork would ask becomes a member of the channel."""
 

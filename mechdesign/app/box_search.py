@@ -8,7 +8,7 @@ on the others (`mechanisms.box_design`). `designed_boxes` does it for the page:
 1. `searched_boxes` searches.
 2. The seed of the slice goes into the recipes. The slice is drawn at random, and another one would
    lead to other boxes.
-3. `box_report` computes the ranges of lifts from the counts in the channel; `_box_files` writes it.
+3. `internal_report` computes the ranges of lifts from the counts in the channel.
 4. `_facts` are the sentences at the top. The lists below are `_beliefs` (before and after for each
    protected value), `_meanings` (true boxes behind a label), `_worst_factors` and `_together`
    (protected values that are promised as one).
@@ -42,7 +42,7 @@ from mechdesign.app.searching import (
     REMEDY,
     behind_text,
     belief_rows,
-    channel_files,
+    design_files,
     factors,
     joint_of,
     progress_to,
@@ -51,7 +51,7 @@ from mechdesign.app.searching import (
 from mechdesign.core.wording import joined_name, percent_of
 
 if TYPE_CHECKING:
-    from mechdesign.report.boxes_page import BoxReport
+    from mechdesign.report.record import Report
 
 MOST_FACTORS = 10
 """Released labels that the page lists as those that change a probability most."""
@@ -74,7 +74,7 @@ def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     """Search for the channel of boxes, and describe it."""
     from mechdesign.report import wording as w
     from mechdesign.report.boxes import box_texts
-    from mechdesign.report.boxes_page import box_report
+    from mechdesign.report.collect import attributed, internal_report
     from mechdesign.report.first_lines import little_information
 
     say("Reading the table")
@@ -86,12 +86,13 @@ def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     seed = design.channel.provenance["slice_seed"]
     repeated = replace(choice, slice_seed=seed)
     say("Writing the reports")
-    report = box_report(design.channel)
+    report = attributed(internal_report(design, None), design.channel, ())
     useless = little_information(design.nmi)
     text = design.summary()
     filled: tuple[str, ...] = ()
     if choice.fills:
         filled = (FILLED,)
+    promise = Download("promise.txt", "The promise as text", TEXT, text + "\n")
     outputs = "boxes"
     if choice.merge_rare:
         outputs = "merged values"
@@ -106,39 +107,16 @@ def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
             "are promised together are one line."
         ),
         meanings=_meanings(design.channel),
-        factors=_worst_factors(report),
+        factors=_worst_factors(design, report),
         boxes=tuple(box_texts(design.channel)),
         together=_together(design.channel),
         useless=f"{useless}{REMEDY}" if useless else "",
         text=text,
         messages=(*joint.notices, *filled, SEVERAL),
-        files=(*_box_files(report, text), *recipe_files(repeated, table)),
+        files=(*design_files(design, report), promise, *recipe_files(repeated, table)),
         command=command_of(repeated, table),
         script=script_of(repeated, table),
     )
-
-
-def _box_files(report: BoxReport, text: str) -> tuple[Download, ...]:
-    """The channel file and its reports."""
-    from mechdesign.channel.file import text_of
-    from mechdesign.report.boxes_page import (
-        public_box_page,
-        report_page,
-        report_record,
-    )
-    from mechdesign.report.pages import html_page
-    from mechdesign.report.writing import document_text
-
-    channel = report.channel
-    html = document_text(report_record(report), lambda: report_page(report), ".html")
-    public = public_box_page(channel, satisfied=report.audit.satisfied)
-    files = channel_files(
-        channel=text_of(channel),
-        report=html,
-        public_report=html_page(public),
-        public_channel=text_of(channel.public()),
-    )
-    return (*files, Download("promise.txt", "The promise as text", TEXT, text + "\n"))
 
 
 def searched_boxes(
@@ -171,9 +149,9 @@ def searched_boxes(
 def _facts(design: md.Design, choice: Choice) -> tuple[tuple[str, str], ...]:
     """The promise, what is kept, what the boxes were learned on, and what an analyst reads."""
     from mechdesign.report import wording as w
-    from mechdesign.report.boxes import kept_by, law_lines, slice_sentence
+    from mechdesign.report.boxes import kept_by, slice_sentence
     from mechdesign.report.first_lines import kept_sentence
-    from mechdesign.report.law_section import TITLE, untitled
+    from mechdesign.report.law_section import TITLE, channel_law_lines, untitled
 
     # The promise for the population first: it is the one that was asked for.
     channel = design.channel
@@ -206,7 +184,7 @@ def _facts(design: md.Design, choice: Choice) -> tuple[tuple[str, str], ...]:
         ("Kept", kept.removeprefix("Kept: ")),
         ("Boxes", slice_sentence(utility, channel)),
     ]
-    for text in untitled(law_lines(utility, channel)):
+    for text in untitled(channel_law_lines(channel, None)):
         facts.append((TITLE, text))
     if utility.limit is not None:
         facts.append(("What limits it", utility.limit.text(channel.boxed.claims.level)))
@@ -245,17 +223,17 @@ def _unchanged(channel: md.Channel) -> tuple[tuple[str, str], ...]:
     return tuple((name, w.percent_at_least(share)) for name, share in truth.items())
 
 
-def _worst_factors(report: BoxReport) -> tuple[OutputFactors, ...]:
+def _worst_factors(design: md.Design, report: Report) -> tuple[OutputFactors, ...]:
     """The labels that change a probability most; none where values are drawn inside of boxes,
     because the receiver does not see the label.
     """
     from mechdesign.report import wording as w
 
-    notion = report.audit.notion
-    if notion is None or report.channel.fills:
+    if report.boxes is None or report.asked.fills:
         return ()
+    notion = design.notion
     # By ln of the largest lift over the smallest one: the only measure that counts both sides.
-    worst = sorted(report.outputs, key=lambda row: -row.achieved.eps_ldp)
+    worst = sorted(report.boxes.outputs, key=lambda row: -row.achieved.eps_ldp)
     rows: list[OutputFactors] = []
     for row in worst[:MOST_FACTORS]:
         rows.append(

@@ -29,7 +29,6 @@ from mechdesign.app.recipes import command_of, script_of
 from mechdesign.app.results import (
     BeliefRow,
     Designed,
-    Download,
     Meaning,
     Move,
     Say,
@@ -38,7 +37,7 @@ from mechdesign.app.searching import (
     MOST_MEANINGS,
     REMEDY,
     behind_text,
-    channel_files,
+    design_files,
     factors,
     joint_of,
     progress_to,
@@ -84,7 +83,7 @@ def designed_column(table: MemoryTable, choice: Choice, say: Say) -> Designed:
         useless=_useless(result),
         text=first_screen(result, binned, last=()),
         messages=(*joint.notices, *result.messages),
-        files=(*_column_files(result, report), *recipe_files(choice, table)),
+        files=(*design_files(result, report), *recipe_files(choice, table)),
         command=command_of(choice, table),
         script=script_of(choice, table),
     )
@@ -150,25 +149,6 @@ def _unchanged(result: md.Design, choice: Choice) -> tuple[tuple[str, str], ...]
     if share is None:
         return ()
     return ((choice.released[0], w.percent_at_least(float(share))),)
-
-
-def _column_files(result: md.Design, report: Report) -> tuple[Download, ...]:
-    """The channel file and its reports."""
-    from mechdesign.channel.file import text_of
-    from mechdesign.report.collect import attributed
-    from mechdesign.report.content import public_report
-    from mechdesign.report.writing import report_text
-
-    channel = result.channel
-    public = public_report(channel, result.notion, satisfied=result.verified)
-    public_html = report_text(attributed(public, channel, ()), ".html")
-    html = report_text(report, ".html")
-    return channel_files(
-        channel=text_of(channel),
-        report=html,
-        public_report=public_html,
-        public_channel=text_of(channel.public()),
-    )
 
 
 def _column_facts(

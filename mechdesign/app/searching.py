@@ -9,7 +9,7 @@
    the row is "10.0 %, 5.0 %, 19.8 %". A column takes these bounds from its report instead.
 3. `behind_text` tells which true values are behind a released one, by P(x|y): "nurse 61.0 %; clerk
    20.5 %; 4 others". `factors` and `verdict_text` put the audit into words.
-4. `channel_files` are the downloads of the result, and `recipe_files` those that repeat the search.
+4. `design_files` are the downloads of the result, and `recipe_files` those that repeat the search.
 
 Every figure of a promise is rounded outwards: the page never says less than what may happen.
 """
@@ -32,6 +32,7 @@ from mechdesign.core.wording import quoted
 if TYPE_CHECKING:
     from mechdesign.auditing.verdict import Achieved
     from mechdesign.core.progress import Step
+    from mechdesign.report.record import Report
 
 REMEDY = " Choose a larger factor, release fewer columns, or put numbers into bins."
 """What may help a channel of little use."""
@@ -123,26 +124,31 @@ def progress_to(say: Say) -> Callable[[Step], None]:
     return lambda step: say(str(step))
 
 
-def channel_files(
-    *, channel: str, report: str, public_report: str, public_channel: str
-) -> tuple[Download, ...]:
-    """The texts of a channel file and of its report as downloads, each also for everybody."""
+def design_files(result: md.Design, report: Report) -> tuple[Download, ...]:
+    """The channel file of a design and its reports as downloads, each also for everybody."""
+    from mechdesign.channel.file import text_of
+    from mechdesign.report.collect import attributed
+    from mechdesign.report.content import public_report
+    from mechdesign.report.writing import report_text
+
+    channel = result.channel
+    public = public_report(channel, result.notion, satisfied=result.verified)
+    public_html = report_text(attributed(public, channel, ()), ".html")
+    html = report_text(report, ".html")
     return (
         Download(
             CHANNEL,
             "Channel file, with the counts of the table: keep it to yourself",
             JSON,
-            channel,
+            text_of(channel),
         ),
-        Download("report.html", "Report for those who may see the data", HTML, report),
-        Download(
-            "public-report.html", "Report for everybody", HTML, public_report, True
-        ),
+        Download("report.html", "Report for those who may see the data", HTML, html),
+        Download("public-report.html", "Report for everybody", HTML, public_html, True),
         Download(
             "public-channel.json",
             "Channel file for everybody",
             JSON,
-            public_channel,
+            text_of(channel.public()),
             True,
         ),
     )

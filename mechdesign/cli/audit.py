@@ -378,7 +378,7 @@ def _audit_channel(
     from mechdesign.auditing.common_table import common_table
     from mechdesign.auditing.population import set_behind
     from mechdesign.auditing.population_promise import population_promise
-    from mechdesign.auditing.stated import statement_of
+    from mechdesign.auditing.stated import has_table, statement_of
     from mechdesign.report.first_lines import NO_POPULATION, guess_sentence
     from mechdesign.report.law_section import channel_law_lines
     from mechdesign.report.promises import (
@@ -405,7 +405,9 @@ def _audit_channel(
             subject = "all releases together"
             return Verdict(joint, result, None, secret, subject, plain, details)
         # Boxes carry counts in the place of a table.
-        joint = None if channel.judged_alone else table.read_for(channel, path)
+        joint = channel.joint
+        if table.table is not None or not has_table(channel):
+            joint = table.read_for(channel, path)
         sensitive = channel.boxed.sensitive if joint is None else joint.sensitive
         secret = protected_name(sensitive)
         # Another table decides nothing of the figures of the file.

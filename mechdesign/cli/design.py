@@ -348,12 +348,12 @@ def _save_reports(
     reporter: Reporter, arguments: DesignArguments, result: md.Design
 ) -> None:
     """Write the reports."""
-    from mechdesign.report.reports import views_of
+    from mechdesign.report.collect import behind
 
     channel = result.channel
     arguments.reports.save(
         channel,
-        views_of(channel).behind(channel, result),
+        behind(channel, result),
         reporter,
         line=arguments.line(arguments.objective),
         table=arguments.table.table,

@@ -108,8 +108,7 @@ class ReportOptions:
         `line` is the command that designs the channel, `output` its file. `behind` is the design
         of the channel, or what else its reports need; there is no internal report without it.
         """
-        from mechdesign.report.collect import Wanted
-        from mechdesign.report.reports import views_of
+        from mechdesign.report.collect import Wanted, save_reports
 
         files: dict[str, str] = {}
         table_name = None
@@ -131,9 +130,11 @@ class ReportOptions:
             table=table_name,
             files=files,
             commands=commands(line, output, public=False),
-            public_commands=commands(public_line, None, public=True),
+            public_commands=commands(
+                public_line, None, public=True, takes_table=not channel.judged_alone
+            ),
         )
-        views_of(channel).save_reports(channel, behind, wanted)
+        save_reports(channel, behind, wanted)
 
     def text(self) -> str:
         """One line for people."""
@@ -299,7 +300,7 @@ def _save_reports(
     where nobody can decide it.
     """
     from mechdesign.auditing.stated import has_table
-    from mechdesign.report.reports import views_of
+    from mechdesign.report.collect import behind
 
     if not has_table(channel):
         proof.refuse()
@@ -310,15 +311,13 @@ def _save_reports(
                 "give --public-report FILE"
             )
     with reporter.work("auditing"):
-        behind = views_of(channel).behind(
-            channel, None, name, certificate=proof.certificate
-        )
+        design = behind(channel, None, name, certificate=proof.certificate)
     line = design_line(channel, os.path.basename(name))
-    reports.save(channel, behind, reporter, line=line, output=name, force=force)
+    reports.save(channel, design, reporter, line=line, output=name, force=force)
     written = [path for path in reports.files.values() if path is not None]
     with errors_noting(*[f"{path} is written" for path in written]):
-        board.save(behind, name, force=force)
-    return None if behind is None else behind.verified
+        board.save(design, name, force=force)
+    return None if design is None else design.verified
 
 
 def design_line(channel: md.Channel, output: str) -> str | None:
@@ -327,7 +326,7 @@ def design_line(channel: md.Channel, output: str) -> str | None:
 
 
 def commands(
-    line: str | None, file: str | None, *, public: bool
+    line: str | None, file: str | None, *, public: bool, takes_table: bool = True
 ) -> tuple[Command, ...]:
     """Shell lines for a channel; `line` is the one that designed it, if it is known."""
     from mechdesign.report.record import Command
@@ -337,9 +336,10 @@ def commands(
         channel = os.path.basename(file)
     audit = [PROGRAM, "audit", channel]
     holder = ""
-    # A public channel file has no table to be audited on.
     if public:
-        audit += ["--table", options.PUBLIC_TABLE]
+        # A public channel file has no table to be audited on; boxes take none.
+        if takes_table:
+            audit += ["--table", options.PUBLIC_TABLE]
         holder = " (for the holder of the table)"
     apply = [PROGRAM, "apply", channel, "IN.csv", "OUT.csv"]
     show = [PROGRAM, "show", channel, "--csv"]

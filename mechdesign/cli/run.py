@@ -293,6 +293,7 @@ def _verify(
     """Check that a channel is the one that the section asks for, and keeps its promise
     on the table of today.
     """
+    from mechdesign.auditing.stated import has_table
     from mechdesign.channel.loading import load
 
     channel = values["output"]
@@ -314,8 +315,8 @@ def _verify(
         )
 
     table: dict[str, Any] = {"channel": channel}
-    # Such a channel takes no table.
-    if loaded.judged_alone:
+    # A channel that carries counts in the place of a table takes none.
+    if loaded.joint is None and has_table(loaded):
         return _called(audit, reporter, common, table)
     # The channel has its own bins, and one for people says which columns make them: `audit`
     # refuses to be told of either.

@@ -351,6 +351,9 @@ class OtherTable(TextFormat, TableOptions):
         if joint is None:
             joint = channel.joint
         if joint is None:
+            from mechdesign.auditing.either import NO_COUNTS
+
+            channel.on_tables(NO_COUNTS)
             raise InputError(
                 f"{path} is a public channel without its table: give --table TABLE"
             )

@@ -33,6 +33,7 @@ import math
 import secrets
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -54,6 +55,7 @@ from mechdesign.mechanisms.box_request import AUTO, BoxRequest
 from mechdesign.mechanisms.box_rows import SLICE_SHARE
 from mechdesign.mechanisms.result import Certificate, Design
 from mechdesign.mechanisms.unsuited_columns import refuse_secret_identifier
+from mechdesign.notions import to_record
 from mechdesign.tables.confidence import check_counts, unprotected
 from mechdesign.tables.records import Records
 from mechdesign.tables.row_boxes import Boxes, box_name
@@ -125,6 +127,9 @@ def design_boxes(records: Records, request: BoxRequest) -> Design:
         utility=utility,
         people=request.people,
     )
+    # Also where no stratum releases anything: then every promise is kept.
+    promised = replace(channel.record, notion=to_record(request.notion))
+    channel = channel.with_record(promised)
     # Each part was audited on its own; this audit reads what will be saved, as anybody else would.
     verdict = audit_boxes(channel, request.notion)
     if not verdict.satisfied:

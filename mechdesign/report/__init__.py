@@ -2,9 +2,9 @@
 `mechdesign.report`.
 
 A report is made in three steps: `collect` measures and audits, `content` chooses the figures and
-words of a `record`, and `document` lays it out for `pages` and `terminal`. Boxes have a page
-of their own (`boxes_page`). Users write ``mechdesign.report(design, path)``
-for all of them, so the class of this module has a `__call__`.
+words of a `record`, and `document` lays it out for `pages` and `terminal`. What a release of boxes
+has besides is a part of the record, with sections of its own (`box_section`). Users write
+``mechdesign.report(design, path)``, so the class of this module has a `__call__`.
 """
 
 from __future__ import annotations

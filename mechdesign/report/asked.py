@@ -14,6 +14,7 @@ from mechdesign.report.record import Request
 from mechdesign.report.wording import title
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.people import SEQUENCE
+from mechdesign.tables.variable import column_names
 
 NAMELESS = "the sensitive column"
 """What a report calls the sensitive column of a channel that does not name it."""
@@ -38,8 +39,8 @@ def request_of(
         columns = sensitive.columns
         for names in sensitive.secret_names:
             symbols.extend(names)
-    useful_columns = channel.useful.columns
-    people = channel.useful.people
+    useful_columns = column_names(channel.hidden)
+    people = channel.people
     if people is not None:
         # The columns of a record, not those at every place of the sequence.
         useful_columns = people.columns
@@ -69,6 +70,8 @@ def request_of(
         given=tuple(channel.given),
         relative_to=relative_to,
         symbol_columns=tuple(symbol_columns),
+        level=None if channel.claims is None else channel.claims.level,
+        fills=channel.fills,
         **size,
     )
 

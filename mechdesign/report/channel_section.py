@@ -24,6 +24,11 @@ from mechdesign.report import blocks, wording
 from mechdesign.report.asked import names_of
 from mechdesign.report.record import ChannelTable, Report
 
+FILLED = (
+    "A row is released as a row of the table that is drawn from a box. Which box is drawn depends "
+    "on the box that the row is in. The probabilities are not shown in this version."
+)
+
 MOST_MATRIX_OUTPUTS = 20
 MOST_MATRIX_SYMBOLS = 40
 """Columns and rows of a matrix that a page can show whole."""
@@ -33,11 +38,14 @@ def channel_blocks(report: Report) -> list[blocks.Block]:
     """The matrix W(y|x), or, where it is too large, the most probable outputs of each symbol."""
     channel = report.channel
     useful = names_of(report.asked)[1]
+    if not channel.rows:
+        return [blocks.Text(FILLED)]
+    what = "value" if report.boxes is None else "box"
     over = f"over {channel.denominator}"
     if channel.denominator is None:
         over = "over the sum of each row"
     text = (
-        f"Every value of {useful} is replaced by one of "
+        f"Every {what} of {useful} is replaced by one of "
         f"{wording.count(len(channel.outputs), 'output')}, drawn with these probabilities. They "
         f"are integers {over}; percentages here are rounded."
     )

@@ -1,7 +1,6 @@
 """Collects the content of a report: the exact audit, the measures, the curve, and the provenance.
 
-`reports` calls two functions here, `behind`, which audits, and `save_reports`; `boxes_page` has the
-same for boxes. The steps are:
+`reports` calls two functions here, `behind`, which audits, and `save_reports`. The steps are:
 
 1. `promise_of` reads from the channel which notion it was designed for.
 2. `design_behind` makes a design of a channel from a file. It audits the integers again with the
@@ -27,9 +26,11 @@ from importlib.metadata import version
 from typing import Any, TypeAlias
 
 from mechdesign import __version__
+from mechdesign.auditing.either import audit_boxes
 from mechdesign.auditing.measures import beyond_given, measure, utility
 from mechdesign.auditing.population import audit, set_behind
 from mechdesign.auditing.stated import (
+    has_table,
     is_bound,
     refuse_unproven,
     refuse_wrong_figures,
@@ -50,6 +51,7 @@ from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion
 from mechdesign.report.asked import origin_of
+from mechdesign.report.boxes import kept_by
 from mechdesign.report.content import (
     full_report,
     public_report,
@@ -79,6 +81,7 @@ NO_AXIS = (
 NO_EARLIER = "No curve: it would belong to channels that ignore the earlier releases."
 NO_AVERAGE = "No curve: it would belong to channels that ignore the average budget."
 NO_GIVEN = "No curve: it would belong to channels that change the given columns."
+NO_BOXES = "No curve: at every budget other boxes would be learned."
 NO_SAMPLE = "No curve: `mechdesign compare --confidence` draws it from the same shares and symbols."
 
 MANY_OUTPUTS = 20_000
@@ -135,7 +138,7 @@ def save_reports(channel: Channel, design: Design | None, wanted: Wanted) -> Non
     satisfied: bool | None = None
     if design is not None:
         satisfied = design.verified
-        if wanted.internal is not None and channel.joint is not None:
+        if wanted.internal is not None:
             report = internal_report(
                 design,
                 channel.joint,
@@ -163,15 +166,17 @@ def behind(
     """What reports on a channel need of its design: that at hand, or the one that the file and its
     table tell (`design_behind`); None for a public channel.
     """
-    if design is not None or channel.joint is None:
+    if design is not None or not has_table(channel):
         return design
     notion = promise_of(channel, name)
+    if channel.joint is None:
+        return _boxes_behind(channel, notion)
     return design_behind(channel, channel.joint, notion, certificate=certificate)
 
 
 def internal_report(
     design: Design,
-    joint: Joint,
+    joint: Joint | None,
     watch: Watch = lambda *_, **__: nullcontext(),
     *,
     table: str | None = None,
@@ -182,7 +187,7 @@ def internal_report(
     Parameters
     ----------
     design, joint
-        The design, and its table.
+        The design, and its table; None of boxes, which carry counts in its place.
     watch : callable
         Shows progress (`Watch`); by default nothing does.
     table : str, optional
@@ -194,11 +199,14 @@ def internal_report(
     absent: dict[str, str] = {}
     with watch("measuring the channel"):
         attained: Mapping[str, float] = {}
-        if len(channel.outputs) <= MANY_OUTPUTS:
-            attained = measure(channel, joint).leakage
-        else:
-            absent["measures"] = NO_MEASURES
-        verdict = audit(channel, joint, design.notion, population=design.confidence)
+        verdict = design.audit
+        if joint is not None:
+            if len(channel.outputs) <= MANY_OUTPUTS:
+                attained = measure(channel, joint).leakage
+            else:
+                absent["measures"] = NO_MEASURES
+            confidence = design.confidence
+            verdict = audit(channel, joint, design.notion, population=confidence)
         summary = summary_report(
             design,
             joint,
@@ -210,7 +218,7 @@ def internal_report(
     # The curve comes last: it takes the time that is left, and a report is complete without it.
     axis, reason = _curve_axis(design)
     curve: Curve | None = None
-    if axis is not None:
+    if axis is not None and joint is not None:
         with watch("computing the curve", unit="budgets") as work:
             progress = None
             if work is not None:
@@ -281,6 +289,27 @@ def design_behind(
     )
 
 
+def _boxes_behind(channel: Channel, notion: Notion) -> Design:
+    """The design of boxes from a file, audited again; what it keeps is only stated by the file."""
+    utility = kept_by(channel)
+    verdict = audit_boxes(channel, notion)
+    certificate = Certificate(upper_bound_nmi=utility.upper_bound_nmi, scope=STATED)
+    return Design(
+        channel=channel,
+        notion=notion,
+        mechanism=origin_of(channel, "mechanism") or "rows",
+        method=origin_of(channel, "method") or "boxes",
+        nmi=utility.nmi,
+        mutual_information=utility.information,
+        entropy=utility.entropy,
+        achieved=verdict.achieved,
+        certificate=certificate.at(utility.nmi),
+        messages=(NOT_AGAIN,),
+        verified=verdict.satisfied,
+        audit=verdict,
+    )
+
+
 def promise_of(channel: Channel, name: str = "the channel") -> Notion:
     """The notion that a channel was designed for."""
     notion = channel.promise
@@ -323,6 +352,8 @@ def attributed(
 def _curve_axis(design: Design) -> tuple[Any, str]:
     """The axis of the trade-off curve, or None with the reason why there is none."""
     # A curve of channels that keep another promise than this one would mislead.
+    if design.audit is not None:
+        return None, NO_BOXES
     if design.channel.record.after:
         return None, NO_EARLIER
     if design.channel.record.averages:

@@ -27,6 +27,7 @@ from mechdesign.core.wording import STATED
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion, to_record
 from mechdesign.release.moved_numbers import moved
+from mechdesign.report.boxes import box_channel_facts, box_facts
 from mechdesign.report.plain_values import optional_record
 from mechdesign.report.sentences import population_record, spending_record
 
@@ -89,9 +90,6 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         people = design.channel.useful.people
         record["people"] = None if people is None else asdict(people)
     if design.audit is not None:
-        # Loaded here, because few designs are of boxes.
-        from mechdesign.report.boxes import box_facts
-
         record |= box_facts(design)
     record |= law_record(design.law, design.law_absent)
     if design.purpose is not None:
@@ -175,7 +173,7 @@ def channel_record(channel: Channel) -> dict[str, Any]:
     else:
         matrix["rows"] = [list(row) for row in channel.rows]
         matrix["matrix"] = channel.matrix.tolist()
-    return {
+    shown: dict[str, Any] = {
         "useful": {
             "columns": channel.useful.columns,
             "symbols": channel.useful.symbols,
@@ -196,6 +194,9 @@ def channel_record(channel: Channel) -> dict[str, Any]:
         "confidence": level,
         "rules": record.rules.model_dump(),
     }
+    if channel.claims is not None:
+        shown |= box_channel_facts(channel)
+    return shown
 
 
 def _guarantees(design: Design) -> dict[str, float] | None:

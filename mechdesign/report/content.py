@@ -38,6 +38,8 @@ from mechdesign.release.moved_numbers import moved
 from mechdesign.report import wording
 from mechdesign.report.asked import names_of, request_of
 from mechdesign.report.average_section import average_texts
+from mechdesign.report.box_section import boxes_of, outputs_of
+from mechdesign.report.boxes import kept_by, rows_of
 from mechdesign.report.cell_sentences import cell_sentences
 from mechdesign.report.column_shares import column_rows
 from mechdesign.report.groups_section import group_lines
@@ -45,10 +47,13 @@ from mechdesign.report.law_section import channel_law_lines, public_law_line
 from mechdesign.report.plain_values import picked
 from mechdesign.report.promises import (
     VERDICTS,
+    counted_lines,
     promise_of,
     promise_on_table,
+    subject_of,
 )
 from mechdesign.report.record import (
+    Boxes,
     ChannelTable,
     Computed,
     Entry,
@@ -61,7 +66,7 @@ from mechdesign.report.record import (
 )
 from mechdesign.report.scope_texts import public_scope_texts, scope_texts, void_texts
 from mechdesign.report.sentences import population_sentences, spending_texts
-from mechdesign.report.wording import label
+from mechdesign.report.wording import label, title
 from mechdesign.tables.joint import Joint
 
 QUERY_NAMES = {
@@ -87,32 +92,49 @@ def public_report(
     for key in ("mechanism", "method"):
         origin[key] = channel.record.provenance.get(key)
     bare_record = ChannelRecord(
+        # The claims of boxes must have the promise of their channel.
+        notion=channel.record.notion,
         provenance=origin,
         objective=channel.record.objective,
         promise_kind=channel.record.promise_kind,
     )
-    bare = replace(channel, joint=None, record=bare_record)
-    request = request_of(bare, notion)
+    # Whether boxes are filled shows in the released file; what fills them is not public.
+    request = request_of(channel, notion)
+    public = channel.public()
+    bare = replace(
+        channel,
+        joint=None,
+        record=bare_record,
+        coder=public.coder,
+        claims=public.claims,
+        fill=None,
+    )
     verdict = VERDICTS[satisfied]
     if satisfied is not None:
         verdict += ", with the table that is not shown here."
     # The level of confidence is public, so it is taken from the channel as it was.
     confidence = channel.record.confidence
+    table = _channel_table(bare)
+    if channel.fills:
+        # No file makes these integers public, which tell the records of every box.
+        table = replace(table, totals=None, denominator=None, rows=())
+    holds_for = public_scope_texts(notion, confidence, request)
     return Report(
         audience="public",
         asked=request,
         promise=promise_of(notion, request, verdict, satisfied, {}),
-        holds_for=public_scope_texts(notion, confidence, request),
+        holds_for=holds_for,
         voided_by=void_texts(request),
         least=_least(bare),
-        law=(public_law_line(bare),),
-        channel=_channel_table(bare),
+        law=(public_law_line(bare, fills=channel.fills),),
+        boxes=None if bare.claims is None else Boxes(rows=rows_of(bare)),
+        channel=table,
     )
 
 
 def summary_report(
     design: Design,
-    joint: Joint,
+    joint: Joint | None,
     *,
     verdict: Audit | None = None,
     attained: Mapping[str, float],
@@ -122,19 +144,27 @@ def summary_report(
 ) -> Report:
     """The report with the table, most important facts first.
 
-    `verdict` is the audit against the table alone, which knows the worst cell. Without
+    `joint` is the table of the design; None of boxes, which carry counts in its place. `verdict` is
+    the audit against the table alone, which knows the worst cell. Without
     `with_population` nothing is said of the population: its sentences need the templates, whose
     loading is a tenth of a small design.
     """
     channel = design.channel
     record = channel.record
     request = request_of(channel, design.notion, joint, table)
+    found: Boxes | None = None
+    rivals = Kept.rivals
+    verdict = verdict or design.audit
     sensitive, useful = names_of(request)
     # The audit knows the worst cell; without it the design has the same budgets.
     achieved = (verdict or design).achieved
     scope = "proven"
     if design.certificate.scope == STATED:
         scope = STATED
+    if design.audit is not None:
+        request = replace(request, records=kept_by(channel).records)
+        found = boxes_of(channel, design.audit, scope)
+        rivals = "channel for these boxes"
     purpose = average_texts(record.averages, design.achieved, sensitive, scope)
     purpose += purpose_texts(record.utility or {}, record.provenance, useful)
     return Report(
@@ -148,11 +178,13 @@ def summary_report(
             **picked(design, "nmi", "mutual_information", "entropy"),
             **picked(design.certificate, "upper_bound_nmi", "gap_nmi", "scope"),
             remarks=tuple(remarks),
+            rivals=rivals,
         ),
         least=_least(channel, _column_texts(design, joint)),
         purpose=purpose,
         numbers=moved(channel),
         law=tuple(channel_law_lines(channel, joint)),
+        boxes=found,
         channel=_channel_table(channel),
     )
 
@@ -177,8 +209,13 @@ def remarks_of(design: Design) -> list[str]:
     return texts
 
 
-def full_report(summary: Report, channel: Channel, joint: Joint) -> Report:
-    """The summary with the lifts and the codebook."""
+def full_report(summary: Report, channel: Channel, joint: Joint | None) -> Report:
+    """The summary with the lifts and the codebook, or with what each output of boxes does."""
+    if joint is None:
+        found = summary.boxes
+        if found is not None:
+            found = replace(found, outputs=outputs_of(channel))
+        return replace(summary, boxes=found)
     names = summary.asked.sensitive_symbols
     before: list[tuple[float, ...]] = []
     after: list[tuple[float, ...]] = []
@@ -222,10 +259,15 @@ def full_report(summary: Report, channel: Channel, joint: Joint) -> Report:
     )
 
 
-def _population(design: Design, joint: Joint) -> Population | None:
+def _population(design: Design, joint: Joint | None) -> Population | None:
     """What holds for the population that the records are a sample of, if it was computed."""
+    audit = design.audit
+    if audit is not None and audit.level is not None:
+        secret = title(design.channel.boxed.sensitive.columns)
+        lines = counted_lines(audit, secret, subject_of(design.channel))
+        return Population(audit.level, **asdict(audit.achieved), sentences=tuple(lines))
     promise = design.population
-    if promise is None:
+    if promise is None or joint is None:
         return None
     sentences = population_sentences(promise, design.confidence, joint.total)
     return Population(
@@ -248,9 +290,9 @@ def _group_texts(design: Design) -> list[str]:
     )
 
 
-def _column_texts(design: Design, joint: Joint) -> tuple[tuple[str, ...], ...]:
+def _column_texts(design: Design, joint: Joint | None) -> tuple[tuple[str, ...], ...]:
     """The lines of the table of unchanged cells; none of a column or of labels."""
-    if design.channel.published is None or design.truth is None:
+    if joint is None or design.channel.published is None or design.truth is None:
         return ()
     return tuple(tuple(row) for row in column_rows(design.truth, joint))
 

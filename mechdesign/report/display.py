@@ -33,6 +33,7 @@ from mechdesign.auditing.verdict import Achieved, Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.run import Comparison
 from mechdesign.core.wording import about, percent_of
+from mechdesign.jobs.side_files import codebook_text
 from mechdesign.judging.figures import Judgement
 from mechdesign.leaks.assessment import Assessment
 from mechdesign.mechanisms.result import Design
@@ -45,10 +46,13 @@ from mechdesign.report import (
     terminal,
 )
 from mechdesign.report.assessment import assessment_text
-from mechdesign.report.command_records import audit_record, design_record
+from mechdesign.report.command_records import (
+    audit_record,
+    channel_record,
+    design_record,
+)
 from mechdesign.report.judgement import judgement_text
 from mechdesign.report.pages import laid_out
-from mechdesign.report.reports import views_of
 from mechdesign.report.sentences import composition_text
 from mechdesign.report.wording import (
     count,
@@ -94,7 +98,10 @@ def record(shown: Any) -> dict[str, Any]:
 
 def matrix(channel: Any) -> str:
     """The probabilities of a channel as CSV, without a final newline."""
-    return views_of(channel).matrix(channel)
+    # The strata of boxes have no entries in common: their zeros are left out.
+    if channel.judged_alone:
+        return codebook_text(channel).rstrip()
+    return terminal.matrix_csv(channel)
 
 
 def frame(shown: Any) -> Any:
@@ -183,7 +190,7 @@ WORDS: Mapping[type[Any], Callable[[Any], str]] = {
     Joint: _table_text,
     # Those of the command line take the table, the file or the names of releases as well.
     Design: lambda shown: terminal.design_text(shown, messages=shown.messages),
-    Channel: lambda shown: views_of(shown).text(shown),
+    Channel: terminal.channel_text,
     Audit: terminal.audit_text,
     Comparison: lambda shown: comparing.comparison_text(shown, None),
     Composition: lambda shown: composition_text(shown, _numbered(shown)),
@@ -196,7 +203,7 @@ WORDS: Mapping[type[Any], Callable[[Any], str]] = {
 """The function that makes the words of each type of result."""
 
 RECORDS: Mapping[type[Any], Callable[[Any], dict[str, Any]]] = {
-    Channel: lambda shown: views_of(shown).record(shown),
+    Channel: channel_record,
     Design: lambda shown: design_record(shown, None),
     Audit: audit_record,
 }

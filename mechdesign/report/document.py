@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from mechdesign.core.wording import STATED, about, at_least, at_most, percent_of
 from mechdesign.report import blocks, law_section, wording
 from mechdesign.report.asked import names_of, protected
+from mechdesign.report.box_section import box_blocks, column_blocks, output_blocks
 from mechdesign.report.channel_section import channel_blocks, codebook_blocks
 from mechdesign.report.least_section import least_blocks, number_blocks
 from mechdesign.report.lift_maps import lift_blocks
@@ -31,6 +32,7 @@ from mechdesign.report.promise_section import (
     promise_blocks,
 )
 from mechdesign.report.record import Kept, Population, Report, Request
+from mechdesign.tables.people import RECORDS
 
 if TYPE_CHECKING:
     from mechdesign.comparison.curve import Curve
@@ -62,6 +64,7 @@ def document_of(report: Report) -> blocks.Document:
     """The document that every renderer writes: what matters most comes first."""
     request = report.asked
     useful = names_of(request)[1]
+    boxed = "" if request.level is None else " in boxes"
     facts = [(fact.name, wording.label(fact.text)) for fact in report.provenance]
     commands = [(command.purpose, command.line) for command in report.commands]
     # The order is that of the questions of readers: what is promised, what it costs, how it works,
@@ -71,6 +74,8 @@ def document_of(report: Report) -> blocks.Document:
         *summary_sections(report),
         *_section_of("curve", "Privacy against utility", curve_blocks(report)),
         *_section_of("lifts", "Before and after", lift_blocks(report)),
+        *_section_of("boxes", "The boxes", box_blocks(report)),
+        *_section_of("outputs", "What outputs do", output_blocks(report)),
         *_section_of("channel", "The channel", channel_blocks(report)),
         *_section_of("codebook", "Codebook", codebook_blocks(report)),
         *_section_of("measures", "Other measures of leakage", _measure_blocks(report)),
@@ -82,7 +87,7 @@ def document_of(report: Report) -> blocks.Document:
             "reproduce", "Do it again", [blocks.Lines(tuple(commands))]
         )
     return blocks.Document(
-        title=f"Release of {useful}, protecting {protected(request)}",
+        title=f"Release of {useful}{boxed}, protecting {protected(request)}",
         banner=BANNERS[report.audience],
         internal=report.audience == "internal",
         lead=lead_of(request),
@@ -102,10 +107,15 @@ def summary_sections(report: Report) -> list[blocks.Section]:
         kept += _utility_blocks(
             report.kept, report.asked, needs_bound=report.least is None
         )
+    if report.boxes is not None:
+        kept += column_blocks(report.boxes, fills=report.asked.fills)
 
     scope: list[blocks.Block] = []
+    beside: list[blocks.Block] = []
     if report.population is not None:
-        scope += blocks.paragraphs(report.population.sentences)
+        # Where the promise is about the population alone, they say what it is not about.
+        told = scope if report.asked.level is None else beside
+        told += blocks.paragraphs(report.population.sentences)
     scope.append(blocks.Bullets(report.holds_for))
 
     promise = promise_blocks(report.promise, report.asked, sensitive)
@@ -117,7 +127,7 @@ def summary_sections(report: Report) -> list[blocks.Section]:
             f"For the population behind the records ({level} confidence): {changes} times as "
             "likely."
         )
-        promise.insert(1, blocks.Text(likely))
+        promise[1:1] = [blocks.Text(likely), *beside]
 
     return [
         *_section_of("promise", "What is promised", promise),
@@ -151,6 +161,8 @@ def _law_blocks(report: Report) -> list[blocks.Block]:
 
 def lead_of(request: Request) -> str:
     """The protected column, the released column and their sizes."""
+    if request.level is not None:
+        return _lead_of_boxes(request)
     useful = names_of(request)[1]
     useful_size = wording.count(len(request.useful_symbols), "symbol")
     outputs = wording.count(request.outputs, "output")
@@ -167,6 +179,28 @@ def lead_of(request: Request) -> str:
         sensitive_size = wording.count(len(request.sensitive_symbols), "symbol")
         sensitive += f" ({sensitive_size})"
     return f"{useful} ({useful_size}) {manner} {outputs}; {sensitive} is protected."
+
+
+def _lead_of_boxes(request: Request) -> str:
+    """What is released in boxes, and what is protected."""
+    useful = names_of(request)[1]
+    if request.of_people:
+        return (
+            f"{useful} of all records of a person are released together as those of a person of "
+            f"the table, drawn within boxes of sequences, beside {RECORDS} as it is; "
+            f"{protected(request)} is protected."
+        )
+    useful = wording.title(request.useful_columns, ", ")
+    verb = "is released"
+    if len(request.useful_columns) > 1:
+        verb = "are released together"
+    form = "in boxes of values"
+    if request.fills:
+        form = "as rows of the table that are drawn within boxes"
+    given = ""
+    if request.given:
+        given = f", {wording.title(request.given)} as in the data"
+    return f"{useful} {verb} {form}{given}; {protected(request)} is protected."
 
 
 def _section_of(
@@ -192,10 +226,16 @@ def _cards(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
         compared = "before"
         if report.asked.relative_to:
             compared = f"by {wording.title(report.asked.relative_to)} alone"
+        if report.asked.level is not None:
+            compared += (
+                f", in the population ({percent_of(report.asked.level)} confidence)"
+            )
         cards.append((f"Times as likely as {compared}", f"{low} to {high}"))
     if report.population is not None:
         level = percent_of(report.population.level)
         title = f"The same for the population ({level} confidence)"
+        if report.asked.level is not None:
+            title = "Of this channel"
         cards.append((title, _population_range(report.population)))
     cards.append(("Verified", VERIFIED[promise.satisfied]))
     if report.least is not None and report.least.truth is not None:
@@ -211,7 +251,8 @@ def _cards(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
         if kept.upper_bound_nmi is not None:
             bound = wording.percent_at_most(kept.upper_bound_nmi)
             how = " (stated by the file)" if kept.scope == STATED else ""
-            cards.append((f"No channel keeps more than{how}", bound))
+            none = "No channel" if report.boxes is None else f"No {kept.rivals}"
+            cards.append((f"{none} keeps more than{how}", bound))
     if report.asked.records is not None:
         cards.append(("Records in the table", f"{report.asked.records:,}"))
     return tuple(cards)
@@ -251,15 +292,16 @@ def _utility_blocks(
         gap = wording.percent_at_most(max(kept.gap_nmi, 0.0), step=wording.FINE)
         bound = wording.percent_at_most(kept.upper_bound_nmi)
         proof = wording.proof_text(kept.scope)
-        near = (
-            f"This is within {gap} of the best possible ({proof}): no channel with this"
-        )
+        best = "best possible"
+        if request.level is not None:
+            best += " with these boxes"
+        near = f"This is within {gap} of the {best} ({proof}): no"
         if kept.gap_nmi > wording.LARGE_GAP:
             near = (
-                "How near this is to the best possible is not known, but for a bound that is "
-                f"{proof}: no channel with this"
+                f"How near this is to the {best} is not known, but for a bound that is "
+                f"{proof}: no"
             )
-        texts.append(f"{near} promise keeps more than {bound}.")
+        texts.append(f"{near} {kept.rivals} keeps more than {bound}.")
     elif needs_bound:
         texts.append("How much the best possible channel would keep was not computed.")
     texts += [wording.label(remark) for remark in kept.remarks]

@@ -107,10 +107,13 @@ def lines_within(rows: Sequence[Sequence[str]], room: int, hidden: str) -> list[
     return [*layout.aligned(shown, left=(0,)), f"  and {others}:  --full"]
 
 
-def kept_sentence(nmi: float, bound: float, *, beyond_given: bool, rivals: str) -> str:
+def kept_sentence(
+    nmi: float, bound: float, *, beyond_given: bool, rivals: str, scope: str = "proven"
+) -> str:
     """What is kept of released rows, rounded down, and the proven bound on it, rounded up.
 
-    `rivals` names the channels that the bound is about: ``mechanism with this promise``.
+    `rivals` names the channels that the bound is about: ``mechanism with this promise``. `scope` is
+    how it is known.
     """
     beyond = ""
     if beyond_given:
@@ -119,7 +122,7 @@ def kept_sentence(nmi: float, bound: float, *, beyond_given: bool, rivals: str) 
     most = wording.percent_at_most(bound)
     return (
         f"Kept: {kept} of the information in the released columns{beyond}; "
-        f"no {rivals} keeps more than {most} (proven)."
+        f"no {rivals} keeps more than {most} ({wording.proof_text(scope)})."
     )
 
 

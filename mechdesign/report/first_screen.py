@@ -20,7 +20,7 @@ next. ::
 `first_screen` shares out the lines: the promise and its limits get what they need, then the
 utility, then as many beliefs as fit. Numbers are short, and still never more favourable than the
 proven ones: upper factors are rounded up, lower ones down. `row_first_screen` and
-`boxes.box_first_screen` do the same for whole rows, with the lines of `first_lines`.
+`box_first_screen` do the same for whole rows, with the lines of `first_lines`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def first_screen(design: Design, joint: Joint, *, last: Sequence[str]) -> str:
     """
     if design.audit is not None:
         # Loaded here, because few designs are of boxes.
-        from mechdesign.report.boxes import box_first_screen
+        from mechdesign.report.box_first_screen import box_first_screen
 
         return box_first_screen(design, last=last)
     remarks = remarks_of(design)

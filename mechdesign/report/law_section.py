@@ -31,6 +31,7 @@ from mechdesign.core.wording import at_most, quoted
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import wording
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.row_boxes import NOTHING
 
 TITLE = "What an analyst reads"
 """The heading of the sentences, and the first words of the first one."""
@@ -47,6 +48,8 @@ MOST_VALUES = 4
 
 def channel_law_lines(channel: Channel, joint: Joint | None) -> list[str]:
     """Sentences on what an analyst reads of a channel, on its table, if it has one."""
+    if channel.labels_boxes or channel.fills:
+        return _box_law_lines(channel)
     law = channel_law(channel, joint)
     if law is not None:
         return law_lines(law)
@@ -60,14 +63,49 @@ def channel_law_lines(channel: Channel, joint: Joint | None) -> list[str]:
     return [text]
 
 
-def public_law_line(channel: Channel) -> str:
-    """The same of a channel without its table: whether it keeps the law is what its file states."""
+def _box_law_lines(channel: Channel) -> list[str]:
+    """What an analyst may count on: the law of the boxes, and of the rows that fill them."""
+    utility = channel.boxed.claims.utility
+    if utility is None or utility.law_deviation is None:
+        return [
+            f"{TITLE}: released values are labels of boxes, and `mechdesign estimate` "
+            "computes the frequencies of boxes from them."
+        ]
+    if utility.law_deviation > 0.0:
+        return [
+            f"{TITLE}: the share of a box among the released records differs from that "
+            f"in the table by at most {100 * utility.law_deviation:.2g} % of the records "
+            "(expected)."
+        ]
+    if channel.fills and any(part.channel is None for part in channel.parts):
+        return [
+            f"{TITLE}: where rows are released, each comes as often as the table has "
+            f"it. Strata of which nothing is released have {quoted(NOTHING)} in every cell."
+        ]
+    if channel.fills:
+        return [
+            f"{TITLE}: every row of the table is released as often as the table has "
+            "it. Tables and means of the released columns have the table's values in expectation."
+        ]
+    return [f"{TITLE}: every box is released as often as the table has it (expected)."]
+
+
+def public_law_line(channel: Channel, *, fills: bool = False) -> str:
+    """The same of a channel without its table: whether it keeps the law is what its file states.
+
+    Of boxes that are filled with rows (`fills`) no public file says it.
+    """
     objective = channel.record.objective
     is_kept = objective is not None and objective.keep_frequencies
+    if channel.labels_boxes and not fills:
+        return (
+            f"{TITLE}: {absent_channel_law(channel)}. `mechdesign estimate` computes the "
+            "frequencies of boxes from them."
+        )
     if channel.releases_symbols:
         # The integers of released rows show it, too.
         is_kept = channel.keeps_law
-    elif cells_of_labels(channel.outputs, channel.useful) is None:
+    elif not fills and cells_of_labels(channel.outputs, channel.useful) is None:
         absent = absent_law(channel.outputs, channel.useful.columns)
         return (
             f"{TITLE}: {absent}. `mechdesign estimate` computes frequencies from them."

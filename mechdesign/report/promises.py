@@ -115,6 +115,12 @@ def promise_of(
         high = math.exp(limits.upper)
     statement = notion.limits.condition(names_of(request)[0], request.unit)
     bounds = _bounds(notion, attained)
+    if request.level is not None:
+        level = percent_of(request.level)
+        statement = (
+            f"{statement.removesuffix('.')}, in the population that the records are drawn from, "
+            f"with {level} confidence."
+        )
     if request.relative_to:
         statement = f"{statement.removesuffix('.')}, {COMPARED}."
         bounds = ()
@@ -138,12 +144,15 @@ def relative_sentences(channel: Channel) -> list[str]:
 
 def promise_on_table(
     design: Design,
-    joint: Joint,
+    joint: Joint | None,
     request: Request,
     verdict: Audit | None,
     attained: Mapping[str, float],
 ) -> Promise:
-    """The promise with the budgets that the channel uses, and the beliefs before and after."""
+    """The promise with the budgets that the channel uses, and the beliefs before and after.
+
+    Of boxes these are not told: the promise is about a population, where nobody knows them.
+    """
     notion = design.notion
     # The audit on the table knows the worst cell; the design has the same budgets without it.
     judged = verdict or design
@@ -168,7 +177,7 @@ def promise_on_table(
     )
     # With budgets of single symbols, the lifts allowed are those of each; else all have the same.
     allowed: list[tuple[float, float]] = []
-    if notion.symbol_budgets:
+    if joint is not None and notion.symbol_budgets:
         for lower, upper in allowed_sides(joint.sensitive, notion):
             allowed.append((math.exp(-lower), math.exp(upper)))
     worst: dict[str, Any] | None = None
@@ -180,7 +189,7 @@ def promise_on_table(
         used=optional_record(judged.used),
         worst=worst,
         allowed=tuple(allowed),
-        beliefs=_beliefs(design.channel, joint, request),
+        beliefs=() if joint is None else _beliefs(design.channel, joint, request),
     )
 
 

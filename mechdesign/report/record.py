@@ -21,7 +21,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast
 
+from mechdesign.auditing.extremes import Achieved
 from mechdesign.release.moved_numbers import Moved
+from mechdesign.tables.uncovered_values import RareLimit
 
 if TYPE_CHECKING:
     # Comparisons know every mechanism, which an audit does not need.
@@ -53,6 +55,9 @@ class Request:
     `relative_to` those that a relative promise compares with. `symbol_columns` has the column of
     every sensitive symbol where each column is protected, and is empty otherwise. `of_people` says
     that `records` are people, each with a sequence of records.
+
+    Of boxes `level` is the confidence of the promise, which is about the population alone, and
+    `fills` says that rows are drawn within them.
     """
 
     sensitive_columns: tuple[str, ...]
@@ -74,6 +79,8 @@ class Request:
     given: tuple[str, ...] = ()
     relative_to: tuple[str, ...] = ()
     symbol_columns: tuple[str, ...] = ()
+    level: float | None = None
+    fills: bool = False
 
     @property
     def unit(self) -> str:
@@ -170,7 +177,7 @@ class LeastKept:
 @dataclass(frozen=True, kw_only=True)
 class Kept:
     """The utility of the integers (nats, and as a share of H(X)) and the proven bound
-    on the optimum.
+    on the optimum among the `rivals`.
     """
 
     nmi: float
@@ -180,6 +187,7 @@ class Kept:
     gap_nmi: float | None
     scope: str
     remarks: tuple[str, ...]
+    rivals: str = "channel with this promise"
 
 
 @dataclass(frozen=True)
@@ -254,6 +262,63 @@ class Meaning:
 
 
 @dataclass(frozen=True)
+class BoxRow:
+    """A box of a stratum in words, and the records of the proof in it; None in a public report."""
+
+    stratum: str
+    box: str
+    records: int | None = None
+    share: float | None = None
+
+
+@dataclass(frozen=True)
+class BoxOutput:
+    """An output of a stratum: its share of the records, and what it does to a belief.
+
+    `achieved` bounds the log-lifts of this output in every population of the set, and `on_table`
+    those of the records of the proof.
+    """
+
+    stratum: str
+    output: str
+    share: float
+    achieved: Achieved
+    on_table: Achieved
+
+
+@dataclass(frozen=True)
+class BoxColumn:
+    """What a released box tells of a column by itself, and the share of its unchanged cells."""
+
+    columns: tuple[str, ...]
+    truth: float | None
+    kept: float
+    information: float
+    entropy: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boxes:
+    """What a release of boxes has besides; in a public report the boxes alone, in words.
+
+    `sentences` are about what is kept. `own` is the expected share of the records whose own box is
+    released, at most `own_bound` for these boxes, and `law_deviation` the largest change of the
+    share of a box. `limit` is what rare sensitive values make impossible.
+    """
+
+    rows: tuple[BoxRow, ...]
+    columns: tuple[BoxColumn, ...] = ()
+    outputs: tuple[BoxOutput, ...] = ()
+    sentences: tuple[str, ...] = ()
+    on_table: Achieved | None = None
+    slice_records: int | None = None
+    own: float | None = None
+    own_bound: float | None = None
+    law_deviation: float | None = None
+    limit: RareLimit | None = None
+
+
+@dataclass(frozen=True)
 class Command:
     """A line for the shell and its purpose."""
 
@@ -266,7 +331,8 @@ class Report:
     """The whole content of a report. Parts that are None are left out; `absent` has the reasons.
 
     `holds_for` names the sample and the observer, `voided_by` the events that end the promise.
-    `population` is None without whole counts. `law` has sentences on what an analyst reads.
+    `population` is None without whole counts, and `boxes` of other releases. `law` has sentences on
+    what an analyst reads.
     """
 
     audience: Audience
@@ -284,6 +350,7 @@ class Report:
     curve: Curve | None = None
     before: Lifts | None = None
     after: Lifts | None = None
+    boxes: Boxes | None = None
     channel: ChannelTable
     codebook: Sequence[Meaning] | None = None
     provenance: tuple[Fact, ...] = ()

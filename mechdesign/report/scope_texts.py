@@ -2,13 +2,14 @@
 
 A promise holds for one table, against an observer who knows that table. `scope_texts` says so for
 a report with the table, `public_scope_texts` for one without it, and `void_texts` says what makes
-the promise void. Rows and boxes have sentences of their own, and share those on a free side.
+the promise void. A promise for the population alone, as that of boxes, has other limits
+(`population_items`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mechdesign.auditing.verdict import Achieved
@@ -20,6 +21,7 @@ from mechdesign.report.promises import promised_bounds
 from mechdesign.report.record import Request
 from mechdesign.report.wording import count, title
 from mechdesign.tables.confidence import scope_of
+from mechdesign.tables.uncovered_values import uncovered_sentence
 
 COVERS = (
     "It covers the released {columns} alone, against an observer who knows this table and the "
@@ -84,6 +86,10 @@ def scope_texts(
     """
     sensitive, useful = names_of(request)
     texts: list[str] = []
+    claims = design.channel.claims
+    if claims is not None and claims.utility is not None:
+        records = claims.utility.records - claims.slice_records
+        return _not_covered(population_items(design.notion, request, records))
     # With a level of confidence the promise is about the population, in a section of its own.
     if design.confidence is None:
         texts.append(_sample_text(request))
@@ -107,6 +113,9 @@ def public_scope_texts(
 
     `confidence` is the record of the confidence set, None where the table alone is covered.
     """
+    if request.level is not None:
+        withheld = WITHHELD.format(useful=names_of(request)[1])
+        return (*_not_covered(population_items(notion, request)), withheld)
     texts = [PUBLIC_SAMPLE.format(units=_unit(request)[1])]
     if confidence is not None:
         texts = list(scope_of(confidence))
@@ -118,6 +127,37 @@ def public_scope_texts(
         texts.append(PUBLIC_ROWS)
     texts.append(WITHHELD.format(useful=names_of(request)[1]))
     return tuple(texts)
+
+
+def population_items(
+    notion: Notion, request: Request, records: int | None = None
+) -> list[str]:
+    """What a promise for the population alone does not cover; `records` are those that are not of
+    the slice, which only insiders may read.
+    """
+    sensitive = names_of(request)[0]
+    items = ["A population that the records were not drawn from independently."]
+    if request.of_people:
+        items = [
+            "A population that the people were not drawn from independently, each with all "
+            "records."
+        ]
+    if request.given:
+        items.append(f"What the given columns tell about {sensitive} by themselves.")
+    for side in notion.limits.free_sides:
+        items.append(FREE_SIDE.format(sensitive=sensitive, effect=FREE[side]))
+    if request.level is not None:
+        # How rare an unseen value must be follows from the number of records of the proof.
+        sentence = uncovered_sentence(request.level, records)
+        # The heading of the list has the first words already.
+        start = "The promise does not cover sensitive values"
+        items.append(sentence.replace(start, "Sensitive values", 1))
+    return items
+
+
+def _not_covered(items: Sequence[str]) -> tuple[str, ...]:
+    """The items as sentences, where no heading says that they are not covered."""
+    return tuple(f"Not covered: {item[:1].lower()}{item[1:]}" for item in items)
 
 
 def void_texts(request: Request) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from decimal import Context, Decimal
 from mechdesign.auditing.measures import ChannelMeasures, measure
 from mechdesign.auditing.population import set_behind
 from mechdesign.auditing.population_promise import PopulationPromise, population_promise
-from mechdesign.auditing.stated import keeps_promise
+from mechdesign.auditing.stated import has_table, keeps_promise
 from mechdesign.auditing.verdict import Audit, achieved_by
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
@@ -23,10 +23,13 @@ from mechdesign.mechanisms.result import Design
 from mechdesign.report import blocks, layout, plain_values, wording
 from mechdesign.report.asked import names_of
 from mechdesign.report.average_section import average_texts
+from mechdesign.report.boxes import box_texts, told_lines
 from mechdesign.report.cell_sentences import cell_sentences
 from mechdesign.report.content import remarks_of, summary_report
 from mechdesign.report.document import lead_of, summary_sections
+from mechdesign.report.first_lines import kept_sentence
 from mechdesign.report.first_screen import change_of
+from mechdesign.report.law_section import channel_law_lines
 from mechdesign.report.promise_section import amount, measure_blocks
 from mechdesign.report.promises import (
     achieved_texts,
@@ -76,15 +79,13 @@ def design_text(
     messages of a design by themselves; others give them here.
     """
     if design.audit is not None:
-        # Loaded here, because few designs are of boxes.
-        from mechdesign.report.boxes import box_design_text
-
-        return box_design_text(design)
-    if joint is None:
+        # Boxes carry counts in the place of a table.
+        joint = None
+    elif joint is None:
         joint = joint_of(design)
     # Measuring takes time on a large table, and only --all-measures shows it.
     attained = {}
-    if all_measures:
+    if all_measures and joint is not None:
         attained = measure(design.channel, joint).leakage
     report = summary_report(
         design, joint, attained=attained, remarks=(*remarks_of(design), *messages)
@@ -177,11 +178,14 @@ def channel_text(channel: Channel) -> str:
     notion = channel.promise
     if notion is not None:
         secret = "the secret"
-        if channel.joint is not None:
-            secret = protected_name(channel.joint.sensitive)
+        if has_table(channel) and channel.sensitive is not None:
+            secret = protected_name(channel.sensitive)
         effect = effect_text(
             notion, promised_bounds(notion), secret, subject_of(channel)
         )
+        if channel.claims is not None:
+            level = percent_of(channel.claims.level)
+            effect += f" in the population ({level} confidence)"
         kept = keeps_promise(channel)
         promised = [
             f"{BEGINNINGS[kept]}: {effect}.",
@@ -190,13 +194,47 @@ def channel_text(channel: Channel) -> str:
         ]
     population = _population_of(channel)
     cells = cell_sentences(channel.record.rules)
-    text = text_of("channel", channel, promised, published, population, cells)
+    if channel.claims is not None:
+        cells += [*_kept_lines(channel), *told_lines(channel, scope=STATED)]
+        cells += box_texts(channel)
+    codebook = _codebook(channel)
+    text = text_of("channel", channel, promised, published, population, cells, codebook)
     if not channel.record.averages or channel.joint is None:
         return text
     achieved = achieved_by(channel, channel.joint)
     secret = ",".join(channel.joint.sensitive.columns)
     averages = average_texts(channel.record.averages, achieved, secret, STATED)
     return "\n".join([text, "", *averages])
+
+
+def _kept_lines(channel: Channel) -> list[str]:
+    """What a channel of boxes keeps and what an analyst reads; nothing of a public one."""
+    utility = channel.boxed.claims.utility
+    if utility is None:
+        return []
+    kept = kept_sentence(
+        utility.nmi,
+        utility.upper_bound_nmi,
+        beyond_given=bool(channel.given),
+        rivals="channel for these boxes",
+        scope=STATED,
+    )
+    return [kept, *channel_law_lines(channel, None)]
+
+
+def _codebook(channel: Channel) -> dict[str, dict[str, float]] | None:
+    """What each output says, of boxes stratum by stratum; None without counts."""
+    if not has_table(channel):
+        return None
+    if channel.joint is not None:
+        return channel.codebook()
+    codebook: dict[str, dict[str, float]] = {}
+    for part in channel.parts:
+        stratum = channel.boxed.coder.stratum_text(part.stratum)
+        if part.channel is not None:
+            for output, shares in part.channel.codebook().items():
+                codebook[f"{stratum}{output}"] = shares
+    return codebook
 
 
 def promise_sentence(promise: str, kept: bool | None) -> str:

@@ -46,7 +46,7 @@ def save_reports(
     """Write reports of one channel, each whole or not at all."""
     texts: list[tuple[PathLike, str]] = []
     for path, report in reports:
-        check_report(path, force=overwrite, pictures=report.before is not None)
+        check_report(path, force=overwrite, pictures=report.audience == "internal")
         texts.append((path, report_text(report, Path(path).suffix.lower())))
     save_texts(texts, overwrite=overwrite)
 

@@ -8,9 +8,8 @@ import pytest
 
 import mechdesign as md
 from mechdesign.analysis.box_truth import box_truth
-from mechdesign.report.boxes import box_design_text
-from mechdesign.report.boxes_page import box_report, report_record
-from tests.mechdesign.report.test_boxes_page import designed, proving
+from mechdesign.report.collect import internal_report
+from tests.mechdesign.report.test_box_section import designed, proving
 
 
 @pytest.mark.parametrize("given", [(), ("k",)])
@@ -81,11 +80,12 @@ def test_of_filled_boxes_it_is_what_draws_leave_unchanged(given):
 def test_screen_report_and_json_have_the_shares():
     _, design = designed(fill=True)
     truth = box_truth(design.channel)
-    assert "of the cells are released as they are (expected)" in " ".join(
-        box_design_text(design).split()
+    assert (
+        "A cell is unchanged if its own value is drawn again (expected)."
+        in " ".join(design.summary().split())
     )
-    record = report_record(box_report(design.channel))
-    assert [level["truth"] for level in record["columns"]] == list(truth)
+    report = internal_report(design, None)
+    assert [column.truth for column in report.boxes.columns] == list(truth)
     assert [level["truth"] for level in design.to_record()["levels"]] == list(truth)
 
 

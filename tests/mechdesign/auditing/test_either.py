@@ -10,7 +10,7 @@ import mechdesign as md
 from mechdesign.auditing.columns import columns_on
 from mechdesign.auditing.population_extremes import Population, achieved_of
 from mechdesign.tables.confidence import set_of_record
-from tests.mechdesign.report.test_boxes_page import designed
+from tests.mechdesign.report.test_box_section import designed
 
 
 @pytest.fixture(scope="module")

@@ -255,7 +255,9 @@ def test_public_reports_on_rows(table, run):
     assert Path("python.md").read_text(encoding="utf-8").count("#") > 3
     run(*DESIGN, "--release", "a,b", "--confidence", "0.9", "--output", "boxes.json")
     assert run("report", "boxes.json", "--public-report", "b.md").code == 0
-    assert "Population, 90 % confidence" in Path("b.md").read_text(encoding="utf-8")
+    assert "in the population (90 % confidence)" in Path("b.md").read_text(
+        encoding="utf-8"
+    )
 
 
 JOB = """\

@@ -178,5 +178,5 @@ def test_boxes_have_a_public_report_too(job, run, folder):
     job.write_text(text + 'public-report = "public.md"\n')
     assert run("run", job).code == 0
     text = (folder / "public.md").read_text(encoding="utf-8")
-    assert "Population, 90 % confidence" in text
+    assert "in the population (90 % confidence)" in text
     assert "Verified: **yes, exactly**" in text

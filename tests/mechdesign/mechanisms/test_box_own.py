@@ -20,7 +20,7 @@ from mechdesign.mechanisms.box_design import design_boxes
 from mechdesign.mechanisms.box_own import own_boxes
 from mechdesign.mechanisms.box_plan import BoxPlanner, Trial
 from mechdesign.mechanisms.box_request import BoxRequest
-from mechdesign.report.boxes import box_first_screen
+from mechdesign.report.box_first_screen import box_first_screen
 from mechdesign.tables.records import Records
 from mechdesign.tables.row_boxes import Boxes
 from tests.mechdesign.mechanisms.test_box_design import sample, truth
@@ -177,10 +177,8 @@ def test_a_design_says_how_many_records_keep_their_box() -> None:
     assert utility.law_deviation == 0.0
     text = made.summary().replace("\n", " ")
     assert "of the records (expected); at most" in text
-    assert (
-        "What an analyst reads: every box is released as often as the table has it"
-        in text
-    )
+    law = "What an analyst reads   Every box is released as often as the table has it"
+    assert law in text
     assert "The channel file holds the rows" not in text
     assert made.to_record()["objective"] == "truth"
     free = design(frame, objective="information")
@@ -211,10 +209,8 @@ def test_the_law_of_boxes_may_be_left_open() -> None:
     assert kept.own <= free.own + 1e-3
     assert kept.law_deviation == 0.0 < free.law_deviation
     text = made[1].summary().replace("\n", " ")
-    assert (
-        "What an analyst reads: the share of a box among the released records differs"
-        in text
-    )
+    law = "reads   The share of a box among the released records differs"
+    assert law in text
     assert made[1].audit.satisfied
 
 
@@ -309,10 +305,7 @@ def test_a_filled_channel_says_what_its_file_holds_and_has_no_public_one(
     made = design(sample(truth([0.6, 0.3, 0.1]), 3000, 4), fill=True)
     for text in (made.summary(), box_first_screen(made, last=[])):
         joined = text.replace("\n", " ")
-        assert (
-            "What an analyst reads: every row of the table is released as often"
-            in joined
-        )
+        assert "very row of the table is released as often" in joined
         assert "The channel file holds the rows of the table" in joined
     with pytest.raises(InputError, match="their channel file holds to draw from"):
         made.channel.save(tmp_path / "public.json", public=True)

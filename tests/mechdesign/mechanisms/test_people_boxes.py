@@ -212,7 +212,7 @@ def test_numbers_of_records_with_too_few_people_release_nothing_and_say_so(frame
     assert any(part.channel is None for part in result.channel.parts)
     said = " ".join(result.summary().split())
     assert "every row of the table is released as often" not in said
-    assert "where rows are released, each comes as often as the table has it" in said
+    assert "Where rows are released, each comes as often as the table has it" in said
     released = result.channel.apply(table, insecure_seed=1)
     silent = released["health"].to_numpy() == "(not released)"
     assert set(table["id"][silent]) == {"x"}

@@ -13,7 +13,8 @@ import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.box_design import _slice_of
-from mechdesign.report.boxes_page import box_report, report_record
+from mechdesign.report.collect import internal_report
+from mechdesign.report.writing import report_text
 from mechdesign.tables.records import Records
 from tests.cases.people import people
 
@@ -81,20 +82,24 @@ def test_what_a_column_keeps_is_its_information_given_the_given_columns(both):
 
 def test_the_page_has_the_promise_for_population_and_table_first(both):
     _, design = both
-    report = box_report(design.channel)
-    assert report.audit.achieved == design.achieved
-    assert report.audit.on_table.eps_u < report.audit.achieved.eps_u
+    report = internal_report(design, None)
+    audit = design.audit
+    assert vars(audit.achieved) == report.promise.achieved
+    assert report.population.eps_u == audit.achieved.eps_u
+    assert report.boxes.on_table == audit.on_table
+    assert audit.on_table.eps_u < audit.achieved.eps_u
     # The worst output is that of the audit, in the population and on the table.
     for side in ("eps_l", "eps_u", "eps_ldp"):
-        of_outputs = max(getattr(row.achieved, side) for row in report.outputs)
-        assert of_outputs == getattr(report.audit.achieved, side)
-        on_table = max(getattr(row.on_table, side) for row in report.outputs)
-        assert on_table == pytest.approx(getattr(report.audit.on_table, side))
-    record = report_record(report)
+        of_outputs = max(getattr(row.achieved, side) for row in report.boxes.outputs)
+        assert of_outputs == getattr(audit.achieved, side)
+        on_table = max(getattr(row.on_table, side) for row in report.boxes.outputs)
+        assert on_table == pytest.approx(getattr(audit.on_table, side))
+    record = json.loads(report_text(report, ".json"))
     assert record["population"]["eps_u"] == design.achieved.eps_u
-    assert sum(row["records"] for row in record["boxes"]) == design.audit.records
+    boxes = record["boxes"]
+    assert sum(row["records"] for row in boxes["rows"]) == design.audit.records
     by_stratum = defaultdict(float)
-    for row in record["outputs"]:
+    for row in boxes["outputs"]:
         by_stratum[row["stratum"]] += row["share"]
     assert list(by_stratum.values()) == pytest.approx([1.0] * len(by_stratum))
 
@@ -105,17 +110,22 @@ def test_python_writes_all_endings_and_refuses_what_there_is_not(tmp_path):
         md.report(design, tmp_path / f"report.{ending}")
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if line]
-    assert lines[3].startswith("- Population, 90 % confidence: **0.")
-    assert lines[4].startswith("- Table: **0.")
-    assert "## What is not covered" in text
+    assert lines[3].startswith(
+        "- Times as likely as before, in the population (90 % confidence): **0."
+    )
+    assert lines[4].startswith("- Of this channel: **0.")
+    assert "- Not covered: a population that the records were not drawn from" in text
+    assert "Table (the records of the proof): a released row makes any value" in text
+    assert "no channel for these boxes keeps more than" in text
     assert "box 6: " in text
+    assert "> No curve: at every budget other boxes would be learned." in text
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "<svg" in html or "data:image/svg" in html
+    assert "Own box: " in html
     with pytest.raises(InputError, match="exists"):
         md.report(design.channel, tmp_path / "report.md")
     md.report(design, tmp_path / "public.md", public=True)
     everybody = (tmp_path / "public.md").read_text(encoding="utf-8")
-    assert "# Release of a, b in boxes, protecting secret" in everybody
+    assert "# Release of a x b in boxes, protecting secret" in everybody
     with pytest.raises(InputError, match="leave curve out"):
         md.report(design, tmp_path / "other.md", curve=1)
     with pytest.raises(InputError, match="the channel is public"):
@@ -127,18 +137,20 @@ def test_a_file_of_boxes_states_its_bounds_and_a_design_has_proven_them(tmp_path
     stated = "(stated by the file, not proven again here)"
     md.report(design, tmp_path / "design.md")
     text = (tmp_path / "design.md").read_text(encoding="utf-8")
-    assert "nats (proven)." in text
+    assert (
+        "of the best possible with these boxes (proven): no channel for these" in text
+    )
     assert stated not in text
     design.channel.save(tmp_path / "boxes.json")
     md.report(md.load(tmp_path / "boxes.json"), tmp_path / "file.md")
     text = (tmp_path / "file.md").read_text(encoding="utf-8")
-    assert f"nats {stated}." in text
+    assert f"with these boxes {stated}: no channel" in text
     assert "(proven)" not in text
     # The same from the command line.
     arguments = [str(tmp_path / "boxes.json"), "--report", str(tmp_path / "line.md")]
     assert main(["report", *arguments]) == 0
     text = (tmp_path / "line.md").read_text(encoding="utf-8")
-    assert f"nats {stated}." in text
+    assert f"with these boxes {stated}: no channel" in text
     assert "(proven)" not in text
 
 
