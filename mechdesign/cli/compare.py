@@ -3,16 +3,16 @@
 The command only chooses. The first option of this list that was typed decides which comparison it
 is, and the options of the others are then refused:
 
-- --release: ways to release rows (`answer_row_comparison`);
 - --average: the optimum at an average budget (`answer_average_comparison`);
 - --objectives with a purpose: the channel for queries or a task (`answer_purpose_comparison`);
-- none of them: every mechanism over a grid of budgets (`compare_mechanisms`).
+- none of them: every mechanism over a grid of budgets, or with --release every way to release rows
+  at one budget or over a grid (`compare_mechanisms`).
 
 A group of options was left alone if it equals the group of the defaults, so each refusal compares
 with it, after putting back the options that its comparison takes.
 
 *--average KIND=BUDGET* puts the optimum beside the local methods of the privacy funnel.
-`comparison.ways` finds the channels; each is checked exactly, so what they keep can be
+`comparison.average_ways` finds the channels; each is checked exactly, so what they keep can be
 compared with the one proven bound. KIND is a measure of leakage, for example `mi` for the mutual
 information I(S;Y). BUDGET is the most of it, in its unit or as a share of what X itself tells. With
 --average mi=25% people read ::
@@ -25,7 +25,7 @@ The second column is I(X;Y) / H(X), and the third the measure of KIND, here I(S;
 
 *--objectives PURPOSE* puts the channel made for queries or a task beside those made for
 information. All are designed at one budget: the optimum for the purpose, the optimum for
-information, and the channel of each heuristic. `comparison.ways` measures each by what the
+information, and the channel of each heuristic. `comparison.purpose_ways` measures each by what the
 purpose asks for: for queries that is the total variance of the estimates from released records, for
 a task the share of the information about it that is kept. The difference is what a channel for the
 purpose gains. Of frequencies people read ::
@@ -33,14 +33,6 @@ purpose gains. Of frequencies people read ::
     channel      N x variance  information
     made for it        1.5687     58.155 %
     optimal            1.6826     66.526 %
-
-*--release A,B* puts ways to release rows at one budget side by side. The same table of crossed
-columns as that of `design --release` goes to `comparison.row_ways`: ::
-
-    way                     promise  unchanged     kept  law (TV of rows)
-    rows of the table       kept        91.0 %   92.5 %                 0
-    with free frequencies   kept        92.1 %   91.8 %             0.057
-    randomised response     kept        21.4 %    0.8 %                 0
 """
 
 from __future__ import annotations
@@ -86,9 +78,9 @@ def compare(
     provably out of reach.
 
     The CSV has a line for each mechanism, notion, lam and budget; every channel behind
-    it was verified exactly. With --release it compares a row channel at one budget with
-    the two ways of today, with --average the optimum with the funnel's local methods,
-    and with a purpose in --objectives the channel made for it with the others.
+    it was verified exactly. With --release it compares ways to release rows, with
+    --average the optimum with the funnel's local methods, and with a purpose in
+    --objectives the channel made for it with the others.
     """
     # An option that a comparison ignored would look as if it had been obeyed: so each way refuses
     # those of the others before anything is read.
@@ -102,34 +94,27 @@ def compare(
     )
     guard.check(reporter, None)
     if rows.asked:
-        _refuse_with_rows(grid, confidence, search, files)
-        answer_row_comparison(
-            reporter,
-            table,
-            rows,
-            budgets,
-            common,
-            objective=grid.objectives or "truth",
-            seconds=search.seconds,
-        )
-        return
-    purpose = grid.purpose()
-    if purpose is not None and grid.average is None:
-        _refuse_with_purpose(grid, rows, confidence, search, files)
-        answer_purpose_comparison(reporter, table, purpose, budgets, search, common)
-        return
-    # From here on there are no rows, and no single budget that is typed with --epsilon.
-    refuse_without_rows(rows, budgets)
-    if grid.average is not None:
-        _refuse_with_average(grid, budgets, confidence, search, files)
-        answer_average_comparison(reporter, table, grid.average, search, common)
-        return
+        rows.check_table(table)
+        _refuse_with_rows(grid, budgets, files)
+    else:
+        purpose = grid.purpose()
+        if purpose is not None and grid.average is None:
+            _refuse_with_purpose(grid, rows, confidence, search, files)
+            answer_purpose_comparison(reporter, table, purpose, budgets, search, common)
+            return
+        # From here on there is no single budget that is typed with --epsilon.
+        refuse_without_rows(rows, budgets)
+        if grid.average is not None:
+            _refuse_with_average(grid, budgets, confidence, search, files)
+            answer_average_comparison(reporter, table, grid.average, search, common)
+            return
     answer_mechanism_comparison(
         reporter,
         ComparisonArguments(
             table=table,
             grid=grid,
             budgets=budgets,
+            rows=rows,
             confidence=confidence,
             search=search,
             files=files,
@@ -196,37 +181,33 @@ def _refuse_with_purpose(
 
 
 def _refuse_with_rows(
-    grid: GridOptions,
-    confidence: options.ConfidenceOptions,
-    search: SweepOptions,
-    files: OutputOptions,
+    grid: GridOptions, budgets: options.BudgetOptions, files: OutputOptions
 ) -> None:
     """Refuse options that a comparison of rows does not have."""
-    refused: list[str] = []
-    # --objectives is the one option of the grid that rows have, too: what the channel is to keep.
-    if replace(grid, objectives=None) != GridOptions():
-        refused.append(
-            "--epsilons, --lams, --mechanisms, --notions, --distance, --keep-frequencies and "
-            "--free-frequencies compare channels of one column"
+    if grid.average is not None or grid.task is not None:
+        raise InputError(
+            "--average and --task are not built for a comparison of rows: leave them out with "
+            "--release"
         )
-    if confidence != options.ConfidenceOptions():
-        refused.append(
-            "--confidence and what belongs to it are not built for a comparison of rows"
+    if files.recommend:
+        raise InputError(
+            "--recommend is for channels of one column: leave it out with --release"
         )
-    default = SweepOptions()
-    # A comparison of rows takes a time limit, so it may differ from the default.
-    if replace(search, time_limit=default.time_limit) != default:
-        refused.append(
-            "--method, --gap, --enumerate, --as-published and --workers are for "
-            "channels of one column"
+    default = GridOptions()
+    is_single = replace(budgets, budget=None) != options.BudgetOptions()
+    is_grid = (grid.epsilons, grid.lams, grid.notions) != (
+        default.epsilons,
+        default.lams,
+        default.notions,
+    )
+    if is_single and is_grid:
+        raise InputError(
+            "one budget (--epsilon, --notion and the like) and a grid (--epsilons, --lams, "
+            "--notions) exclude each other: leave one of them out"
         )
-    if files != OutputOptions():
-        refused.append(
-            "--output, --plot and --recommend are for curves over budgets, and a "
-            "comparison of rows has one budget"
-        )
-    if refused:
-        raise InputError(f"{refused[0]}: leave them out with --release")
+    if not is_grid:
+        # Refused without a budget: every budget of the default grid would take long.
+        budgets.notion_or("alip")
 
 
 def answer_average_comparison(
@@ -237,7 +218,7 @@ def answer_average_comparison(
     common: options.CommonOptions,
 ) -> None:
     """Compare the ways to keep an average budget, and print what each keeps."""
-    from mechdesign.comparison.ways import compare_average
+    from mechdesign.comparison.average_ways import compare_average
     from mechdesign.report.compared_ways import (
         average_comparison_record,
         average_comparison_text,
@@ -271,7 +252,7 @@ def answer_purpose_comparison(
     common: options.CommonOptions,
 ) -> None:
     """Compare channels at one budget, and print the figure of the purpose for each."""
-    from mechdesign.comparison.ways import compare_purpose
+    from mechdesign.comparison.purpose_ways import compare_purpose
     from mechdesign.mechanisms.request import DesignRequest
     from mechdesign.report.compared_ways import (
         purpose_comparison_record,
@@ -313,47 +294,3 @@ def refuse_without_rows(rows: RowColumns, budget: options.BudgetOptions) -> None
             "a single budget is compared with --release COL,.. only: for curves give --epsilons, "
             "--lams and --notions"
         )
-
-
-def answer_row_comparison(
-    reporter: Reporter,
-    table: table_options.InputTable,
-    rows: RowColumns,
-    budget: options.BudgetOptions,
-    common: options.CommonOptions,
-    *,
-    objective: str,
-    seconds: float | None,
-) -> None:
-    """Compare the ways to release rows, and print what each keeps."""
-    from mechdesign.comparison.row_ways import compare_rows
-    from mechdesign.mechanisms.request import DesignRequest
-    from mechdesign.report.compared_ways import (
-        row_comparison_record,
-        row_comparison_text,
-    )
-
-    rows.check_table(table)
-    given = rows.given_columns()
-    released = rows.released_columns(table)
-    with reporter.work("reading the table"):
-        joint, bins = table.read_before_auto((*given, *released))
-        if bins is not None:
-            raise InputError("compare takes no --bin auto: give edges or a width")
-    request = DesignRequest(
-        joint,
-        budget.notion_or("alip"),
-        release=released,
-        given=given,
-        promise=rows.promise,
-        objective=objective,
-        time_limit=seconds,
-    )
-    with reporter.work("comparing", unit="ways") as work:
-        comparison = compare_rows(replace(request, progress=work.step))
-    reporter.notices(joint.notices)
-    reporter.done("compared", f"{len(comparison.ways)} ways are compared")
-    common.answer(
-        lambda: row_comparison_record(comparison),
-        lambda: row_comparison_text(comparison),
-    )

@@ -13,14 +13,15 @@ import os
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import mechdesign as md
 from mechdesign.cli import options, table_options
 from mechdesign.cli.compare_options import GridOptions, OutputOptions, SweepOptions
 from mechdesign.cli.console import Reporter, listen
+from mechdesign.cli.row_options import RowColumns
 from mechdesign.core.errors import InputError, errors_noting
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class ComparisonArguments:
     table: table_options.InputTable
     grid: GridOptions
     budgets: options.BudgetOptions
+    rows: RowColumns
     confidence: options.ConfidenceOptions
     search: SweepOptions
     files: OutputOptions
@@ -44,12 +46,12 @@ class ComparisonArguments:
 def answer_mechanism_comparison(
     reporter: Reporter, arguments: ComparisonArguments
 ) -> None:
-    """Compare mechanisms for one column over budgets; write, draw and print the curves."""
+    """Compare mechanisms for one column, or ways to release rows, over budgets; write, draw and
+    print the curves.
+    """
     files = arguments.files
     # Read before the table is: a grid that is no grid is refused at once.
-    grid = _Grid(
-        arguments.grid.budgets, arguments.grid.splits, arguments.budgets.by_symbol
-    )
+    grid = _grid(arguments)
     population = arguments.confidence.read()
     if files.recommend and arguments.budgets.budget:
         raise InputError(
@@ -57,7 +59,7 @@ def answer_mechanism_comparison(
         )
     files.check((arguments.table.table,), force=arguments.force)
     with reporter.work("reading the table"):
-        joint = arguments.table.joint(arguments.table.table)
+        joint = _table(arguments)
         unseen = arguments.confidence.unseen(joint)
     # The seconds of the record are those of the comparison, without the reading.
     started = time.perf_counter()
@@ -109,7 +111,37 @@ class _Grid(NamedTuple):
 
     epsilons: tuple[float, ...]
     lams: tuple[float, ...] | None
+    notions: tuple[str, ...]
     by_symbol: dict[str, tuple[float, float]]
+
+
+def _grid(arguments: ComparisonArguments) -> _Grid:
+    """The grid that is typed, or the one budget of a comparison of rows."""
+    budgets = arguments.budgets
+    by_symbol = budgets.by_symbol
+    alone = replace(budgets, budget=None)
+    if alone != options.BudgetOptions():
+        from mechdesign.comparison.grid import Case
+
+        case = Case.at("", alone.notion_or("alip"))
+        lams = None if case.lam is None else (case.lam,)
+        return _Grid((case.epsilon,), lams, (case.notion,), by_symbol)
+    grid = arguments.grid
+    notions = tuple(grid.notions.split(","))
+    return _Grid(grid.budgets, grid.splits, notions, by_symbol)
+
+
+def _table(arguments: ComparisonArguments) -> md.Joint:
+    """The table, of rows with the given and released columns."""
+    table = arguments.table
+    rows = arguments.rows
+    if not rows.asked:
+        return table.joint(table.table)
+    columns = (*rows.given_columns(), *rows.released_columns(table))
+    joint, bins = table.read_before_auto(columns)
+    if bins is not None:
+        raise InputError("compare takes no --bin auto: give edges or a width")
+    return joint
 
 
 def _compared(
@@ -136,8 +168,9 @@ def _compared(
             joint,
             epsilons=grid.epsilons,
             lams=grid.lams,
+            **_of_rows(arguments),
             mechanisms=_names(arguments.grid.mechanisms),
-            notions=arguments.grid.notions.split(","),
+            notions=grid.notions,
             method=search.method,
             gap=search.smallest_gap,
             time_limit=search.seconds,
@@ -155,6 +188,18 @@ def _compared(
             force=arguments.force,
             progress=work.at,
         )
+
+
+def _of_rows(arguments: ComparisonArguments) -> dict[str, Any]:
+    """The options of `md.compare` that a release of rows has besides."""
+    rows = arguments.rows
+    if not rows.asked:
+        return {}
+    return {
+        "release": rows.released_columns(arguments.table),
+        "given": rows.given_columns(),
+        "promise": rows.promise,
+    }
 
 
 def _answer(

@@ -16,8 +16,9 @@ where 0.25:1:0.25 means 0.25, 0.5, 0.75, 1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from itertools import product
 
@@ -60,6 +61,32 @@ class Case:
         if not level:
             return None
         return float(level)
+
+    @classmethod
+    def at(cls, mechanism: str, notion: n.Notion) -> Case:
+        """The case of a notion with these budgets, or with none larger by the rounding of lam."""
+        # A free side is no part of a budget: what is left is the notion of the other side.
+        kept = notion.one_sided or notion
+        sides = [getattr(kept, name) for name in kept.budgets()]
+        label = kept.name
+        if kept.has_order():
+            label = f"{label}:{kept.values()['alpha']:.17g}"
+        epsilon = math.fsum(sides)
+        if not kept.takes_lam():
+            return cls(mechanism, label, epsilon, None)
+        case = cls(mechanism, label, epsilon, sides[0] / epsilon)
+        # The smaller side follows the digits of lam, and the larger one those of epsilon.
+        smaller, larger = sorted(kept.budgets(), key=kept.values().__getitem__)
+        upper = smaller == "eps_u"
+        while True:
+            made = case.promise()
+            if getattr(made, smaller) > getattr(kept, smaller):
+                lam = math.nextafter(case.lam or 0.0, 1.0 if upper else 0.0)
+                case = replace(case, lam=lam)
+            elif getattr(made, larger) > getattr(kept, larger):
+                case = replace(case, epsilon=math.nextafter(case.epsilon, 0.0))
+            else:
+                return case
 
     def promise(self) -> n.Notion:
         """The notion at this budget."""

@@ -23,7 +23,7 @@ import hashlib
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -53,7 +53,9 @@ class ComparisonRow(Case):
     the integers of a channel. `lam`, `eps_l` and `eps_u` are None for notions that do not have
     them, `upper_bound_nmi` where no optimum was computed for the same notion and budget.
     `satisfied` is the exact verdict. What follows `seconds` is there for channels of least cost,
-    whose objective is their mechanism.
+    whose objective is their mechanism, and for ways to release rows: `truth` is then the mean share
+    of unchanged cells, and `total_variation` that of released rows from those of the table.
+    `figure` is that of a purpose (`purpose_ways`) or of an average (`average_ways`).
     """
 
     eps_l: float | None
@@ -69,6 +71,8 @@ class ComparisonRow(Case):
     cost_lower_bound: float | None = None
     truth: float | None = None
     frequency_deviation: float | None = None
+    total_variation: float | None = None
+    figure: float | None = None
 
     @property
     def case(self) -> Case:
@@ -83,17 +87,21 @@ class ComparisonRow(Case):
 
 ALL_COLUMNS = tuple(f.name for f in fields(ComparisonRow))
 COLUMNS = ALL_COLUMNS[: ALL_COLUMNS.index("seconds") + 1]
-"""The columns of a CSV without channels of least cost."""
+"""The columns of every CSV; of the others it has those in which some row has a value."""
 
 READER = TypeAdapter(ComparisonRow)
 """Makes a row of the texts of its cells, and checks their types."""
 
 
 def columns_of(rows: Iterable[ComparisonRow]) -> tuple[str, ...]:
-    """The columns of a CSV of these rows: all where one of them is of least cost."""
-    if any(row.cost is not None for row in rows):
-        return ALL_COLUMNS
-    return COLUMNS
+    """The columns of a CSV of these rows."""
+    rows = list(rows)
+    more = [
+        name
+        for name in ALL_COLUMNS[len(COLUMNS) :]
+        if any(getattr(row, name) is not None for row in rows)
+    ]
+    return (*COLUMNS, *more)
 
 
 def with_bounds(rows: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
@@ -130,7 +138,8 @@ def write_csv(
     ):
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(columns)
-        writer.writerows(map(_cell, astuple(row)[: len(columns)]) for row in rows)
+        for row in rows:
+            writer.writerow([_cell(getattr(row, name)) for name in columns])
 
 
 def _cell(value: str | float | bool | None) -> str:
@@ -159,7 +168,8 @@ def read_rows(path: PathLike) -> tuple[ComparisonRow, ...]:
         raise InputError(
             f"{name} is no CSV of a comparison; choose another name, or start over with --force"
         ) from None
-    if tuple(header) not in (COLUMNS, ALL_COLUMNS):
+    known = tuple(name for name in ALL_COLUMNS if name in header)
+    if tuple(header) != known or known[: len(COLUMNS)] != COLUMNS:
         raise InputError(
             f"{name} does not have the columns of a comparison; choose another name, or "
             "start over with --force"

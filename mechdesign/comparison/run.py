@@ -29,11 +29,21 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, TypeAlias
 
 from mechdesign.auditing.population import lift_limits
+from mechdesign.auditing.unchanged import share_of_cells
+from mechdesign.channel.record import TOTAL
 from mechdesign.comparison import rows as r
+from mechdesign.comparison.average_ways import average_rows, compare_average
 from mechdesign.comparison.grid import AT, Case, check_names, curves, notion_labels
+from mechdesign.comparison.purpose_ways import (
+    PurposeRequest,
+    purpose_of,
+    purpose_rows,
+)
+from mechdesign.comparison.row_ways import row_ways
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.settings import ComparisonSettings
 from mechdesign.core.display import Displayed
@@ -42,10 +52,11 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.mechanisms import OBJECTIVES
 from mechdesign.mechanisms.heuristic_options import RESPONSE
-from mechdesign.mechanisms.least_cost_objective import INFORMATION
+from mechdesign.mechanisms.least_cost_objective import DISTANCE, INFORMATION
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.posteriors import check_optimum
-from mechdesign.mechanisms.request import MECHANISMS
+from mechdesign.mechanisms.queries import Queries
+from mechdesign.mechanisms.request import MECHANISMS, names_of_columns
 from mechdesign.mechanisms.result import Design
 from mechdesign.tables.confidence import check_counts, check_level
 from mechdesign.tables.joint import Joint
@@ -114,9 +125,13 @@ class Comparison(Displayed):
 def compare(
     joint: Any,
     *,
-    epsilons: Iterable[float],
+    epsilons: Iterable[float] | None = None,
+    average: Mapping[str, Any] | None = None,
     sensitive: str | Sequence[str] | None = None,
     useful: str | Sequence[str] | None = None,
+    release: str | Sequence[str] | None = None,
+    given: str | Sequence[str] = (),
+    promise: str = TOTAL,
     lams: Iterable[float] | None = None,
     mechanisms: Sequence[str] | None = None,
     notions: Sequence[str] = ("alip",),
@@ -129,7 +144,8 @@ def compare(
     known_shares: Mapping[Any, Any] | None = None,
     unseen: int = 0,
     budgets: Mapping[str, tuple[float, float]] | None = None,
-    objectives: Sequence[str] | None = None,
+    objectives: Sequence[str] | Queries | None = None,
+    task: Joint | None = None,
     keep_frequencies: bool | None = None,
     distance: str | None = None,
     executor: Executor | None = None,
@@ -144,8 +160,18 @@ def compare(
     joint : Joint, or data frame
     epsilons : numbers
         Budgets in nats.
+    average : mapping, optional
+        In place of budgets one on an average, as for `mechdesign.design`: the certified optimum
+        beside greedy merging and, for the mutual information, the best of restarts of the
+        convex-concave procedure. The `figure` of a row is its average.
     sensitive, useful : str or sequence of str, optional
         Of a data frame: the columns to protect and to release, as in `Joint.from_table`.
+    release, given : str or sequence of str, optional
+        Compare ways to release rows of these columns, beside the given ones; the ways are the
+        mechanisms (`comparison.row_ways`). By default the objective truth, the same with free
+        frequencies, and randomised response.
+    promise : {"total", "relative"}
+        With given columns, as for `mechdesign.design`.
     lams : numbers, optional
         Shares of epsilon for the lower side (default 0.5). Notions that take their budget whole
         (LIP, LDP, max-lift, min-lift) appear once, whatever the lams.
@@ -159,7 +185,11 @@ def compare(
     objectives : names, optional
         'truth' and 'distance' add the channels of least cost on the column's own symbols, by these
         names among the mechanisms; 'information' is `mechanisms`, by default the optimum alone: the
-        limit for free outputs.
+        limit for free outputs. Or one purpose alone, "frequencies", "prefix", "ranges", "task" or
+        `Queries`: the channel made for it beside those made for information, each with its `figure`
+        for the purpose.
+    task : Joint, optional
+        With the objective "task", as for `mechdesign.design`.
     method, gap, time_limit, enumerate, as_published, known_shares, unseen, budgets,
     keep_frequencies, distance
         Of each design to which they apply; see `mechdesign.design`. Rows as published may violate
@@ -182,6 +212,14 @@ def compare(
     SolverFailure
         If the executor breaks down.
     """
+    released = None if release is None else names_of_columns(release)
+    beside = names_of_columns(given)
+    if released is not None and useful is not None:
+        raise InputError(
+            "useful releases columns as one label, release as rows: give one of them"
+        )
+    if released is not None:
+        useful = (*beside, *released)
     if sensitive is not None and useful is not None:
         joint = Joint.from_table(joint, sensitive=sensitive, useful=useful)
     require_type(
@@ -191,6 +229,40 @@ def compare(
         "; Joint.from_table and Joint.from_counts make one, and of a data frame sensitive and "
         "useful name the columns",
     )
+    # A grid may come as an array, which has no truth value.
+    grid = () if epsilons is None else epsilons
+    purpose = purpose_of(objectives)
+    if average is not None or purpose is not None or task is not None:
+        others = {
+            "release, given and promise": (
+                release is not None or bool(given) or promise != TOTAL
+            ),
+            "mechanisms": mechanisms is not None,
+            "method": method != "auto",
+            "enumerate": enumerate != "auto",
+            "as_published": as_published,
+            "confidence": confidence is not None,
+            "known_shares": known_shares is not None,
+            "unseen": bool(unseen),
+            "budgets": bool(budgets),
+            "keep_frequencies": keep_frequencies is not None,
+            "distance": distance is not None,
+            "executor": executor is not None,
+            "output": output is not None,
+        }
+        if average is not None:
+            others |= {
+                "epsilons and lams": epsilons is not None or lams is not None,
+                "notions": tuple(notions) != ("alip",),
+                "objectives and task": objectives is not None or task is not None,
+            }
+        _refuse_beside_ways(others)
+        if average is not None:
+            found = compare_average(joint, average, gap=gap, time_limit=time_limit)
+            return Comparison(tuple(average_rows(found)))
+        cases = curves(("",), notion_labels(notions), grid, lams)
+        request = PurposeRequest(joint, purpose, task, gap, time_limit)
+        return _for_purpose(request, cases, progress)
     settings = ComparisonSettings(
         method=method,
         gap=gap,
@@ -202,22 +274,91 @@ def compare(
         budgets=budgets or None,
         keep_frequencies=keep_frequencies,
         distance=distance,
+        release=released,
+        given=beside,
+        promise=promise,
     )
     # Refuses options out of range before anything is computed.
     _ = settings.search
-    names = _mechanisms(mechanisms, objectives)
+    left_out: list[str] = []
+    named: Any = objectives
+    if released is None:
+        _check_columns(settings)
+        names = _mechanisms(mechanisms, named)
+        _check_cost_settings(settings, names)
+    else:
+        _check_rows(settings, confidence)
+        if joint.useful.columns != useful:
+            joint = joint.releasing((*beside, *released))
+        names, left_out = row_ways(mechanisms, named, joint)
+        if distance is not None and not any(
+            name.startswith(DISTANCE) for name in names
+        ):
+            raise InputError(
+                "distance (--distance) is for the objective distance: give objectives "
+                "(--objectives distance)"
+            )
     if confidence is not None:
         names += _at_level(names, joint, confidence)
-    _check_cost_settings(settings, names)
-    all_curves = curves(names, notion_labels(notions), epsilons, lams)
+    all_curves = curves(names, notion_labels(notions), grid, lams)
     named_by_user = mechanisms is not None or objectives is not None
     possible, notices = _servable(joint, all_curves, named_by_user=named_by_user)
     # The file comes last: with refused arguments none is written.
     file = None
     if output is not None:
         file = r.ComparisonFile(output, joint, settings.recorded, force=force)
-    run = _Run(joint, possible, settings, file, progress, notices)
+    run = _Run(joint, possible, settings, file, progress, [*left_out, *notices])
     return run.finish(executor)
+
+
+def _refuse_beside_ways(others: Mapping[str, bool]) -> None:
+    """Raise InputError for what a comparison at an average or for a purpose does not have."""
+    for name, is_given in others.items():
+        if is_given:
+            raise InputError(
+                f"a comparison for a purpose or at an average budget has no {name}: leave it out"
+            )
+
+
+def _for_purpose(
+    request: PurposeRequest, curves: Sequence[Sequence[Case]], progress: Progress | None
+) -> Comparison:
+    """The ways for a purpose at every budget."""
+    rows: list[ComparisonRow] = []
+    # A dictionary as an ordered set: every budget has the same remarks.
+    notices: dict[str, None] = {}
+    cases = list(chain.from_iterable(curves))
+    for case in cases:
+        found = request.compared(case.promise())
+        rows += purpose_rows(found, case)
+        notices.update(dict.fromkeys(found.remarks))
+        if progress is not None:
+            progress(cases.index(case) + 1, len(cases))
+    return Comparison(tuple(rows), notices=tuple(notices))
+
+
+def _check_columns(settings: ComparisonSettings) -> None:
+    """Raise InputError for what belongs to rows where none are released."""
+    if settings.given or settings.promise != TOTAL:
+        raise InputError(
+            "given and promise belong to a release of rows: name the columns with release "
+            "(--release COL,..)"
+        )
+
+
+def _check_rows(settings: ComparisonSettings, confidence: float | None) -> None:
+    """Raise InputError for what a comparison of rows does not have."""
+    if confidence is not None:
+        raise InputError(
+            "a confidence level (--confidence) is not built for a comparison of rows, which are "
+            "then released as boxes: leave it out"
+        )
+    if settings.keep_frequencies is not None or settings.as_published:
+        raise InputError(
+            "keep_frequencies (--keep-frequencies, --free-frequencies) and as_published "
+            "(--as-published) are for channels of one column: rows are compared with the law of "
+            "the table and without it"
+        )
 
 
 def _mechanisms(
@@ -450,6 +591,13 @@ def row_of(case: Case, design: Design) -> ComparisonRow:
         repaired=design.repaired,
         seconds=design.seconds,
     )
+    if design.truth is not None and design.law is not None:
+        row = replace(
+            row,
+            truth=share_of_cells(design.truth),
+            frequency_deviation=design.law.largest_deviation,
+            total_variation=design.law.total_variation,
+        )
     least = design.least
     if least is None:
         return row

@@ -19,12 +19,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mechdesign.channel.record import TOTAL
 from mechdesign.comparison.grid import AT, Case
+from mechdesign.comparison.row_ways import FREE, RANDOMISED, randomised_response
 from mechdesign.comparison.rows import Setting
+from mechdesign.core.json_values import canonical
 from mechdesign.mechanisms import OBJECTIVES
 from mechdesign.mechanisms.designing import design_requested
 from mechdesign.mechanisms.heuristic_options import RESPONSE, HeuristicOptions
-from mechdesign.mechanisms.least_cost_objective import DISTANCE, INFORMATION
+from mechdesign.mechanisms.least_cost_objective import DISTANCE, INFORMATION, TRUTH
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
@@ -51,6 +54,9 @@ class ComparisonSettings:
     budgets: Mapping[str, tuple[float, float]] | None = None
     keep_frequencies: bool | None = None
     distance: str | None = None
+    release: tuple[str, ...] | None = None
+    given: tuple[str, ...] = ()
+    promise: str = TOTAL
 
     @property
     def search(self) -> Search:
@@ -84,6 +90,8 @@ class ComparisonSettings:
             record["keep_frequencies"] = False
         if self.distance:
             record["distance"] = self.distance
+        if self.release is not None:
+            record["release"] = canonical([self.release, self.given, self.promise])
         return record
 
     def design(self, joint: Joint, case: Case, start: Design | None) -> Design:
@@ -94,7 +102,10 @@ class ComparisonSettings:
         is_special = self.as_published or mechanism == RESPONSE
         if is_special and mechanism in HEURISTICS and case.confidence is None:
             return self._heuristic(joint, case)
-        return design_requested(self._request(joint, case, start))
+        request = self._request(joint, case, start)
+        if mechanism == RANDOMISED:
+            return randomised_response(request)
+        return design_requested(request)
 
     def _heuristic(self, joint: Joint, case: Case) -> Design:
         """A heuristic at the budget of the case alone, and as published if that is asked for."""
@@ -113,9 +124,17 @@ class ComparisonSettings:
         """
         mechanism = case.mechanism.partition(AT)[0]
         objective = INFORMATION
+        keep_frequencies = self.keep_frequencies
+        if mechanism.endswith(FREE):
+            mechanism = mechanism.removesuffix(FREE)
+            keep_frequencies = False
+        if mechanism == RANDOMISED:
+            # Rows of the table, as those of least cost are.
+            mechanism = TRUTH
         if mechanism in OBJECTIVES:
             objective = mechanism
             mechanism = OPTIMAL
+        own_rows = self.release is not None and objective != INFORMATION
         known_shares: Mapping[Any, Any] | None = None
         unseen = 0
         if case.confidence is not None:
@@ -136,11 +155,15 @@ class ComparisonSettings:
             confidence=case.confidence,
             known_shares=known_shares,
             unseen=unseen,
-            allow_identifier=True,
+            # A column that names its records says nothing of others, with or without their rows.
+            allow_identifier=self.release is None,
             budgets=self.budgets,
             objective=objective,
             distance=distance,
-            keep_frequencies=None
-            if objective == INFORMATION
-            else self.keep_frequencies,
+            keep_frequencies=None if objective == INFORMATION else keep_frequencies,
+            release=self.release,
+            given=self.given,
+            promise=self.promise,
+            # A smallest group is a further promise, which other ways do not have.
+            smallest_group=1 if own_rows else None,
         )

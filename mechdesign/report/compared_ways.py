@@ -1,5 +1,5 @@
-"""Ways to one end compared, in words and as a record: `compare` with --average, with --objectives
-of a purpose, and with --release.
+"""Ways to one end compared, in words and as a record: `compare` with --average, and with
+--objectives of a purpose.
 
 Of an average the table has a line for each way (the certified optimum, and the local methods of the
 literature): what it keeps, its average, the range of its lifts, and its number of outputs. Below it
@@ -8,18 +8,17 @@ are not promised.
 
 Of a purpose every row is a channel that was made for something, and the figure of the purpose that
 it reaches: for a task a share that should be large, for queries a variance that should be small.
-The last sentence has the proven bound on it. Ways to release rows have a table of their own.
+The last sentence has the proven bound on it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from mechdesign.comparison.row_ways import RowComparison
-from mechdesign.comparison.ways import AverageComparison, PurposeComparison
+from mechdesign.comparison.average_ways import AverageComparison
+from mechdesign.comparison.purpose_ways import PurposeComparison
 from mechdesign.core.wording import at_least, at_most
 from mechdesign.mechanisms.result import QueryAccuracy, TaskUtility
 from mechdesign.report import layout, wording
@@ -152,43 +151,4 @@ def purpose_comparison_record(comparison: PurposeComparison) -> dict[str, Any]:
         "ways": ways,
         "remarks": list(comparison.remarks),
         "seconds": comparison.seconds,
-    }
-
-
-def row_comparison_text(comparison: RowComparison) -> str:
-    """A line for each way: its verdict, what stays, what is kept, and how far the law moves."""
-    rows: list[Sequence[str]] = [
-        ("way", "promise", "factor", "unchanged", "kept", "law moves")
-    ]
-    for way in comparison.ways:
-        rows.append(
-            (
-                way.name,
-                "kept" if way.satisfied else "BROKEN",
-                wording.range_text(way.achieved.eps_l, way.achieved.eps_u),
-                wording.percent_at_least(way.unchanged),
-                wording.percent_at_least(way.nmi),
-                at_most(way.total_variation, 2),
-            )
-        )
-    lines = [
-        f"Rows of {wording.title(comparison.columns)}, {comparison.notion.text}:",
-        "",
-        *layout.aligned(rows, left=(0, 1)),
-        "",
-        *layout.lines_of(
-            "Unchanged is the mean share of unchanged cells, kept the information in the released "
-            "columns, and the last column the total variation of released rows from those of the "
-            "table."
-        ),
-    ]
-    return "\n".join([*lines, *layout.all_lines(list(comparison.messages))])
-
-
-def row_comparison_record(comparison: RowComparison) -> dict[str, Any]:
-    """The comparison for --json."""
-    return {
-        "columns": comparison.columns,
-        "ways": [asdict(way) for way in comparison.ways],
-        "messages": comparison.messages,
     }

@@ -16,6 +16,8 @@ The table of a curve looks like this: ::
             1    10.52              8.31    10.53
             2    31.07             22.64    31.08
 
+Of ways to release rows it has a line for every budget and way instead (`_way_section`).
+
 `comparison_text` makes it section by section:
 
 - `_section` makes such a table of the rows of one curve. Shares are rounded down, bounds up, and a
@@ -38,6 +40,8 @@ from typing import Any
 from mechdesign.comparison.recommending import MOST, NEARLY, Recommendation, falls
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.run import Comparison
+from mechdesign.core.wording import about, at_most
+from mechdesign.notions import NOTIONS
 from mechdesign.report import layout, plain_values, wording
 from mechdesign.report.plot_lines import curve_name
 from mechdesign.report.sentences import text_of
@@ -59,7 +63,9 @@ def comparison_text(
     for row in rows:
         rows_by_curve.setdefault(row.curve, []).append(row)
     for curve, members in rows_by_curve.items():
-        sections.append(_section(curve, members))
+        is_of_ways = _are_rows(members) or members[0].figure is not None
+        section = _way_section if is_of_ways else _section
+        sections.append(section(curve, members))
     pairs = falls(rows)
     if pairs:
         texts = [layout.paragraph(fall_text(before, after)) for before, after in pairs]
@@ -71,6 +77,17 @@ def comparison_text(
 
 def _opening(rows: Sequence[ComparisonRow]) -> str:
     """What the tables show, for those who have not read of notions."""
+    if rows[0].figure is not None:
+        return (
+            "The figure is what each channel is for: the average that it was designed for, or what "
+            "it is worth for a purpose (a share of the task, or a total variance)."
+        )
+    if _are_rows(rows):
+        return (
+            "Ways to release rows. Unchanged is the mean share of unchanged cells, kept the "
+            "information in the released columns, and the last column the total variation of "
+            "released rows from those of the table."
+        )
     text = (
         "How much of the information in the released column each mechanism keeps. A larger epsilon "
         "is a larger budget: more is kept, and a released value tells more of the sensitive column."
@@ -78,6 +95,11 @@ def _opening(rows: Sequence[ComparisonRow]) -> str:
     if any(row.upper_bound_nmi is not None for row in rows):
         text += " No channel whatever keeps more than 'at most' says (proven)."
     return text
+
+
+def _are_rows(rows: Sequence[ComparisonRow]) -> bool:
+    """Whether these are ways to release rows."""
+    return any(row.total_variation is not None for row in rows)
 
 
 def recommendation_text(recommendations: Sequence[Recommendation]) -> str:
@@ -108,6 +130,37 @@ def comparison_record(
         "recommendations": recommendations,
         "notices": [*comparison.notices, *falling],
     }
+
+
+def _way_section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> str:
+    """A line for each way and budget: its verdict, what is kept, and its figure; of rows what stays
+    and how far the law moves.
+    """
+    figures = ["figure"] if rows[0].figure is not None else ["unchanged", "law moves"]
+    lines = [["epsilon", "way", "promise", "factor", "kept", *figures]]
+    for row in sorted(rows, key=lambda row: row.epsilon):
+        texts = ["-", "-"]
+        if row.figure is not None:
+            texts = [about(row.figure)]
+        elif row.truth is not None and row.total_variation is not None:
+            unchanged = wording.percent_at_least(row.truth)
+            texts = [unchanged, at_most(row.total_variation, 2)]
+        lines.append(
+            [
+                f"{row.epsilon:g}",
+                row.mechanism,
+                "kept" if row.satisfied else "BROKEN",
+                wording.range_text(0.0 - row.min_log_lift, row.max_log_lift),
+                wording.percent_at_least(row.nmi),
+                *texts,
+            ]
+        )
+    title = f"{curve_name(*curve)}:"
+    if len({row.epsilon for row in rows}) == 1 and rows[0].notion in NOTIONS:
+        # One budget is that of the title.
+        title = f"{rows[0].promise().text}:"
+        lines = [line[1:] for line in lines]
+    return "\n".join([title, *layout.aligned(lines, left=(0, 1))])
 
 
 def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import asdict
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import mechdesign as md
-from mechdesign.comparison.row_ways import FREE, PLAN, RESPONSE, compare_rows
+from mechdesign.comparison.rows import read_rows
 
 
 @pytest.fixture
@@ -33,9 +36,9 @@ def test_three_ways_stand_beside_each_other(table, run):
     text = done.out
     assert "alip (eps_l 0.5, eps_u 0.5)" in text
     for start in (
-        "  rows of the table      kept",
-        "  with free frequencies  kept",
-        "  randomised response    kept",
+        "  truth                kept",
+        "  truth-free           kept",
+        "  randomised-response  kept",
     ):
         assert start in text
     assert max(map(len, text.splitlines())) <= 96
@@ -43,16 +46,26 @@ def test_three_ways_stand_beside_each_other(table, run):
 
 def test_the_record_is_what_python_computes(table, run):
     record = run(*ROWS, "--json").record
-    joint = md.Joint.from_table(table, sensitive="secret", useful=["a", "b"])
-    request = md.DesignRequest(joint, md.ALIP(0.5, 0.5), release=["a", "b"])
-    result = compare_rows(request)
-    names = [PLAN, FREE, RESPONSE]
-    assert [way["name"] for way in record["ways"]] == names
-    for way, other in zip(record["ways"], result.ways, strict=True):
-        assert way["nmi"] == pytest.approx(other.nmi)
-        assert way["satisfied"] is other.satisfied
-        assert way["unchanged"] == pytest.approx(other.unchanged)
-    assert record["columns"] == ["a", "b"]
+    result = md.compare(table, sensitive="secret", release=["a", "b"], epsilons=[1.0])
+    for row, other in zip(record["rows"], result.rows, strict=True):
+        assert row | {"seconds": 0.0} == asdict(other) | {"seconds": 0.0}
+
+
+def test_a_grid_is_written_and_gone_on_with(table, run):
+    asked = (*COMPARE, "--release", "a,b", "--lams", "0.5,0.6", "--output", "ways.csv")
+    first = run(*asked, "--epsilons", "0.5", "--json").record
+    second = run(*asked, "--epsilons", "0.5,1", "--json").record
+    assert (first["kept"], second["kept"]) == (0, 6)
+    rows = read_rows("ways.csv")
+    assert len(rows) == 12
+    assert all(row.satisfied and row.total_variation is not None for row in rows)
+    # The same columns with another role are another run.
+    other = run(
+        *COMPARE, "--release", "a", "--given", "b", *asked[-2:], "--lams", "0.5"
+    )
+    assert other.code == 2
+    text = run(*asked, "--epsilons", "0.5,1").out
+    assert "alip, lam 0.6:\n  epsilon  way " in text
 
 
 def test_given_and_binned_columns(table, run):
@@ -62,25 +75,38 @@ def test_given_and_binned_columns(table, run):
         *("--promise", "relative"),
         *("--at-most-times", "1.6", "--at-least-times", "0.6", "--json"),
     ).record
-    assert record["columns"] == ["a", "n"]
-    assert all(way["satisfied"] for way in record["ways"])
+    assert len(record["rows"]) == 3
+    for row in record["rows"]:
+        assert row["satisfied"]
+        # Budgets of words are kept, and not exceeded by rounding.
+        assert row["eps_u"] <= math.log(1.6)
+        assert row["eps_u"] == pytest.approx(math.log(1.6), abs=1e-15)
+        assert row["eps_l"] == pytest.approx(-math.log(0.6), abs=1e-15)
 
 
 def test_all_columns_are_compared(table, run):
     left_out = ("--release", "all", "--leave-out", "n,k")
     record = run(*COMPARE, *left_out, "--epsilon", "1", "--json").record
-    assert record["columns"] == ["a", "b"]
+    named = run(*ROWS, "--json").record
+    for row, other in zip(record["rows"], named["rows"], strict=True):
+        assert row["nmi"] == other["nmi"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--epsilons", "1"), "compare channels of one column"),
-        (("--lams", "0.5"), "compare channels of one column"),
+        (("--epsilons", "1"), "exclude each other"),
+        (("--lams", "0.6"), "exclude each other"),
+        (("--notions", "lip"), "exclude each other"),
+        (("--average", "mi=0.1"), "not built for a comparison of rows"),
         (("--confidence", "0.9"), "not built for a comparison of rows"),
-        (("--workers", "2"), "are for channels of one column"),
-        (("--plot", "x.png"), "a comparison of rows has one budget"),
-        (("--output", "x.csv"), "a comparison of rows has one budget"),
+        (("--recommend",), "--recommend is for channels of one column"),
+        (("--as-published",), "are for channels of one column"),
+        (("--free-frequencies",), "are for channels of one column"),
+        (("--method", "columns"), "leave method (--method) out"),
+        (("--distance", "ranks"), "is for the objective distance"),
+        (("--mechanisms", "subset-merging"), "use one of truth, distance"),
+        (("--mechanisms", "truth", "--objectives", "truth"), "give one of them"),
         (("--useful", "a"), "leave --useful out"),
     ],
 )
@@ -116,5 +142,6 @@ def test_a_budget_is_needed_and_averages_are_refused(table, run):
 def test_ldp_is_compared_too(table, run):
     done = run(*ROWS, "--notion", "ldp", "--json")
     assert done.code == 0
-    for way in done.record["ways"]:
-        assert way["achieved"]["eps_ldp"] <= 1.0
+    for row in done.record["rows"]:
+        assert row["satisfied"]
+        assert row["notion"] == "ldp"

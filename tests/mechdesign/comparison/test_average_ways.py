@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.comparison import compare_average
-from mechdesign.comparison.ways import OPTIMUM
+from mechdesign.comparison.average_ways import OPTIMUM, compare_average
 from mechdesign.mechanisms.average_baselines import GREEDY, RESTARTS
 
 ROUNDING = 1e-7
@@ -53,9 +52,7 @@ def test_greedy_merging_can_be_far_below():
 def test_the_table_of_ways():
     found = compare_average(joint(0), {"mi": "25%"}, restarts=2)
     assert repr(found).startswith("AverageComparison(certified optimum: kept 0.")
-    columns = found.columns()
-    assert columns["name"] == [OPTIMUM, GREEDY, RESTARTS]
-    assert columns["kept"] == [way.kept for way in found.ways]
+    assert [way.name for way in found.ways] == [OPTIMUM, GREEDY, RESTARTS]
 
 
 @pytest.mark.parametrize("restarts", [0, True, 1.5, "2"])
@@ -69,3 +66,34 @@ def test_bad_restarts_are_refused(restarts):
 def test_the_local_methods_know_one_average():
     with pytest.raises(md.InputError, match="compare takes one average budget"):
         compare_average(joint(0), {"mi": "10%", "tv": "10%"})
+
+
+def test_compare_has_the_ways_as_rows():
+    table = joint(0)
+    found = md.compare(table, average={"mi": "25%"})
+    ways = compare_average(table, {"mi": "25%"}).ways
+    names = ["optimal", "greedy-merging", "best-of-restarts"]
+    assert [row.mechanism for row in found.rows] == names
+    for row, way in zip(found.rows, ways, strict=True):
+        assert row.notion == "mi"
+        assert (row.nmi, row.figure) == (way.kept, way.leakage)
+        assert row.figure <= row.epsilon
+        assert row.nmi <= row.upper_bound_nmi
+    assert "figure" in found.to_frame().columns
+    assert "best-of-restarts" in found.summary()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epsilons": [1]}, "has no epsilons and lams"),
+        ({"notions": ["lip"]}, "has no notions"),
+        ({"objectives": ["truth"]}, "has no objectives and task"),
+        ({"confidence": 0.9}, "has no confidence"),
+        ({"output": "rows.csv"}, "has no output"),
+        ({"promise": "relative"}, "has no release, given and promise"),
+    ],
+)
+def test_what_an_average_does_not_have_is_refused(options, message):
+    with pytest.raises(md.InputError, match=message):
+        md.compare(joint(0), average={"mi": 0.1}, **options)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.comparison import compare_purpose
-from mechdesign.comparison.ways import MADE_FOR_IT
+from mechdesign.comparison.purpose_ways import MADE_FOR_IT, compare_purpose
+from mechdesign.comparison.rows import read_rows
 
 ROUNDING = 1e-9
 """Relative error of the figures, which are computed in doubles."""
@@ -75,4 +75,41 @@ def test_no_other_channel_tells_more_of_a_task(tmp_path):
     for way in found.ways:
         assert way.figure <= purpose.task_upper_bound + ROUNDING
     assert repr(found).startswith(f"PurposeComparison({MADE_FOR_IT}: 0.")
-    assert found.columns()["name"] == [way.name for way in found.ways]
+
+
+def test_compare_has_the_ways_as_rows(tmp_path):
+    joint = table(0)
+    seen = []
+    found = md.compare(
+        joint,
+        epsilons=[1.0, 0.5],
+        lams=[0.4],
+        objectives=["prefix"],
+        progress=lambda done, planned: seen.append((done, planned)),
+    )
+    assert seen == [(1, 2), (2, 2)]
+    ways = compare_purpose(joint, md.ALIP.at(0.5, 0.4), "prefix").ways
+    for row, way in zip(found.rows, ways, strict=False):
+        assert row.mechanism == ("prefix" if way.name == MADE_FOR_IT else way.name)
+        assert (row.epsilon, row.lam) == (0.5, 0.4)
+        assert (row.nmi, row.figure) == (way.kept, way.figure)
+    assert len(found.rows) == 2 * len(ways)
+    # Infinite variances are written and read back, too.
+    found.to_csv(tmp_path / "rows.csv")
+    assert read_rows(tmp_path / "rows.csv") == found.rows
+    assert "  prefix " in found.summary()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"objectives": ["prefix", "truth"]}, "has one objective"),
+        ({"objectives": ["prefix"], "mechanisms": ["optimal"]}, "has no mechanisms"),
+        ({"objectives": ["prefix"], "distance": "ranks"}, "has no distance"),
+        ({"task": table(1)}, "a task is for the objective task"),
+        ({"objectives": ["prefix"], "epsilons": None}, "no epsilon is given"),
+    ],
+)
+def test_what_a_purpose_does_not_have_is_refused(options, message):
+    with pytest.raises(md.InputError, match=message):
+        md.compare(table(0), **{"epsilons": [1.0], **options})

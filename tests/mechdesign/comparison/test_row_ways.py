@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.comparison import row_ways
-from mechdesign.comparison.row_ways import FREE, PLAN, RESPONSE, compare_rows
+from mechdesign.comparison.grid import Case
 from mechdesign.core.errors import InputError
 from tests.oracles import released_rows as oracle
 
@@ -27,13 +30,20 @@ def frame():
     return pd.DataFrame({"secret": secret, "a": a, "b": b, "k": k})
 
 
-def compared(frame, release=("a", "b"), given=(), notion=None, **options):
-    useful = [*given, *release]
-    joint = md.Joint.from_table(frame, sensitive="secret", useful=useful)
-    request = md.DesignRequest(
-        joint, notion or md.LIP(0.4), release=release, given=given, **options
+def compared(frame, release=("a", "b"), given=(), epsilon=0.4, **options):
+    options = {"notions": ["lip"], **options}
+    return md.compare(
+        frame,
+        sensitive="secret",
+        release=release,
+        given=given,
+        epsilons=[epsilon],
+        **options,
     )
-    return compare_rows(request)
+
+
+def designed(frame, release=("a", "b"), **options):
+    return md.design(frame, md.LIP(0.4), sensitive="secret", release=release, **options)
 
 
 @pytest.mark.parametrize(
@@ -42,29 +52,37 @@ def compared(frame, release=("a", "b"), given=(), notion=None, **options):
 def test_all_ways_keep_the_promise_and_free_frequencies_keep_most_cells(
     frame, given, promise
 ):
-    result = compared(frame, given=given, promise=promise, notion=md.LIP(0.9))
-    assert [way.name for way in result.ways] == [PLAN, FREE, RESPONSE]
-    plan, free, response = result.ways
-    assert all(way.satisfied for way in result.ways)
-    for way in result.ways:
-        assert max(way.achieved.eps_l, way.achieved.eps_u) <= 0.9
-    assert free.unchanged >= plan.unchanged - 1e-4
-    assert plan.unchanged > response.unchanged
+    result = compared(frame, given=given, promise=promise, epsilon=0.9)
+    names = ["truth", "truth-free", "randomised-response"]
+    assert [row.mechanism for row in result.rows] == names
+    plan, free, response = result.rows
+    assert all(row.satisfied for row in result.rows)
+    for row in result.rows:
+        assert max(row.max_log_lift, -row.min_log_lift) <= 0.9
+    assert free.truth >= plan.truth - 1e-4
+    assert plan.truth > response.truth
     assert plan.total_variation == 0.0
-    assert plan.nmi == pytest.approx(result.design.nmi)
+    design = md.design(
+        frame,
+        md.LIP(0.9),
+        sensitive="secret",
+        release=["a", "b"],
+        given=given,
+        promise=promise,
+        smallest_group=1,
+    )
+    assert plan.nmi == pytest.approx(design.nmi)
+    assert plan.truth == pytest.approx(sum(design.truth.values()) / 2)
 
 
 def test_figures_are_those_of_the_law(frame):
-    result = compared(frame)
-    law = oracle.joint_law(result.design.channel)
-    for k, name in enumerate(result.columns):
-        kept = sum(mass for (_, x, y), mass in law.items() if x[k] == y[k])
-        assert float(kept) == pytest.approx(result.design.truth[name], abs=1e-9)
+    plan, *_ = compared(frame).rows
+    law = oracle.joint_law(designed(frame, smallest_group=1).channel)
     mean = sum(
         mass * Fraction(sum(a == b for a, b in zip(x, y, strict=True)), 2)
         for (_, x, y), mass in law.items()
     )
-    assert result.ways[0].unchanged == pytest.approx(float(mean), abs=1e-9)
+    assert plan.truth == pytest.approx(float(mean), abs=1e-9)
     pairs = oracle.summed(law, lambda entry: entry[1:])
     of_x = oracle.summed(law, lambda entry: entry[1])
     of_y = oracle.summed(law, lambda entry: entry[2])
@@ -73,7 +91,7 @@ def test_figures_are_those_of_the_law(frame):
         for (x, y), mass in pairs.items()
     )
     entropy = -sum(float(mass) * math.log(mass) for mass in of_x.values())
-    assert result.ways[0].nmi == pytest.approx(information / entropy, abs=1e-9)
+    assert plan.nmi == pytest.approx(information / entropy, abs=1e-9)
 
 
 def test_randomised_response_stays_as_often_as_the_promise_allows(frame):
@@ -84,7 +102,9 @@ def test_randomised_response_stays_as_often_as_the_promise_allows(frame):
         release=["a", "b"],
     )
     joint = request.joint
-    channel = row_ways._response(joint, request)
+    design = row_ways.randomised_response(request)
+    channel = design.channel
+    assert design.verified
     x = joint.useful.symbols[0]
     mass = joint.p_x[0]
     share = (float(channel.distribution(x)[x]) - mass) / (1.0 - mass)
@@ -98,27 +118,78 @@ def test_randomised_response_stays_as_often_as_the_promise_allows(frame):
 
 def test_independent_columns_need_no_noise():
     frame = pd.DataFrame({"secret": ["s", "t"] * 8, "a": ["x", "x", "y", "y"] * 4})
-    for way in compared(frame, release=["a"]).ways:
-        assert way.satisfied
-        assert way.unchanged == pytest.approx(1.0, abs=1e-5)
+    for row in compared(frame, release=["a"]).rows:
+        assert row.satisfied
+        assert row.truth == pytest.approx(1.0, abs=1e-5)
 
 
 def test_randomised_response_of_many_rows_is_left_out_and_said(frame, monkeypatch):
     monkeypatch.setattr(row_ways, "MOST_RESPONSE_ROWS", 3)
     result = compared(frame)
-    assert [way.name for way in result.ways] == [PLAN, FREE]
-    assert "randomised response is compared up to 3 rows" in result.messages[-1]
+    assert [row.mechanism for row in result.rows] == ["truth", "truth-free"]
+    message = "randomised-response is compared up to 3 rows"
+    assert message in result.notices[0]
+    with pytest.raises(InputError, match=message):
+        compared(frame, mechanisms=["truth", "randomised-response"])
 
 
-def test_results_are_shown(frame):
-    result = compared(frame)
-    assert repr(result).startswith("RowComparison(lip (eps_l 0.4, eps_u 0.4): rows of")
+def test_ways_are_named_and_free_labels_keep_most_information(frame):
+    named = compared(frame, objectives=["truth", "information"])
+    names = ["truth", "truth-free", "optimal", "randomised-response"]
+    assert [row.mechanism for row in named.rows] == names
+    truth, free, optimal, _ = named.rows
+    assert optimal.total_variation is None
+    assert max(truth.nmi, free.nmi) <= optimal.upper_bound_nmi
+    # A bound on every channel is one for these ways, too.
+    assert truth.upper_bound_nmi == optimal.upper_bound_nmi
+    (alone,) = compared(frame, mechanisms=["truth-free"]).rows
+    assert alone.truth == free.truth
+    assert "total_variation" in named.to_frame().columns
 
 
-def test_other_requests_are_refused(frame):
-    joint = md.Joint.from_table(frame, sensitive="secret", useful=["a", "b"])
-    for options in ({}, {"release": ["a", "b"], "objective": "information"}):
-        with pytest.raises(InputError, match="one of releases as rows of the table"):
-            compare_rows(md.DesignRequest(joint, md.LIP(0.4), **options))
-    with pytest.raises(InputError, match="bounds averages"):
-        compared(frame, notion=md.L1Lift.from_epsilon(1.0))
+def test_a_joint_has_the_columns_that_are_released(frame):
+    joint = md.Joint.from_table(frame, sensitive="secret", useful=["b", "k", "a"])
+    found = md.compare(joint, release=["a", "b"], epsilons=[0.4], notions=["lip"])
+    for row, other in zip(found.rows, compared(frame).rows, strict=True):
+        assert replace(row, seconds=0.0) == replace(other, seconds=0.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"useful": "a"}, "give one of them"),
+        ({"confidence": 0.9}, "not built for a comparison of rows"),
+        ({"as_published": True}, "are for channels of one column"),
+        ({"keep_frequencies": False}, "are for channels of one column"),
+        ({"notions": ["l1"]}, "bounds averages"),
+        ({"distance": "ranks"}, "is for the objective distance"),
+        ({"mechanisms": ["subset-merging"]}, "use one of truth, distance"),
+        ({"release": None, "useful": "a", "given": "b"}, "belong to a release of rows"),
+    ],
+)
+def test_what_rows_do_not_have_is_refused(frame, options, message):
+    with pytest.raises(InputError, match=message):
+        compared(frame, **options)
+
+
+@given(
+    st.floats(1e-3, 50.0),
+    st.floats(1e-3, 50.0),
+    st.sampled_from([md.ALIP, md.LIP, md.LDP, md.MaxLift, md.MinLift]),
+)
+def test_a_case_has_the_budgets_of_its_notion_and_no_larger_ones(first, second, kind):
+    budgets = (first, second)[: len(kind.budgets())]
+    notion = kind(*budgets)
+    case = Case.at("truth", notion)
+    made = case.promise()
+    assert type(made) is kind
+    for name in kind.budgets():
+        assert getattr(made, name) <= getattr(notion, name)
+        # Neither is smaller by more than some digits of the sum.
+        assert getattr(notion, name) - getattr(made, name) <= 1e-15 * sum(budgets)
+
+
+def test_a_free_side_is_left_to_the_notion_of_the_other():
+    assert Case.at("truth", md.ALIP(math.inf, 0.4)).notion == "max-lift"
+    order = md.AlphaLift(0.5, 0.5, 3.0)
+    assert Case.at("truth", order).promise() == order

@@ -13,7 +13,7 @@ import mechdesign as md
 from mechdesign.auditing.averages import average_leakage, gain_without
 from mechdesign.auditing.best_guess import best_guess
 from mechdesign.channel.record import AverageBudget
-from mechdesign.comparison.ways import compare_average
+from mechdesign.comparison.average_ways import compare_average
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.average_budgets import exact_gains
 from solvers.average.channels import best_channel_within

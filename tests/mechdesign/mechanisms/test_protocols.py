@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.comparison import compare_purpose
+from mechdesign.comparison.purpose_ways import compare_purpose
 from mechdesign.mechanisms.protocols import (
     HADAMARD,
     OUE,

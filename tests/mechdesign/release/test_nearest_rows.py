@@ -188,7 +188,7 @@ def refusing(**options):
             {"unknown": "marginal", "release": ["job", "age"], "given": "region"},
             "unknown=marginal: the channel releases 'region' as it is",
         ),
-        ({"confidence": 0.9}, "unknown=nearest is not built for a release of rows"),
+        ({"confidence": 0.9}, "unknown=nearest is not built for boxes"),
     ],
 )
 def test_designs_that_have_no_nearest_row(options, message):
