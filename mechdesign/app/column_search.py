@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 import mechdesign as md
 from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import MemoryTable
-from mechdesign.app.readings import expected_readings
+from mechdesign.app.pictures import expected_readings
 from mechdesign.app.recipes import command_of, script_of
 from mechdesign.app.results import (
     BeliefRow,
@@ -180,7 +180,7 @@ def _column_facts(
     from mechdesign.report import wording as w
     from mechdesign.report.law_section import TITLE, untitled
     from mechdesign.report.promises import effect_text, subject_of
-    from mechdesign.report.rule_sentences import rule_sentences
+    from mechdesign.report.section_sentences import rule_sentences
 
     secret = w.title(choice.sensitive)
     audit = md.audit(result.channel, joint, result.notion)
