@@ -88,7 +88,7 @@ def robust_envelope(
     candidates = [points for _, points in incumbents()]
     if start is not None:
         candidates.append(start)
-    columns = _robust_columns(uncertain, margin, candidates)
+    columns = _robust_columns(uncertain, margin, candidates, end)
     if guess is None:
         guess = _first_prices(uncertain.point, columns)
     run = Generation(
@@ -105,13 +105,13 @@ def robust_envelope(
 
 
 def _robust_columns(
-    uncertain: UncertainSet, margin: float, candidates: Sequence[Points]
+    uncertain: UncertainSet, margin: float, candidates: Sequence[Points], end: float
 ) -> Points:
     """The point, the farthest members towards the unit vectors, and the candidates inside."""
     # Columns begin with the point itself: the decomposition that is always there.
     columns = [
         Points.from_dense(uncertain.point),
-        Points.from_dense(uncertain.pulled(margin)),
+        Points.from_dense(uncertain.pulled(margin, end)),
     ]
     for points in candidates:
         check_length(points, uncertain.n)

@@ -27,6 +27,8 @@ member for a ratio of 1.1, where h may be up to 1.056.
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -236,12 +238,13 @@ class UncertainSet:
             worst.append(failing.max(axis=1))
         return np.stack(worst)
 
-    def pulled(self, margin: float) -> Array:
+    def pulled(self, margin: float, end: float = math.inf) -> Array:
         """For every coordinate the farthest member on the way to its unit vector; (n, n).
 
         The excess of a kind of inequality is convex along the way (with `rest` 1 it is linear, for
         h(1 + t u) = 1 + t h(u)). So it lies below its chord from a member to the unit vector, and
-        is at most zero where the chord is: another member. Chords are drawn until none moves.
+        is at most zero where the chord is: another member. Chords are drawn until none moves, and
+        after the first one only until `end`, a moment of `time.process_time`.
         """
         ends = self._kinds(np.eye(self.n)) + margin
         reach = np.zeros(self.n)
@@ -256,6 +259,8 @@ class UncertainSet:
                 break
             reach += step
             pulled = (1.0 - reach)[:, None] * self.point + np.diag(reach)
+            if time.process_time() >= end:
+                break
         return pulled
 
     @property

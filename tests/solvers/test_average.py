@@ -101,7 +101,7 @@ def full_leakage(joint: Array, measure: str) -> float:
 @pytest.mark.parametrize(("secrets", "symbols"), [(2, 2), (2, 3), (3, 3), (3, 2)])
 def test_best_channel_is_the_optimum_over_a_grid(measure, secrets, symbols):
     """No grid keeps more than the bound, and the value is not below the best of the grid."""
-    steps = 60 if symbols == 3 else 400
+    steps = 30 if symbols == 3 else 400
     for seed in range(2):
         joint = table(secrets, symbols, seed)
         posteriors = np.vstack([simplex_grid(symbols, steps), joint.sum(0)])

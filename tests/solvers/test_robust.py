@@ -358,3 +358,23 @@ def test_bounds_of_coordinates_do_not_sort_for_every_secret():
         seconds.append(min(runs))
     # A sort for each secret, by insertion, is cubic: 8 times.
     assert seconds[1] <= 6.0 * seconds[0], seconds
+
+
+def test_chords_end_with_their_time(monkeypatch) -> None:
+    """One chord without time; its ends are members, only nearer to the point."""
+    whole = UncertainSet(*_random(5, 3, 7, 0.02), most=1.4, least=0.5)
+    uncertain = whole.face(np.arange(6))
+    calls: list[int] = []
+    kinds_of = UncertainSet._kinds
+
+    def counted(self: UncertainSet, points: Array) -> Array:
+        calls.append(1)
+        return kinds_of(self, points)
+
+    monkeypatch.setattr(UncertainSet, "_kinds", counted)
+    uncertain.pulled(0.0)
+    assert len(calls) > 2
+    calls.clear()
+    first = uncertain.pulled(0.0, end=-np.inf)
+    assert len(calls) == 2
+    assert (uncertain.excess(first) <= 1e-12).all()

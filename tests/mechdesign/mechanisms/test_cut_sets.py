@@ -45,16 +45,17 @@ def options(purpose):
 
 @pytest.mark.parametrize("kind", sorted(NOTIONS))
 @pytest.mark.parametrize("purpose", ["frequencies", "task"])
-@pytest.mark.parametrize("epsilon", [0.1, 0.4])
+@pytest.mark.parametrize("epsilon", [0.1, 0.3])
 def test_purposes_under_averages(kind, purpose, epsilon):
     """Private by 80 digits, and near the bound; that of sets that are not convex is looser."""
-    result = design(joint(), NOTIONS[kind](epsilon), **options(purpose), **ENDS)
+    loosest = 0.1 if kind in ("l1", "chi2") else 2e-3
+    ends = ENDS | {"gap": 0.8 * loosest}
+    result = design(joint(), NOTIONS[kind](epsilon), **options(purpose), **ends)
     assert result.verified
     rows = result.channel.matrix * result.channel.denominator
     integers = [[int(value) for value in row] for row in rows]
     used = mean_oracle.used(COUNTS, integers, kind, 2.0)
     assert max(used) <= Decimal(epsilon)
-    loosest = 0.1 if kind in ("l1", "chi2") else 2e-3
     if purpose == "task":
         kept = result.purpose.task_kept
         assert kept <= result.purpose.task_upper_bound <= kept + loosest

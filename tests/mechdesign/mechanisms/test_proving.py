@@ -454,7 +454,8 @@ def test_a_table_of_very_many_rows_keeps_no_proof(monkeypatch):
 def test_what_a_design_within_an_average_states_is_proven(
     seed, symbols, objective, measure, share, notion
 ):
-    options = {"average": {measure: f"{share}%"}, "time_limit": 4.0}
+    # What is stated is proven however wide the gap is.
+    options = {"average": {measure: f"{share}%"}, "time_limit": 4.0, "gap": 1e-2}
     if objective != "information":
         options["objective"] = objective
     if objective == "task":

@@ -13,6 +13,12 @@ from mechdesign.mechanisms.queries import Queries, queries_of
 from mechdesign.mechanisms.query_design import total_variance
 
 
+@pytest.fixture(scope="module")
+def frequencies(adult):
+    """The channel for all frequencies."""
+    return md.design(adult, md.LIP(0.5), objective="frequencies")
+
+
 @pytest.mark.parametrize(
     ("epsilon", "variance", "of_information"),
     [(2.0, 0.976, 0.980), (1.0, 1.390, 1.887), (0.5, 2.507, 11.34)],
@@ -32,10 +38,9 @@ def test_adults_shares(adult, epsilon, variance, of_information):
     assert spread == pytest.approx(of_information, rel=0.01)
 
 
-def test_the_printed_variance_is_that_of_estimate(adult):
+def test_the_printed_variance_is_that_of_estimate(adult, frequencies):
     """`estimate` prints standard errors; their squares sum to variance / N at the table's shares."""
-    result = md.design(adult, md.LIP(0.5), objective="frequencies")
-    channel = result.channel
+    channel = frequencies.channel
     records = 10**9
     expected = adult.p_x @ channel.matrix * records
     counts = {
@@ -44,12 +49,12 @@ def test_the_printed_variance_is_that_of_estimate(adult):
     }
     estimated = estimate_frequencies(channel, counts)
     total = float(np.square(estimated.standard_errors).sum())
-    assert total * estimated.records == pytest.approx(result.purpose.variance, rel=1e-4)
+    variance = frequencies.purpose.variance
+    assert total * estimated.records == pytest.approx(variance, rel=1e-4)
 
 
-def test_simulated_estimates_have_this_variance(adult):
-    result = md.design(adult, md.LIP(0.5), objective="frequencies")
-    channel = result.channel
+def test_simulated_estimates_have_this_variance(adult, frequencies):
+    channel = frequencies.channel
     generator = np.random.default_rng(7)
     records = 20_000
     masses = adult.p_x @ channel.matrix
@@ -60,7 +65,8 @@ def test_simulated_estimates_have_this_variance(adult):
         estimated = estimate_frequencies(channel, counts)
         errors.append(records * np.square(estimated.unbiased - adult.p_x).sum())
     standard_error = np.std(errors) / np.sqrt(len(errors))
-    assert abs(np.mean(errors) - result.purpose.variance) < 4 * standard_error
+    missed = abs(np.mean(errors) - frequencies.purpose.variance)
+    assert missed < 4 * standard_error
 
 
 @pytest.mark.parametrize("objective", ["prefix", "ranges"])
@@ -158,17 +164,16 @@ def test_a_data_frame_names_the_task():
     assert 0.0 <= result.purpose.task_kept <= result.purpose.task_upper_bound <= 1.0
 
 
-def test_queries_of_ones_own(adult):
+def test_queries_of_ones_own(adult, frequencies):
     first = np.zeros((1, 15))
     first[0, :5] = 1.0
     result = md.design(adult, md.LIP(0.5), objective=Queries(first))
-    everything = md.design(adult, md.LIP(0.5), objective="frequencies")
-    of_everything = total_variance(everything.channel, Queries(first), adult)
+    of_everything = total_variance(frequencies.channel, Queries(first), adult)
     assert result.purpose.variance <= of_everything * (1 + 1e-3)
 
 
-def test_a_purpose_survives_the_file(adult, tmp_path):
-    result = md.design(adult, md.LIP(0.5), objective="frequencies")
+def test_a_purpose_survives_the_file(frequencies, tmp_path):
+    result = frequencies
     result.channel.save(tmp_path / "c.json")
     loaded = md.Channel.load(tmp_path / "c.json")
     assert loaded.record.utility["variance"] == result.purpose.variance

@@ -238,9 +238,9 @@ def test_blocks_of_a_long_table_are_cut_by_comparing(monkeypatch):
         return partition.Cutter(*arguments, **options)
 
     monkeypatch.setattr(search, "Cutter", cutter)
-    check(problem, solve_plan(problem, time_limit=2.0))
+    check(problem, solve_plan(problem, time_limit=0.5))
     monkeypatch.setattr(search, "LONG", 0)
-    check(problem, solve_plan(problem, time_limit=2.0))
+    check(problem, solve_plan(problem, time_limit=0.5))
     # Blocks are cut first, and then every sweep.
     assert tried[0] == 1
     assert partition.TRIED in tried
