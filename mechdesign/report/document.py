@@ -2,7 +2,7 @@
 
 `document_of` puts cards with the main facts (`_cards`) and the sections in order, what matters
 most first. Each section has a function that turns its part of the record into blocks (`blocks`:
-texts, lists, tables, pictures), here or in a module of its name (`channel_section`,
+texts, lists, tables, pictures), here or in a module of its name (`promise_section`,
 `channel_section`, ..). A section without blocks is left out, as those on the table are in a public
 report.
 
@@ -22,15 +22,14 @@ from typing import TYPE_CHECKING
 from mechdesign.core.wording import STATED, about, at_least, at_most, percent_of
 from mechdesign.report import blocks, law_section, wording
 from mechdesign.report.asked import names_of, protected
-from mechdesign.report.channel_section import (
-    channel_blocks,
-    codebook_blocks,
+from mechdesign.report.channel_section import channel_blocks, codebook_blocks
+from mechdesign.report.least_section import least_blocks, number_blocks
+from mechdesign.report.lift_maps import lift_blocks
+from mechdesign.report.promise_section import (
     measure_blocks,
     notion_blocks,
     promise_blocks,
 )
-from mechdesign.report.least_section import least_blocks, number_blocks
-from mechdesign.report.lift_maps import lift_blocks
 from mechdesign.report.record import Kept, Population, Report, Request
 
 if TYPE_CHECKING:
