@@ -24,7 +24,7 @@ from mechdesign.comparison.row_ways import RowComparison
 from mechdesign.core.wording import at_least, at_most
 from mechdesign.mechanisms.result import QueryAccuracy, TaskUtility
 from mechdesign.report import layout, wording
-from mechdesign.report.section_sentences import NAMES, NO_PROMISE_FOR_ONE
+from mechdesign.report.average_section import NAMES, NO_PROMISE_FOR_ONE
 
 NOT_TOLD = "not told"
 """In the place of a variance that is infinite."""
