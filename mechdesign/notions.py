@@ -20,7 +20,7 @@ them and from the class alone. For example, ``ALIP(0.5, 0.7).limits`` is ``LiftL
 upper=0.7)``, and files have ``{"name": "alip", "eps_l": 0.5, "eps_u": 0.7}`` (`to_record`).
 
 A new notion is one class here with the decorator `register`. Only a new kind of mean also needs its
-enclosure in `auditing.mean_verdict` and its cuts in `mechanisms.convex_means`.
+enclosure in `auditing.verdict` and its cuts in `mechanisms.convex_means`.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 import mechdesign as md
 from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import MemoryTable
-from mechdesign.app.readings import expected_readings
+from mechdesign.app.pictures import expected_readings
 from mechdesign.app.recipes import command_of, script_of
 from mechdesign.app.results import (
     BeliefRow,

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import MemoryTable
-from mechdesign.app.readings import released_readings
+from mechdesign.app.pictures import released_readings
 from mechdesign.app.results import (
     CSV,
     HTML,

@@ -13,7 +13,7 @@ all tuples. The steps of `compose`:
    docs/explanation/rows-theory.md, proposition 13);
 2. the products of the columns of all channels but the last, up to scale, in integers
    (`_all_but_last`). Of more than `FOLLOWED` the harmless ones are left out and bounded
-   (`joint_pruning`);
+   (`joint_tuples`);
 3. the last channel, joined in floating point, which leaves few tuples (`joint_tuples.candidates`);
 4. the verdict on these, in integers (`verdict.audit_columns`);
 5. of several strata the worst (`composition.worst_of_strata`).
@@ -68,8 +68,7 @@ from mechdesign.auditing.composition import (
     worst_of_strata,
 )
 from mechdesign.auditing.extremes import Achieved, largest_of
-from mechdesign.auditing.joint_pruning import prune_directions
-from mechdesign.auditing.joint_tuples import candidates
+from mechdesign.auditing.joint_tuples import candidates, prune_directions
 from mechdesign.auditing.verdict import audit_columns
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import RELATIVE

@@ -19,15 +19,13 @@ from typing import Any
 
 from mechdesign.channel.box_claims import BoxClaims, BoxUtility, StratumClaim
 from mechdesign.channel.record_file import (
+    BinnedLabels,
     PeopleOfFile,
     RecordOfFile,
+    binned_labels_record,
     people_of,
     record_of,
     record_values,
-)
-from mechdesign.channel.variable_labels import (
-    BinnedLabels,
-    binned_labels_record,
     variable_of,
 )
 from mechdesign.core.errors import InputError, errors_naming

@@ -32,10 +32,9 @@ import numpy as np
 
 from mechdesign.channel.box_claims import BoxClaims, StratumClaim
 from mechdesign.channel.checks import check_published, check_rows
-from mechdesign.channel.filled_law import filled_law, keeps_law_of_rows
 from mechdesign.channel.output_cells import OutputCells
 from mechdesign.channel.record import ChannelRecord, check_symbol_budgets
-from mechdesign.channel.row_law import NOT_KEPT, RowLaw
+from mechdesign.channel.row_law import NOT_KEPT, RowLaw, filled_law, keeps_law_of_rows
 from mechdesign.channel.true_records import symbol_of, symbol_of_person
 from mechdesign.core.above import above
 from mechdesign.core.arguments import repeated, valid_text

@@ -51,13 +51,15 @@ from mechdesign.channel.box_file import (
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.output_cells import OutputCells
 from mechdesign.channel.record_file import (
+    Labels,
     PeopleOfFile,
     RecordOfFile,
+    labels_record,
     people_of,
     record_of,
     record_values,
+    variable_of,
 )
-from mechdesign.channel.variable_labels import Labels, labels_record, variable_of
 from mechdesign.core import documents as d
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import (

@@ -5,7 +5,7 @@
 1. `lookup_of` makes the lookup table: for every input the intervals of integers below 2^53 that
    lead to each output. With W(a|x) = 3/4 and W(b|x) = 1/4 the input x has [0, 3 * 2^51) for a and
    [3 * 2^51, 2^53) for b. As CSV this is all.
-2. SQL (`_sql`, with `statements` and `dialects`) and R (`r_script`) add a script around it. The
+2. SQL (`_sql`, with `statements`) and R (`r_script`) add a script around it. The
    script hashes a secret key and the identifier of a record to an integer below 2^53, and looks up
    the interval that has it: 6560798095827001 is in the first one, so the record gets a.
 
@@ -31,15 +31,16 @@ from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import EXISTS_OVERWRITE, PathLike, check_target, replacing
 from mechdesign.core.wording import listed, quoted
-from mechdesign.exporting.dialects import DIALECTS, dialect_named
 from mechdesign.exporting.lookup import Lookup, lookup_of
 from mechdesign.exporting.statements import (
+    DIALECTS,
     DRAW,
     KEY_DIGITS,
     ORDER,
     PREPARED,
     Statements,
     commented,
+    dialect_named,
     purpose_of,
 )
 

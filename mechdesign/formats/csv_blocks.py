@@ -26,14 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import FileError
-from mechdesign.formats.csv_rows import Positions, Rows, Splitter, line_breaks
-from mechdesign.formats.text_input import TextInput, Undecodable
-from mechdesign.formats.text_options import AUTO, TextOptions
-from mechdesign.formats.title_lines import (
+from mechdesign.formats.column_names import (
     lines_above_header,
     misfit_hint,
     title_hint,
 )
+from mechdesign.formats.csv_rows import Positions, Rows, Splitter, line_breaks
+from mechdesign.formats.text_input import TextInput, Undecodable
+from mechdesign.formats.text_options import AUTO, TextOptions
 
 CR = 13
 BACKSLASH = 92

@@ -27,11 +27,11 @@ import numpy as np
 from mechdesign.core.errors import FileError
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed, seen
-from mechdesign.formats.alike import alike_groups, alike_notice
+from mechdesign.formats.cell_forms import alike_groups, alike_notice
+from mechdesign.formats.column_names import SNIFFED_LINES, lines_above_header
 from mechdesign.formats.inputs import RawInput
 from mechdesign.formats.other_kinds import refuse_other_kinds
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.formats.title_lines import SNIFFED_LINES, lines_above_header
 from mechdesign.leaks.coded_table import CodedColumn, CodedTable
 
 # ----------------------------------------------------------------------- text of a file

@@ -37,8 +37,12 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.auditing.averages import Gains, average_leakage, gain_without
-from mechdesign.auditing.best_guess import guess_without
+from mechdesign.auditing.averages import (
+    Gains,
+    average_leakage,
+    gain_without,
+    guess_without,
+)
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import (
     AVERAGE_MEASURES,

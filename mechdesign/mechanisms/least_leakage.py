@@ -35,8 +35,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from mechdesign.auditing.averages import Gains, average_leakage, gain_without
-from mechdesign.auditing.best_guess import guess_without
+from mechdesign.auditing.averages import (
+    Gains,
+    average_leakage,
+    gain_without,
+    guess_without,
+)
 from mechdesign.auditing.measures import utility
 from mechdesign.channel.record import AverageBudget, AverageMeasure
 from mechdesign.core.arguments import share_of

@@ -37,8 +37,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.auditing.mean_verdict import budget_used
 from mechdesign.auditing.output_masses import OutputMasses
+from mechdesign.auditing.verdict import budget_used
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import MeanLimits
 from mechdesign.notions import Notion

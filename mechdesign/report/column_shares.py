@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mechdesign.auditing.people_truth import constant_truth_of_records
+from mechdesign.auditing.unchanged import constant_truth_of_records
 from mechdesign.report import wording
 from mechdesign.tables.joint import Joint
 

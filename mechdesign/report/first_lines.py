@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mechdesign.auditing.best_guess import best_guess
+from mechdesign.auditing.averages import best_guess
 from mechdesign.auditing.strata import given_away
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import RELATIVE

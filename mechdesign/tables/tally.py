@@ -26,8 +26,7 @@ from mechdesign.core.arguments import fraction_of_text, repeated
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
-from mechdesign.formats.alike import alike_notice
-from mechdesign.formats.cell_forms import CellForm, Normalisation
+from mechdesign.formats.cell_forms import CellForm, Normalisation, alike_notice
 from mechdesign.formats.cells import Encoded, as_whole
 from mechdesign.formats.distinct import Numbering, counted_records, distinct_numbers
 from mechdesign.tables.cell_rules import (

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.auditing.averages import average_leakage, gain_without
-from mechdesign.auditing.best_guess import best_guess
+from mechdesign.auditing.averages import average_leakage, best_guess, gain_without
 from mechdesign.channel.record import AverageBudget
 from mechdesign.comparison.average_ways import compare_average
 from mechdesign.core.errors import InputError
