@@ -69,7 +69,7 @@ KINDS = {
     ),
     "frequencies within chi2": (
         2,
-        4,
+        3,
         md.LIP(1.0),
         {"objective": "frequencies", "average": {"chi2": 0.03}},
     ),

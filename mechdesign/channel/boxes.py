@@ -17,6 +17,7 @@ A stratum that releases nothing has one box and the label `NOTHING`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,8 @@ def channel_of_boxes(
         for part in parts
     ]
     strata = tuple(Stratum(part.stratum, part.boxes) for part in parts)
+    # A column of a crossed table may still name its people: here they are those of all columns.
+    given = tuple(replace(variable, people=None) for variable in given)
     coder = BoxCoder(given, columns, strata, people)
     inputs: list[Symbol] = []
     outputs: list[Symbol] = []

@@ -234,7 +234,8 @@ class Channel(Displayed):
         """Raise InputError for people whose boxes have no sequences to be filled with."""
         if self.coder is not None and self.people is not None and not self.fills:
             raise InputError(
-                "people: boxes must be filled with sequences, as a label of a box has no records"
+                "people: boxes must be filled with sequences, as a label of a box has no records; "
+                "a public form has none: release by the channel itself"
             )
 
     def _check_joint(self, joint: Joint) -> None:

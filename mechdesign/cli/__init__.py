@@ -96,10 +96,11 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
         if is_first_try(arguments):
             return _print_welcome(welcome(arguments))
         from mechdesign.cli.application import application
+        from mechdesign.formats.inputs import pipes_kept
 
         # Whatever is half written is cleared away on the way out of a signal. The first word is the
         # command: only its module is imported.
-        with ends_in_order:
+        with ends_in_order, pipes_kept():
             code = application(*arguments[:1])(
                 arguments, prog_name=PROGRAM, standalone_mode=False, obj=reporter
             )

@@ -42,6 +42,9 @@ HEADER = (
     "without",
 )
 
+ALONE = "The file has no other column, so that none of them tells anything."
+"""What is said of a file with the released columns alone."""
+
 LEGEND = (
     "'Raises' is the largest factor by which a value of the column multiplies "
     "the probability of a symbol, among values of two records or more. 'Gives away' is "
@@ -184,6 +187,8 @@ def _text(inspection: Inspection) -> str:
     from mechdesign.report.layout import aligned
     from mechdesign.report.wording import count, label
 
+    if not inspection.columns:
+        return f"{count(inspection.records, 'record')}. {ALONE}"
     rows = [[*HEADER, ""]]
     for row in _rows(inspection, label):
         rows.append([*row[:-1], f"  {row[-1]}"])
@@ -212,10 +217,13 @@ def _page(inspection: Inspection, source: str, again: str) -> Document:
     if inspection.sensitive:
         lead += f", and about {listed(inspection.sensitive)}"
     header = (*HEADER, "apply")
-    table = blocks.grid(
-        "Other columns, worst first", header, rows, "columns", (0, 2, 7)
-    )
-    contents = (blocks.Text(LEGEND), *table, blocks.Lines((("Inspect again:", again),)))
+    table = blocks.paragraphs([ALONE])
+    if rows:
+        grid = blocks.grid(
+            "Other columns, worst first", header, rows, "columns", (0, 2, 7)
+        )
+        table = (blocks.Text(LEGEND), *grid)
+    contents = (*table, blocks.Lines((("Inspect again:", again),)))
     return blocks.Document(
         title="What else tells",
         banner="Internal report: it is computed from the data. Do not publish.",

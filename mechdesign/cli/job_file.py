@@ -108,7 +108,8 @@ def read_job(path: str, values: Mapping[str, str]) -> JobFile:
     text = ""
     try:
         with closing(OpenedFile(path)) as file:
-            text = file.stream.read().decode()
+            # Windows' editor begins files with a mark, which TOML does not know.
+            text = file.stream.read().decode("utf-8-sig")
         # Budgets stay the decimals that were typed, as on the command line.
         document = tomllib.loads(text, parse_float=str)
         job = job_model().model_validate(_with_values(document, values))

@@ -204,7 +204,7 @@ def _content(path: PathLike, name: str, kind: type[FileDocument]) -> str:
         if stat.S_ISDIR(status.st_mode):
             raise FileError(name, f"{name} is a folder, not a {what}")
         if not stat.S_ISREG(status.st_mode):
-            raise FileError(name, f"{name} is not a regular file")
+            raise FileError(name, f"{name} is not a regular file; save it as one first")
         if status.st_size > kind.LARGEST:
             raise FileError(
                 name, f"{name} is too large for a {what} ({status.st_size} bytes)"

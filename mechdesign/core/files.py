@@ -135,13 +135,13 @@ def replacing(
 
     On any exception the temporary file is removed and `target` stays as it was. The data are on
     disk before the rename, so a crash leaves the old file or the new one. A file that is replaced
-    keeps its permissions. `exists` is the message if another program has written the target
-    meanwhile.
+    keeps its permissions, and a link stays one: the file that it leads to is written. `exists` is
+    the message if another program has written the target meanwhile.
 
     The temporary file has one name for each target, is locked, and can be read by its owner alone.
     So what a killed run leaves behind shows nothing to others, and the next run takes it over.
     """
-    path = Path(target)
+    path = real_path(target)
     name = os.fspath(target)
     temporary = part_file(path)
     busy = f"another job is writing {name}; wait until it has finished"
@@ -163,7 +163,7 @@ def replacing(
             os.fsync(stream.fileno())
         temporary.chmod(0o666 & ~_umask())
         # Linking refuses an existing name; renaming replaces it.
-        if force or not _link_new_name(temporary, path, exists):
+        if force or not _link_new_name(temporary, path, name, exists):
             keep_mode(temporary, path)
             os.replace(temporary, path)
             is_renamed = True
@@ -193,8 +193,8 @@ def _umask() -> int:
     return mask
 
 
-def _link_new_name(temporary: Path, path: Path, exists: str) -> bool:
-    """Give a file a name that no other file has, in one atomic step.
+def _link_new_name(temporary: Path, path: Path, name: str, exists: str) -> bool:
+    """Give a file a name that no other file has, in one atomic step; `name` is that in messages.
 
     A check followed by a rename would overwrite a file that another program creates in between.
     Returns False where the file system has no hard links.
@@ -204,7 +204,6 @@ def _link_new_name(temporary: Path, path: Path, exists: str) -> bool:
     except OSError as error:
         # Some file systems report that links are not supported before that the name is taken.
         if isinstance(error, FileExistsError) or path.exists():
-            name = os.fspath(path)
             raise FileError(name, exists.format(name)) from None
         return False
     return True

@@ -19,7 +19,13 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    closing,
+    contextmanager,
+    nullcontext,
+)
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
@@ -100,11 +106,51 @@ Readable: TypeAlias = Cursor | Decompressed | Unzipped
 """The bytes of a file, piece by piece."""
 
 
+class _Copies:
+    """Copies of standard input and of pipes, which last as long as `resources`."""
+
+    def __init__(self, resources: ExitStack) -> None:
+        self.resources = resources
+        self.paths: dict[object, Path] = {}
+
+
+_copies: _Copies | None = None
+
+
+@contextmanager
+def pipes_kept() -> Iterator[None]:
+    """Within this block, standard input and every pipe can be opened again after they were read.
+
+    A command opens its table several times: for its header, for the people in it, and to count.
+    """
+    global _copies
+    before = _copies
+    with ExitStack() as resources:
+        _copies = _Copies(resources)
+        try:
+            yield
+        finally:
+            _copies = before
+
+
+def _pipe_at(path: PathLike) -> object:
+    """What tells standard input, pipes and devices apart; None for files and folders.
+
+    They are not opened for this: a pipe waits until another program writes to it.
+    """
+    if path == STANDARD:
+        return STANDARD
+    status = os.stat(path)
+    if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
+        return None
+    return (status.st_dev, status.st_ino)
+
+
 class OpenedFile:
     """An open file that can be read by its `path` as often as needed.
 
     Standard input (called ``-``) and pipes can be read only once, and URLs have no path. They are
-    copied first, into a nameless file in `folder`.
+    copied first, into a nameless file in `folder`, or within `pipes_kept` into one that stays.
     """
 
     def __init__(
@@ -120,19 +166,21 @@ class OpenedFile:
                 self.name, f"{self.name} is closed; open it, or name a file to read"
             )
         with read_errors(self.name), ExitStack() as resources:
+            # Elsewhere a copy lasts as long as this object.
+            copies = _copies or _Copies(resources)
+            pipe = None if is_url(path) else _pipe_at(path)
             if is_url(path):
                 self.path = self._copied(Remote(path).blocks(), folder, resources)
-            source: BinaryIO
-            if standard:
-                source = sys.stdin.buffer
-            else:
-                # Opening a pipe waits until another program writes to it, as it does everywhere.
-                source = resources.enter_context(open(self.path, "rb", buffering=0))
-            if standard or not stat.S_ISREG(os.fstat(source.fileno()).st_mode):
+            elif pipe in copies.paths:
+                self.path = copies.paths[pipe]
+            elif pipe is not None:
+                source = resources.enter_context(_open_pipe(path))
                 blocks = iter(partial(_next_block, source, self.name), b"")
-                self.path = self._copied(blocks, folder, resources)
-                source = resources.enter_context(open(self.path, "rb", buffering=0))
-            self.stream: BinaryIO = source
+                self.path = self._copied(blocks, folder, copies.resources)
+                copies.paths[pipe] = self.path
+            self.stream: BinaryIO = resources.enter_context(
+                open(self.path, "rb", buffering=0)
+            )
             self.close: Callable[[], None] = resources.pop_all().close
 
     def _copied(
@@ -150,6 +198,14 @@ class OpenedFile:
                 self.name, f"{self.name} cannot be copied to {place}: {reason(error)}"
             ) from None
         return copy.path
+
+
+def _open_pipe(path: PathLike) -> AbstractContextManager[BinaryIO]:
+    """A pipe to read from; standard input is not closed afterwards."""
+    if path == STANDARD:
+        return nullcontext(sys.stdin.buffer)
+    # This waits until another program writes to it, as it does everywhere.
+    return open(path, "rb", buffering=0)
 
 
 def _next_block(source: BinaryIO, name: str) -> bytes:

@@ -45,6 +45,7 @@ from mechdesign.core.errors import InputError, StartAgain
 from mechdesign.core.file_locks import open_locked, reason
 from mechdesign.core.files import PathLike, on_failure, real_path, sync_folder
 from mechdesign.core.nameless_file import MODE
+from mechdesign.core.wording import quoted
 from mechdesign.jobs.keys import check_of, create_key, read_key
 from mechdesign.release.draws import Key
 
@@ -163,7 +164,7 @@ class LedgerFile:
 
     def _create_file(self) -> None:
         """Create an empty file if there is none; refuse a file that is no ledger."""
-        if self.path == real_path(default_path()):
+        if self.path == real_path(_data_folder() / "mechdesign" / NAME):
             self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         # Looked for before the ledger, for another process creates the ledger first and its key
         # last.
@@ -365,14 +366,28 @@ def _empty_tables() -> bytes:
 
 
 def default_path() -> Path:
-    """The ledger in the user's data folder."""
-    return _data_folder() / "mechdesign" / NAME
+    """The ledger in the user's data folder.
+
+    Raises
+    ------
+    InputError
+        If the environment gives no absolute path: each working folder would have a ledger of its
+        own, and a second release from another one would not be noticed.
+    """
+    folder = _data_folder()
+    if not folder.is_absolute():
+        raise InputError(
+            f"the folder of the ledger ({quoted(folder)}, by HOME or XDG_DATA_HOME) is no "
+            "absolute path; set it, or name the ledger (--ledger)"
+        )
+    return folder / "mechdesign" / NAME
 
 
 def _data_folder() -> Path:
     """The folder for data of the user's programs, as the operating system has it."""
-    if "XDG_DATA_HOME" in os.environ:
-        return Path(os.environ["XDG_DATA_HOME"])
+    # Empty is the same as not set, says the specification.
+    if chosen := os.environ.get("XDG_DATA_HOME"):
+        return Path(chosen)
     if sys.platform == "win32":
         local = Path.home() / "AppData" / "Local"
         return Path(os.environ.get("LOCALAPPDATA", local))

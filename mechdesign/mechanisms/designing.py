@@ -48,6 +48,7 @@ from mechdesign.tables.joint import Joint, Missing
 from mechdesign.tables.people import PERSON, RECORD
 from mechdesign.tables.people_tables import PeopleRoles, people_of_frame
 from mechdesign.tables.records import Records
+from solvers.threads import one_thread
 
 Arguments = ParamSpec("Arguments")
 
@@ -57,6 +58,7 @@ of it: most figures take milliseconds.
 """
 
 
+@one_thread()
 def design_requested(request: DesignRequest) -> Design:
     """The design of a request (`_requested`), with the time that is left of its limit."""
     before = time.process_time()

@@ -91,9 +91,13 @@ def column_blocks(found: Boxes, *, fills: bool) -> list[blocks.Block]:
         rows.append(
             (
                 blocks.Cell(blocks.short(wording.title(column.columns))),
-                blocks.Cell(wording.percent(column.kept), strength=column.kept),
+                blocks.Cell(
+                    wording.percent_at_least(column.kept), strength=column.kept
+                ),
                 *blocks.cells(
-                    wording.percent(1.0 - column.kept), about(column.entropy), unchanged
+                    wording.percent_at_most(1.0 - column.kept),
+                    about(column.entropy),
+                    unchanged,
                 ),
             )
         )

@@ -5,7 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from mechdesign.comparison.planning import BINS, Plan, Trial, least_factor
+from mechdesign.comparison.planning import (
+    BINS,
+    NOT_TRIED,
+    PLAN_SECONDS,
+    Plan,
+    Trial,
+    least_factor,
+)
 from mechdesign.core.wording import listed
 from mechdesign.formats.column_names import names_text
 from mechdesign.report import blocks
@@ -29,7 +36,8 @@ def trial_rows(plan: Plan) -> list[tuple[str, ...]]:
         if trial.bins:
             name += f"; {', '.join(map(label, trial.bins))} in bins"
         if trial.cells is None:
-            rows.append((name, "-", "", "refused", ""))
+            why = "not tried" if trial.refusal == NOT_TRIED else "refused"
+            rows.append((name, "-", "", why, ""))
             continue
         rows.append(
             (
@@ -66,6 +74,11 @@ def plan_sentences(plan: Plan) -> list[str]:
         f"A trial took up to {slowest:.0f} s of processor time. A design of the whole table takes "
         "up to the 30 s of --time-limit, and more than that finds more."
     )
+    if any(trial.refusal == NOT_TRIED for trial in plan.trials):
+        texts.append(
+            f"No further trial was begun after {PLAN_SECONDS:.0f} s: 'not tried' are those that "
+            "were left."
+        )
     chosen = _chosen(plan)
     if chosen is None or chosen.cells is None:
         why = "" if chosen is None or not chosen.refusal else f" ({chosen.refusal})"

@@ -130,6 +130,8 @@ def estimate_record(
 
 def _verdict(check: ReleaseCheck, path: str) -> str:
     """The first line: whether the file can be a draw of the channel."""
+    if not check.records and check.plausible:
+        return f"{label(path)} has no records, so that nothing could be tested."
     verdict = "does NOT look like"
     if check.plausible:
         verdict = "looks like"

@@ -46,6 +46,7 @@ from solvers.assignment.interior import InteriorPoint
 from solvers.assignment.simplex import vertex
 from solvers.errors import BackendFailure, EmptyPolytope
 from solvers.points import Array
+from solvers.threads import one_thread
 
 SMALL = 3000
 """Variables up to which the simplex method is fastest; beyond, an interior point shows which of
@@ -226,6 +227,7 @@ class _PairGeneration:
         diagonal = np.eye(problem.n, dtype=np.bool_)
         return (pairs | diagonal) & problem.open
 
+    @one_thread(for_scipy=True)
     def _solve(
         self, pairs: NDArray[np.bool_], all_pairs: bool, goal: float
     ) -> tuple[Array, Array, bool]:

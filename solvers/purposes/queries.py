@@ -63,6 +63,7 @@ from solvers.purposes.query_newton import (
     solved,
 )
 from solvers.results import EnvelopeStatus, Progress
+from solvers.threads import one_thread
 
 MOST_STEPS = 200
 """Newton steps; real tables take 15 to 40."""
@@ -104,6 +105,7 @@ class LeastVariance:
     inverse: Array | None = None
 
 
+@one_thread(for_scipy=True)
 def least_variance(
     points: Array,
     point: Array,
@@ -296,6 +298,7 @@ STARTS = 200
 Sets = NDArray[np.bool_]
 
 
+@one_thread(for_scipy=True)
 def least_variance_of_sets(
     inner: StaircaseSearch,
     outer: StaircaseSearch,

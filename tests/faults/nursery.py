@@ -142,6 +142,8 @@ def child(request: dict, told: int) -> None:
     code = 70
     try:
         os.chdir(request["folder"])
+        # Each folder has a ledger of its own, whose place must not be relative.
+        os.environ["XDG_DATA_HOME"] = os.path.abspath(os.environ["XDG_DATA_HOME"])
         for number, name, flags in (
             (0, request.get("stdin") or os.devnull, os.O_RDONLY),
             (1, request["stdout"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC),

@@ -98,10 +98,9 @@ def test_findings_say_how_many_records_they_concern():
 def test_nothing_to_test_is_said():
     test = FrequencyTest("originals", 1.0, 0.001, (), 0, {})
     text = check_text(ReleaseCheck(0, (), test, None, ()), "out.csv")
-    assert text.startswith(
-        "out.csv looks like a faithful release of its channel (0 records)."
-    )
+    assert text.startswith("out.csv has no records, so that nothing could be tested.")
     assert "nothing to test" in text
+    assert "faithful" not in text.splitlines()[0]
 
 
 def test_normal_intervals_of_few_records_are_said_to_be_too_narrow():

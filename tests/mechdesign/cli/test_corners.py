@@ -83,3 +83,66 @@ def test_assess_ends_with_the_next_command(tmp_path, monkeypatch, run):
     assert shown.out.splitlines()[-1] == f"Next:  {next_one}"
     planned = run(*next_one.split()[1:])
     assert "Next:  mechdesign design t.csv" in planned.out.splitlines()[-1]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+@pytest.mark.parametrize("place", ["pipe", "-"])
+def test_a_table_from_a_pipe_is_read_as_often_as_a_command_needs(
+    tmp_path, monkeypatch, place
+):
+    """Commands open a table several times: for its header, for people, to count."""
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{'ab'[i % 2]},{'xyz'[i % 3]},{i % 5}" for i in range(60)]
+    content = "\n".join(["s,job,n", *rows, ""]).encode()
+    os.mkfifo("pipe")
+    for command in (
+        ("assess", place, "--sensitive", "s"),
+        ("design", place, "--sensitive", "s", "--useful", "job", "--epsilon", "1"),
+    ):
+        program = subprocess.Popen(
+            [sys.executable, "-m", "mechdesign", *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        assert program.stdin is not None
+        if place == "pipe":
+            (tmp_path / place).write_bytes(content)
+            content_of_stdin = None
+        else:
+            content_of_stdin = content
+        printed, _ = program.communicate(content_of_stdin, timeout=100)
+        assert program.returncode == 0, printed
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_links_stay_and_lead_to_what_is_written(tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{'ab'[i % 2]},{'xyz'[i % 3]}" for i in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(["s,job", *rows, ""]))
+    (tmp_path / "far").mkdir()
+    for name in ("c.json", "r.md"):
+        (tmp_path / name).symlink_to(tmp_path / "far" / name)
+    design = (
+        "design",
+        "t.csv",
+        "--sensitive",
+        "s",
+        "--useful",
+        "job",
+        "--epsilon",
+        "1",
+    )
+    files = ("--output", "c.json", "--report", "r.md")
+    assert run(*design, *files).code == 0
+    again = run(*design, *files)
+    assert again.code == 2
+    assert "c.json exists" in again.err
+    assert run(*design, *files, "--force").code == 0
+    for name in ("c.json", "r.md"):
+        assert (tmp_path / name).is_symlink()
+        assert (tmp_path / "far" / name).stat().st_size > 100
+    assert sorted(path.name for path in (tmp_path / "far").iterdir()) == [
+        "c.json",
+        "r.md",
+    ]

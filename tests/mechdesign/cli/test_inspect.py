@@ -461,3 +461,18 @@ def test_a_file_without_a_given_column_is_refused(rows, run):
     refused = run("inspect", "short.csv", "--channel", "row.json")
     assert refused.code == 2
     assert "there is no column 'town'" in refused.err
+
+
+def test_a_file_of_the_released_column_alone_is_said_in_one_sentence(
+    people, channel, run
+):
+    people[["job"]].to_csv("alone.csv", index=False)
+    found = run("inspect", "alone.csv", "--channel", channel, "--report", "alone.md")
+    assert found.out.split("\n")[0] == (
+        "400 records. The file has no other column, so that none of them tells anything."
+    )
+    assert "largest lift" not in found.out
+    with open("alone.md") as file:
+        page = file.read()
+    assert "The file has no other column" in page
+    assert "| column" not in page

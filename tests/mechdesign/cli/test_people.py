@@ -569,8 +569,12 @@ def test_the_command_line_designs_and_applies_boxes_of_people(folder, run):
     refused = run(*asked, *boxes, "--public", "--output", "public-channel.json")
     assert "cannot be public" in refused.err
     md.load("channel.json").public().save("bare.json")
-    with pytest.raises(md.InputError, match="boxes must be filled with sequences"):
-        md.load("bare.json")
+    bare = md.load("bare.json")
+    assert bare == md.load("channel.json").public()
+    refused = run("apply", "bare.json", "later.csv", "bare_out.csv")
+    assert refused.code == 2
+    assert "boxes must be filled with sequences" in refused.err
+    assert "release by the channel itself" in refused.err
     verdict = run("check", "out.csv", "--channel", "channel.json")
     assert "looks like a faithful release of its channel (900 people)" in verdict.out
     estimated = run("estimate", "out.csv", "--channel", "channel.json")

@@ -377,6 +377,11 @@ def test_every_option_of_the_commands_is_a_key():
         assert set(schema[name]["properties"]) == names - without | {"force"}
 
 
+def test_the_mark_of_windows_editor_is_no_part_of_a_job(job, run):
+    job.write_bytes(b"\xef\xbb\xbf" + job.read_bytes())
+    assert run("run", job, "--dry-run").code == 0
+
+
 def test_lines_are_found_whatever_the_toml_looks_like():
     text = 'a = """\n[b]\n"""\n\n# b.c = 1\nb.c = 1\n"b"."d e" = {f = 2,\n  g = [\n 3 ]}\n[[l]]\n[[l]]\nx = 1\n'
     assert tomllib.loads(text.replace("{f = 2,\n  g", "{f = 2, g"))

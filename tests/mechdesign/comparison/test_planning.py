@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shlex
 
@@ -239,3 +240,37 @@ def test_a_plan_is_of_records_and_people_get_a_design(tmp_path, monkeypatch, cap
     assert main(line) == 0
     command = capsys.readouterr().out.rpartition("Next:  mechdesign ")[2].strip()
     assert main([*shlex.split(command), "--time-limit", "2", "--output", "c.json"]) == 0
+
+
+def test_no_trial_begins_when_the_time_of_all_is_over(monkeypatch):
+    """Every look at the clock takes 12 s: the first trials are made, and the text says what is left."""
+    from mechdesign.report.plan import plan_text
+
+    clock = itertools.count(0.0, 12.0)
+    monkeypatch.setattr(planning.time, "process_time", lambda: next(clock))
+    plan = planned(people())
+    made = [trial.refusal != planning.NOT_TRIED for trial in plan.trials]
+    assert made[0]
+    assert not made[-1]
+    assert made == sorted(made, reverse=True)
+    # What is advised was tried.
+    assert plan.factor in [trial.factor for trial in plan.trials if trial.cells]
+    text = plan_text(plan, "command")
+    assert text.count("not tried\n") == made.count(False) - text.endswith("not tried")
+    assert "No further trial was begun after 30 s" in " ".join(text.split())
+
+
+def test_the_sample_has_fewer_records_of_many_secrets(monkeypatch):
+    """Records times values of the secret are limited, and every value is there."""
+    monkeypatch.setattr(planning, "SAMPLED", 2_000)
+    chance = np.random.default_rng(1)
+    frame = pd.DataFrame(
+        {
+            "ill": chance.choice([f"s{k}" for k in range(60)], 6_000),
+            "job": chance.choice(list("abc"), 6_000),
+        }
+    )
+    coded = planning.coded_table(frame)
+    sample = planning._sampled(coded, ("ill",), ("job",))
+    assert 300 <= sample.num_rows <= 400
+    assert len(set(sample["ill"].to_pylist())) == 60

@@ -70,7 +70,22 @@ def test_the_default_place(monkeypatch, tmp_path):
     )
     monkeypatch.delenv("XDG_DATA_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert default_path().is_relative_to(tmp_path)
+    home = default_path()
+    assert home.is_relative_to(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", "")
+    assert default_path() == home
+
+
+@pytest.mark.parametrize("variable", ["XDG_DATA_HOME", "HOME"])
+def test_a_default_place_that_moves_with_the_working_folder(
+    monkeypatch, tmp_path, variable
+):
+    """A second release from another folder would have a ledger of its own."""
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.setenv(variable, "data")
+    with pytest.raises(InputError, match=r"by HOME or XDG_DATA_HOME\) is no absolute"):
+        Ledger()
+    assert Ledger(tmp_path / "ledger.db").path == tmp_path / "ledger.db"
 
 
 def test_a_new_ledger(path):

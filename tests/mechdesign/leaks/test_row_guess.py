@@ -125,3 +125,31 @@ def test_a_symbol_of_one_record_and_more_symbols_than_boosting_takes(
     guess = guess_from_rows([column], secret, tuple("stuvw"))
     assert guess.model == model
     assert guess.right == pytest.approx(1 - 4 / records)
+
+
+@pytest.mark.parametrize("symbols", [2, 20, 60, 100])
+def test_the_work_of_boosting_does_not_grow_with_the_symbols(monkeypatch, symbols):
+    """Trees, their leaves and the scores of records are limited, however many symbols there are."""
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    seen = []
+
+    class Counted(ensemble.HistGradientBoostingClassifier):
+        def fit(self, features, classes):
+            seen.append((self.max_iter, self.max_leaf_nodes, len(features)))
+            # Few rounds are enough here.
+            self.max_iter = 1
+            return super().fit(features, classes)
+
+    monkeypatch.setattr(ensemble, "HistGradientBoostingClassifier", Counted)
+    monkeypatch.setattr(learners, "MOST_SCORES", 40_000)
+    monkeypatch.setattr(learners, "LEAST_RECORDS", 2_000)
+    # Every value is in every part of the records that are taken.
+    secret = np.repeat(np.arange(symbols, dtype=np.int32), 4_000 // symbols)
+    names = [str(symbol) for symbol in range(symbols)]
+    guess = guess_from_rows([CodedColumn("x", secret, tuple(names))], secret, names)
+    assert guess.records <= max(40_000 // symbols, 2_000)
+    for rounds, leaves, records in seen:
+        assert rounds == min(100, 2_000 // symbols)
+        assert leaves == min(31, 500 // symbols)
+        assert records < guess.records
+    assert len(seen) == 5
