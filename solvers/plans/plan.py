@@ -156,6 +156,8 @@ def solve_plan(
     sizes = np.array([float(len(one)) ** 2 for one in members])
     done: list[Stratum] = []
     cost = bound = 0.0
+    # A sum of bounds is rounded once for each.
+    rounded = 1.0 - len(members) * 2.0**-52
     for k, one in enumerate(members):
         now = time.process_time() - started
         share = sizes[k] / sizes[k:].sum()
@@ -166,7 +168,7 @@ def solve_plan(
         ) -> None:
             if progress is not None:
                 # Strata to come cost at least nothing, and nobody knows yet how much more.
-                progress(cost + part, bound + max(below, 0.0))
+                progress(cost + part, (bound + max(below, 0.0)) * rounded)
 
         stratum = _stratum(problem, one, rng, margin, gap, clock, report, end, start)
         done.append(stratum)
@@ -177,8 +179,7 @@ def solve_plan(
         np.concatenate([one.columns for one in done]),
         np.concatenate([one.flows for one in done]),
         cost,
-        # A sum of k numbers, each rounded once.
-        bound * (1.0 - len(done) * 2.0**-52),
+        bound * rounded,
         sum(one.blocks for one in done),
         time.process_time() - started,
         any(one.ended_early for one in done),

@@ -96,10 +96,10 @@ PASSES = 2.5
 PROOF = 0.4
 """Share of the time that is left after the blocks which such a bound may take."""
 
-ALONE = 0.04
-"""Share of the time for each of the two bounds from every output on its own, before there is a
-plan. The second one begins with the prices that the first one proves: .206 and .216 of 2,000 x 15
-symbols, where prices of blocks prove .180."""
+ALONE = 0.1
+"""Share of the time for bounds from every output on its own, before there is a plan: two where
+there is time for a second one, which begins with the prices that the first one proves (.206 and
+.216 of 2,000 x 15 symbols, where prices of blocks prove .180)."""
 
 LONGEST_ALONE = 30.0
 """Seconds that such a bound may take, however much time there is."""
@@ -341,13 +341,17 @@ class Stratum:
         limits = len(whole.ranges.values) + len(whole.ranges.compared)
         if limits <= 1 or not SWEPT < len(self.outputs) <= MOST_PRICED:
             return
-        seconds = ALONE * min(self.clock(), self.deadline())
-        if PASSES * self._pass_seconds(whole) > seconds:
+        left = ALONE * min(self.clock(), self.deadline())
+        if PASSES * self._pass_seconds(whole) > left:
             return
         for _ in range(2):
             before = time.process_time()
-            self._prove_alone(whole, self._proving, seconds)
+            self._prove_alone(whole, self._proving, left)
             self._alone = time.process_time() - before
+            left -= self._alone
+            # Half of the outputs would prove less.
+            if left < self._alone:
+                break
 
     def _prove_alone(self, whole: Group, inputs: Array, seconds: float) -> Pricing:
         """A bound from every output on its own, by prices of inputs."""
