@@ -867,8 +867,8 @@ def test_a_channel_that_fails_its_audit_is_not_emitted(people, monkeypatch):
         designed(people, md.LIP(0.05))
 
 
-def test_a_first_plan_that_takes_too_long_is_refused(monkeypatch):
-    """Where its time is over before any block is solved."""
+def test_a_time_limit_that_is_over_at_once():
+    """Rows are drawn blindly, and still verified; what must stay leaves no such draw."""
     rng = np.random.default_rng(7)
     people = pd.DataFrame(
         {
@@ -878,8 +878,9 @@ def test_a_first_plan_that_takes_too_long_is_refused(monkeypatch):
         }
     )
     people["count"] = 1
-    monkeypatch.setattr(plan_design, "FIRST_PLAN", -1e6)
-    with pytest.raises(
-        SolverFailure, match=r"in twice the time limit and .* s: give more time"
-    ):
-        designed(people, md.LIP(0.3), time_limit=5.0)
+    design = designed(people, md.LIP(0.3), time_limit=1e-9)
+    channel = design.channel
+    assert md.audit(channel, channel.joint, md.LIP(0.3)).satisfied
+    assert any("the search ended early" in str(one) for one in design.messages)
+    with pytest.raises(SolverFailure, match="in twice the time limit: give more time"):
+        designed(people, md.LIP(0.3), time_limit=1e-9, stay=0.01)
