@@ -383,8 +383,8 @@ def _not_computed(error: SolverError) -> SolverFailure:
     """What a failure of the solver is called."""
     if isinstance(error, OutOfTime):
         return SolverFailure(
-            "no rows that keep the promise were found, in twice the time limit: give more "
-            "time (--time-limit), put numbers in bins (--bin), or release fewer columns"
+            "the time limit is too short to find rows that keep the promise: give more time "
+            "(--time-limit), put numbers in bins (--bin), or release fewer columns"
         )
     return SolverFailure(f"the plan could not be computed: {error}")
 

@@ -148,6 +148,16 @@ class Solved:
     is_vertex: bool
 
 
+def foreseen(
+    pairs: float, inputs: float, outputs: float, ranges: Ranges, *, is_free: bool
+) -> float:
+    """Seconds of the interior point method, before a program is made."""
+    sides = 2 if is_free else 1
+    of_output = 1 + sides * len(ranges.values) + 2 * len(ranges.compared)
+    rows = inputs + outputs * (of_output + len(ranges.penalty.forms))
+    return ENTRY_TIME * pairs * rows
+
+
 class PlanProgram:
     """A program over the pairs so far; see the module's text."""
 

@@ -39,7 +39,7 @@ from solvers.plans.generation import (
 from solvers.plans.partition import TRIED, Cutter, Part
 from solvers.plans.pricing import OutputPrices, Pricer, Pricing
 from solvers.plans.problem import PlanProblem
-from solvers.plans.program import ENTRY_TIME, SHORTEST, Group, Prices
+from solvers.plans.program import SHORTEST, Group, Prices, foreseen
 from solvers.plans.ranges import Ranges
 from solvers.points import Array
 
@@ -279,7 +279,9 @@ class Stratum:
         whole = self.whole()
         pairs = len(whole.inputs) * len(whole.outputs)
         if pairs <= ALL_PAIRS:
-            self._take(self._in_time(whole, lambda: self._solve_all(whole)))
+            self._take(
+                self._in_time(whole, lambda _: self._solve_all(whole), self.deadline)
+            )
             self._prove(whole)
             self.report(self.cost, self.bound)
             return
@@ -325,14 +327,14 @@ class Stratum:
         """Outputs of a group of the next sweep: fewer where a program of `SWEPT` of them would take
         too much of the time, as with many secrets.
         """
-        limits = 1 + len(whole.ranges.values) + 2 * len(whole.ranges.compared)
         each = len(self.rows) / len(self.outputs)
         size = SWEPT
         while size > SMALLEST_SWEPT:
             inputs = min(len(self.members), each * size)
             pairs = each * size + START_PAIRS * (inputs + size)
-            rows = inputs + limits * size
-            seconds = GROUP_ROUNDS * ENTRY_TIME * pairs * rows
+            seconds = GROUP_ROUNDS * foreseen(
+                pairs, inputs, size, whole.ranges, is_free=whole.is_free
+            )
             if seconds <= GROUP_PART * (self.clock() - self._reserved):
                 break
             size //= 2
@@ -521,10 +523,15 @@ class Stratum:
         sums = np.bincount(places, shares).astype(np.float64)
         used = sums > 0.0
         group = self.group(inputs[used], sums[used], outputs)
-        return [self._in_time(group, lambda: self._solve_block(group, clock))]
+        return [
+            self._in_time(group, lambda until: self._solve_block(group, until), clock)
+        ]
 
-    def _in_time(self, group: Group, solve: Callable[[], Flows]) -> Flows:
-        """The plan of a group that `solve` finds, or a blind draw where the time does not do.
+    def _in_time(
+        self, group: Group, solve: Callable[[Clock], Flows], clock: Clock
+    ) -> Flows:
+        """The plan of a group that `solve` finds by this clock, or a blind draw where the time does
+        not do; by the deadline, where there is no such draw.
 
         Raises
         ------
@@ -533,13 +540,18 @@ class Stratum:
         """
         if self.deadline() > 0.0:
             try:
-                return solve()
+                return solve(clock)
             except OutOfTime:
                 pass
         self.ended_early = True
         found = blind_draw(self.problem, group, self.rng)
         if found is not None:
             return found
+        if self.deadline() > 0.0:
+            try:
+                return solve(self.deadline)
+            except OutOfTime:
+                pass
         if len(group.outputs) < len(self.outputs):
             # A larger part may have one.
             raise NoPlan("no blind draw of a block")
@@ -549,10 +561,14 @@ class Stratum:
         """The plan of one block."""
         if len(group.inputs) * len(group.outputs) <= FEW_PAIRS:
             return self._solve_all(group)
-        generation = Generation(self.problem, group)
         near, rounds = NEAR, BLOCK_ROUNDS
         if len(self.outputs) > LONG:
             near, rounds = LONG_NEAR, LONG_BLOCK_ROUNDS
+        n, o = len(group.inputs), len(group.outputs)
+        pairs = min(near * o * len(np.unique(group.ranges.kinds())), n * o)
+        if foreseen(pairs, n, o, group.ranges, is_free=group.is_free) > clock():
+            raise OutOfTime("the program of a block does not fit into the time")
+        generation = Generation(self.problem, group)
         generation.add(*near_pairs(self.problem, group, near))
         return generation.grow(gap=GROUP_GAP, clock=clock, rounds=rounds)
 

@@ -116,7 +116,6 @@ def test_sweeps_mend_blind_draws_in_small_groups(runs, monkeypatch):
     drawn = solve_plan(problem, time_limit=1e-9, deadline=1e-9)
     # Programs of all pairs of 40 outputs or more seem to take hours.
     monkeypatch.setattr(program, "ENTRY_TIME", 1e-5)
-    monkeypatch.setattr(search, "ENTRY_TIME", 1e-5)
     monkeypatch.setattr(generation, "ALL_PAIRS", 1000)
     monkeypatch.setattr(search, "ALL_PAIRS", 1000)
     plan = solve_plan(problem, time_limit=1e3, deadline=2e3)
