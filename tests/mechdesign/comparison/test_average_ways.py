@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.comparison.average_ways import OPTIMUM, compare_average
+from mechdesign.comparison.ways import OPTIMUM, compare_average
 from mechdesign.mechanisms.average_baselines import GREEDY, RESTARTS
 
 ROUNDING = 1e-7
