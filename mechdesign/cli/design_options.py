@@ -247,7 +247,7 @@ class ObjectiveOptions(options.KeptOptions):
         """The request with these options; `text` is how a file of costs or queries is written,
         `useful` the columns of a release of rows.
         """
-        from mechdesign.mechanisms.least_cost_matrix import read_costs
+        from mechdesign.mechanisms.least_cost_objective import read_costs
         from mechdesign.mechanisms.queries import is_queries_file, read_queries
 
         # Costs have the symbols in header and first column, queries their names in a first column

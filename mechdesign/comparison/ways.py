@@ -57,9 +57,13 @@ from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.progress import Steps
 from mechdesign.core.wording import about
-from mechdesign.mechanisms.average_baselines import Baseline, baseline, baselines_for
 from mechdesign.mechanisms.average_budgets import NO_PROMISE, averages_of
-from mechdesign.mechanisms.averages import for_average
+from mechdesign.mechanisms.averages import (
+    Baseline,
+    baseline,
+    baselines_for,
+    for_average,
+)
 from mechdesign.mechanisms.designing import design_requested
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.protocols import are_compared, protocols
