@@ -42,9 +42,11 @@ from dataclasses import replace
 from mechdesign.cli import options, parsing, table_options
 from mechdesign.cli.compare_mechanisms import (
     ComparisonArguments,
+    GridOptions,
+    OutputOptions,
+    SweepOptions,
     answer_mechanism_comparison,
 )
-from mechdesign.cli.compare_options import GridOptions, OutputOptions, SweepOptions
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.design_options import ObjectiveOptions
 from mechdesign.cli.people_guard import PeopleGuard
