@@ -2,7 +2,7 @@
 
 The order is that of the questions people ask: how far can a belief move, for the table and for the
 population behind it; how often a guess is right; how much is kept; what is not covered; what comes
-next. ::
+next. Of a column: ::
 
     job (3 symbols) is released as 3 outputs; sex (2 symbols) is protected.
     Table: a released value makes any value of sex 0.77 to 1.29 times as probable (verified).
@@ -20,7 +20,7 @@ next. ::
 `first_screen` shares out the lines: the promise and its limits get what they need, then the
 utility, then as many beliefs as fit. Numbers are short, and still never more favourable than the
 proven ones: upper factors are rounded up, lower ones down. `row_first_screen` and
-`box_first_screen` do the same for whole rows, with the lines of `first_lines`.
+`box_first_screen` do the same for rows and boxes, with the lines of `first_lines`.
 
 *Rows.* What analysts read and which cells change stands in the place of single beliefs. ::
 
@@ -33,6 +33,21 @@ proven ones: upper factors are rounded up, lower ones down. `row_first_screen` a
     education     88.1 %       32.3 %                                          (`_column_lines`)
 
     What an analyst reads: ..                                                  (`Report.law`)
+
+*Boxes.* The screen has these parts in their order::
+
+    lead, promise         Job and Hours are released together in boxes of values; ..
+                          Population (95% confidence): ..       whole
+    kept_sentence         Kept: 31.2% of the information ..     whole
+    _columns              a table with a line for each column   cut to the lines left
+    _remarks              limits of promise and search          whole
+                          how the boxes came about              left out without room
+    population_items      Not covered: ..                       whole
+    FULL, `last`          files written, the next command       whole
+
+The lines of the whole parts are counted first. `_columns` takes what it needs of the others, then
+`_remarks`; what is cut says that `--full` has it. The population comes before the table: the
+promise is made for it, and what the table shows is smaller.
 """
 
 from __future__ import annotations
@@ -40,20 +55,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from mechdesign.channel.box_claims import BoxUtility
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import blocks, layout, wording
-from mechdesign.report.asked import names_of, protected
+from mechdesign.report.asked import names_of, protected, request_of
+from mechdesign.report.boxes import (
+    LITTLE,
+    box_promise_lines,
+    columns_of,
+    fill_lines,
+    own_lines,
+    part_lines,
+    proven,
+    rare_lines,
+    slice_sentence,
+    truth_by_column,
+)
 from mechdesign.report.content import remarks_of, summary_report
 from mechdesign.report.document import lead_of
 from mechdesign.report.first_lines import (
     FULL,
     MOST_LINES,
+    kept_sentence,
     lines_within,
     little_use_lines,
     promise_lines,
     uncovered_lines,
 )
-from mechdesign.report.law_section import brief_law
+from mechdesign.report.law_section import brief_law, channel_law_lines
 from mechdesign.report.least_section import (
     HEADER,
     column_rows,
@@ -61,9 +90,101 @@ from mechdesign.report.least_section import (
     moved_text,
 )
 from mechdesign.report.record import Belief, Report
+from mechdesign.report.scope_texts import population_items
 from mechdesign.report.section_sentences import group_lines, rule_sentences
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.people import RECORDS, People
+
+# -------------------------------------------------------------------------------- boxes
+
+MOST_BOX_COLUMNS = 6
+"""Lines on the columns of people that are shown even if the screen gets longer by them."""
+
+OTHERS = "Other columns in the file, and a second release of the same record."
+
+OTHERS_OF_PEOPLE = (
+    "Other columns in the file, and other records of these people, in another file or of another "
+    "time."
+)
+
+
+def box_first_screen(design: Design, *, last: Sequence[str]) -> str:
+    """The text of a design for boxes, without a final newline.
+
+    It has at most 25 lines, unless values that are promised together, or remarks on the search,
+    need more.
+
+    Parameters
+    ----------
+    design : Design
+    last : sequence of str
+        Lines on the files that were written and the next command.
+    """
+    channel = design.channel
+    audit, utility = proven(design)
+    # The parts above and below the table of columns are never cut.
+    kept = kept_sentence(
+        utility.nmi,
+        utility.upper_bound_nmi,
+        beyond_given=bool(channel.given),
+        rivals="channel for these boxes",
+    )
+    request = request_of(channel, design.notion)
+    before = layout.all_lines([lead_of(request), *box_promise_lines(channel, audit)])
+    before += ["", *layout.lines_of(kept)]
+    before += layout.all_lines(own_lines(utility, channel))
+    before += layout.all_lines(channel_law_lines(channel, None))
+    unproven = utility.records - channel.boxed.claims.slice_records
+    limits = [
+        *population_items(design.notion, request, unproven),
+        OTHERS_OF_PEOPLE if request.of_people else OTHERS,
+    ]
+    after = ["", "Not covered", *layout.item_lines(limits), "", FULL, *last]
+
+    # What is left goes to the columns first, and then to the remarks.
+    room = MOST_LINES - len(before) - len(after)
+    columns = _columns(design, room)
+    remarks = _remarks(design, utility, room - len(columns))
+    return "\n".join([*before, *columns, *remarks, *after])
+
+
+def _columns(design: Design, room: int) -> list[str]:
+    """A line for each released column, as many as there is room for."""
+    if design.channel.people is not None:
+        truth_of = truth_by_column(design.channel) or {}
+        rows = [["column", "unchanged cells"]]
+        for name, share in truth_of.items():
+            rows.append([name, wording.percent_at_least(share)])
+        return lines_within(rows, max(room, MOST_BOX_COLUMNS), "more column")
+    rows = [["column", "kept by itself", "unchanged cells"]]
+    for column in columns_of(design.channel):
+        row = [wording.title(column.columns), wording.percent_at_least(column.kept)]
+        if column.truth is not None:
+            row.append(wording.percent_at_least(column.truth))
+        rows.append(row)
+    header = rows[0][: min(map(len, rows))]
+    return lines_within([header, *rows[1:]], room, "more column")
+
+
+def _remarks(design: Design, utility: BoxUtility, room: int) -> list[str]:
+    """What limits the promise and the search, whole; then how the boxes came about, if it fits."""
+    channel = design.channel
+    # Which values are promised only together, and that a search was stopped, is never cut.
+    needed = layout.all_lines(
+        [
+            *part_lines(channel),
+            *fill_lines(channel),
+            *layout.remark_sentences(design.messages),
+        ]
+    )
+    origin = [slice_sentence(utility, channel)]
+    if utility.nmi < LITTLE:
+        origin += rare_lines(channel, utility)
+    optional = layout.all_lines(origin)
+    if len(needed) + len(optional) <= room:
+        return [*needed, *optional]
+    return [*needed, "Further remarks:  --full"]
+
 
 # --------------------------------------------------------------------------------- rows
 
@@ -179,9 +300,6 @@ def first_screen(design: Design, joint: Joint, *, last: Sequence[str]) -> str:
         The lines at the end: the files that were written, and the next command.
     """
     if design.audit is not None:
-        # Loaded here, because few designs are of boxes.
-        from mechdesign.report.box_first_screen import box_first_screen
-
         return box_first_screen(design, last=last)
     remarks = remarks_of(design)
     report = summary_report(
