@@ -46,7 +46,7 @@ from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.core.wording import listed
 from mechdesign.mechanisms.average_budgets import averages_of
 from mechdesign.mechanisms.least_cost_limits import stays_of_symbols
-from mechdesign.mechanisms.least_cost_matrix import exact_costs
+from mechdesign.mechanisms.least_cost_objective import exact_costs
 from mechdesign.mechanisms.plan_costs import (
     cell_costs,
     check_distance,
