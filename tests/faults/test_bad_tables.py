@@ -289,6 +289,10 @@ def test_a_missing_file_and_a_folder(tmp_path):
         read_joint(tmp_path, **MICRO)
     with pytest.raises(InputError, match=r"\*\.csv has no data files"):
         read_joint(tmp_path / "*.csv", **MICRO)
+    with pytest.raises(
+        InputError, match=r"no data files; in a pattern, \[\[\] stands for a bracket"
+    ):
+        read_joint(tmp_path / "a[1]" / "*.csv", **MICRO)
 
 
 def test_an_unreadable_file(tmp_path, monkeypatch):
