@@ -148,6 +148,12 @@ CASES = {
         {**MICRO, "weight": "n"},
         "FILE, line 3: the weight column 'n' has a cell that is no finite number",
     ),
+    "weight with a separator": (
+        's,x,n\na,u,1\nb,v,"1,800"\n',
+        {**MICRO, "weight": "n"},
+        "FILE, line 3: the weight column 'n' has a cell that is no finite number; "
+        "write numbers as 1800.5, without a decimal comma, separators or units",
+    ),
     "infinite weight": (
         "s,x,n\na,u,1\nb,v,inf\n",
         {**MICRO, "weight": "n"},

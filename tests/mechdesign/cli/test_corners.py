@@ -189,3 +189,18 @@ def test_a_working_folder_that_was_removed(tmp_path):
         "mechdesign: error: the working folder was removed; go to another one, and start "
         "again\n"
     )
+
+
+def test_a_terminal_without_a_width_has_a_help():
+    helps = []
+    for columns in ("0", "80"):
+        done = subprocess.run(
+            [sys.executable, "-m", "mechdesign", "audit", "--help"],
+            env=os.environ | {"COLUMNS": columns},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        helps.append(done.stdout)
+    assert helps[0] == helps[1]
+    assert "--all-measures" in helps[0]
