@@ -709,7 +709,10 @@ def test_refusals(people, options, error, message):
         ({"column_weights": {"a": 2}}, "column weights"),
         ({"smallest_group": 3}, "smallest_group"),
         ({"known": ["a"]}, "known"),
-        ({"cells": 3}, "cells, rare, fill and slice_seed"),
+        ({"cells": 3}, "cells"),
+        ({"fill": True}, "fill"),
+        ({"rare": 3}, "rare"),
+        ({"slice_seed": 1}, "slice_seed"),
     ],
 )
 def test_options_of_rows_are_refused_for_a_column(people, options, name):
