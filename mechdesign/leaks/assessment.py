@@ -9,7 +9,8 @@ estimates for a population.
 Every column becomes integer codes (`coded_table`). A column, a pair or a whole row is then one code
 a record (`combined_codes`), and all its figures come from its table of counts with S
 (`disclosure_of`). Columns that identify records are measured by themselves, but left out of pairs
-and rows. Last a model guesses S from whole rows (`learners`).
+and rows. Last a model guesses S from whole rows (`learners`). Of a long file equal rows are one,
+with the number of its records, so that memory grows with the different rows alone.
 
 In the coded table of people each value is the sequence of those of all records of a person.
 """
@@ -40,13 +41,15 @@ from mechdesign.leaks.coded_table import (
     code_type,
     coded_table,
     combined_codes,
+    counted,
+    first_places,
     in_form,
     without_gaps,
 )
 from mechdesign.leaks.disclosure import Disclosure, Secret, disclosure_of, severity
 from mechdesign.leaks.doctor import Symptom, table_symptoms, text_symptoms
 from mechdesign.leaks.learners import RowGuess, guess_from_rows
-from mechdesign.leaks.people_notice import people_of
+from mechdesign.leaks.people_notice import people_of, records_of
 from mechdesign.leaks.person_columns import SURE, PersonReach, reach_of_values
 from mechdesign.tables.cell_rules import SYMBOL, check_missing, counted_as
 from mechdesign.tables.folding import FoldedRecords
@@ -65,7 +68,7 @@ MOST_PAIR_COLUMNS = 30
 """Pairs are tried among so many columns (435 pairs), those that say most by themselves."""
 
 PAIR_RECORDS = 200_000
-"""Pairs are counted in so many records, evenly spread: a ranking needs no more."""
+"""Pairs are counted in so many rows, evenly spread: a ranking needs no more."""
 
 SHOWN_PAIRS = 10
 """Pairs that an assessment lists."""
@@ -191,7 +194,10 @@ def assess(
     try:
         # Another form of the cells needs their texts.
         hashing = form is None or form.changes_nothing
-        coded = coded_table(table, text, hashing=hashing)
+        # Records that are left out, refused by their number or put together as people are needed
+        # one by one.
+        folding = person is None and counted_as(missing) == SYMBOL
+        coded = coded_table(table, text, hashing=hashing, folding=folding)
         names = _named("sensitive", sensitive, coded)
         others = [name for name in coded.columns if name not in names]
         if columns is not None:
@@ -205,6 +211,7 @@ def assess(
         coded.records,
         {name: coded.columns[name] for name in dict.fromkeys([*names, *others])},
         (),
+        coded.weights,
     )
     symptoms += table_symptoms(looked_at, found, counted_as(missing))
     coded = without_gaps(coded, counted_as(missing), tuple(looked_at.columns))
@@ -225,14 +232,16 @@ def assess(
     _check(coded, secret, others)
     if person is None:
         symptoms += _people_symptoms(coded, secret, others)
-    measured = [_assessed(coded.columns[name], secret) for name in others]
+    measured = [
+        _assessed(coded.columns[name], secret, coded.records) for name in others
+    ]
     # Worst first: the report shows them so, and pairs are tried among the first ones.
     measured.sort(key=lambda column: severity(column.disclosure), reverse=True)
     # A column with a value for each record tells nothing of others, and makes every row unique.
     telling = [column.name for column in measured if not column.identifier]
     telling_columns = [coded.columns[name] for name in telling]
-    row = combined_codes(telling_columns, coded.records)
-    counts = np.bincount(secret.codes)
+    row = combined_codes(telling_columns, coded.rows)
+    counts = secret.counts()
     shares: dict[str, float] = {}
     rare_secrets: list[str] = []
     for symbol, count in zip(secret.symbols, counts.tolist(), strict=True):
@@ -252,8 +261,10 @@ def assess(
         columns=tuple(measured),
         pairs=_worst_pairs(coded, telling, secret),
         row=disclosure_of(tuple(telling), row, secret),
-        unique_rows=_unique_share(row),
-        guess=guess_from_rows(telling_columns, secret.codes, secret.symbols),
+        unique_rows=_unique_share(row, coded.weights),
+        guess=guess_from_rows(
+            telling_columns, secret.codes, secret.symbols, coded.weights
+        ),
         unreadable=unreadable,
         symptoms=tuple(symptoms),
         unit=RECORD if person is None else PERSON,
@@ -267,15 +278,20 @@ def _people_symptoms(
     found = people_of(coded, secret.names)
     if found is None:
         return []
-    person = coded.columns[found.column.name]
+    # One by one, if they were folded: the person and the secret of every record count.
+    compared = [name for name in others if coded.columns[name].rows is None]
+    records = records_of(coded, [*compared, found.column.name])
+    symbols = secret.codes.astype(np.int64)
+    if coded.weights is not None:
+        symbols = np.repeat(symbols, coded.weights)
+    person = records.columns[found.column.name]
     reaches: dict[str, PersonReach] = {}
     for name in others[:MOST_PAIR_COLUMNS]:
-        column = coded.columns[name]
         # Identifiers say nothing of another record.
-        if name != person.name and not identifies_records(column):
+        if name != person.name and not identifies_records(coded.columns[name]):
             reaches[name] = reach_of_values(
-                column.codes.astype(np.int64),
-                secret.codes.astype(np.int64),
+                records.columns[name].codes.astype(np.int64),
+                symbols,
                 person.codes.astype(np.int64),
             )
     text = found.sentence(secret.names)
@@ -345,15 +361,12 @@ def crossed_secret(coded: CodedTable, names: tuple[str, ...]) -> Secret:
     if not names:
         raise InputError("sensitive: name at least one column to protect")
     columns = [coded.columns[name] for name in names]
-    codes = combined_codes(columns, coded.records)
-    # The first record of each symbol: of several writes to one place the last remains.
-    first = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
-    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    codes = combined_codes(columns, coded.rows)
     symbols: list[str] = []
-    for record in first.tolist():
-        texts = [column.values[int(column.codes[record])] for column in columns]
+    for row in first_places(codes).tolist():
+        texts = [column.values[int(column.codes[row])] for column in columns]
         symbols.append(", ".join(texts))
-    return Secret(names, codes, tuple(symbols))
+    return Secret(names, codes, tuple(symbols), coded.weights)
 
 
 def _check(coded: CodedTable, secret: Secret, others: Sequence[str]) -> None:
@@ -374,16 +387,26 @@ def _check(coded: CodedTable, secret: Secret, others: Sequence[str]) -> None:
         raise InputError("there is no column beside the sensitive one to look at")
 
 
-def _assessed(column: CodedColumn, secret: Secret) -> ColumnAssessment:
-    """A column by itself."""
+def _assessed(column: CodedColumn, secret: Secret, records: int) -> ColumnAssessment:
+    """A column by itself, of a table of so many records."""
     # Values without records were taken out of the table, so none of the counts is zero.
-    counts = np.bincount(column.codes, minlength=len(column.values))
+    counts = column.counts()
     rare = counts[counts < RARE]
     rare_values, rare_records = len(rare), int(rare.sum())
     # Of a column that names records they are as long as the table.
     del counts, rare
+    if column.rows is not None:
+        # Each of its hashes is one record.
+        secret = replace(secret, codes=secret.codes[column.rows], weights=None)
+    disclosure = disclosure_of((column.name,), column.codes, secret)
+    if column.one_in > 1:
+        # Estimates, which may exceed what there can be.
+        values = min(disclosure.values * column.one_in, records)
+        disclosure = replace(disclosure, values=values)
+        rare_values = min(rare_values * column.one_in, values)
+        rare_records = min(rare_records * column.one_in, records)
     return ColumnAssessment(
-        disclosure=disclosure_of((column.name,), column.codes, secret),
+        disclosure=disclosure,
         identifier=identifies_records(column),
         rare_values=rare_values,
         rare_records=rare_records,
@@ -392,7 +415,10 @@ def _assessed(column: CodedColumn, secret: Secret) -> ColumnAssessment:
 
 def identifies_records(column: CodedColumn) -> bool:
     """Whether nearly every record has a value of its own, so that the column names records."""
-    records = len(column.codes)
+    # A sample is held of such columns alone, and may have a value of many records or miss it.
+    if column.one_in > 1:
+        return True
+    records = column.records
     if records < IDENTIFIER_RECORDS:
         return False
     return len(column.values) >= IDENTIFIER_SHARE * records
@@ -406,9 +432,9 @@ def _worst_pairs(
     `names` come worst first, too, so that the pairs that are tried are those of the worst columns.
     """
     # Rounded upwards: there are at most `PAIR_RECORDS`, and one more for each symbol.
-    step = max(1, -(-coded.records // PAIR_RECORDS))
+    step = max(1, -(-coded.rows // PAIR_RECORDS))
     sample = every_symbol_sampled(secret.codes, step)
-    part = Secret(secret.names, secret.codes[sample], secret.symbols)
+    part = secret.at(sample)
     pairs: list[Disclosure] = []
     for first, second in combinations(names[:MOST_PAIR_COLUMNS], 2):
         left = coded.columns[first]
@@ -442,10 +468,10 @@ def every_symbol_sampled(codes: Integers, step: int) -> Integers:
     return np.sort(np.concatenate(chosen))
 
 
-def _unique_share(row: Integers) -> float:
+def _unique_share(row: Integers, weights: Integers | None) -> float:
     """Share of the records whose row no other record has."""
-    counts = np.bincount(row)
-    return float(np.count_nonzero(counts == 1) / len(row))
+    counts = counted(row, weights, int(row.max(initial=-1)) + 1)
+    return float(np.count_nonzero(counts == 1) / counts.sum())
 
 
 def coded_people(

@@ -13,12 +13,20 @@ nothing but how many differ is asked of it. From `MOST_TEXTS` values on such a c
 kept as hashes of 64 bits (`HashedValues`), by which two different texts become one with a chance of
 about N^2 / 2^65: one in a million for five million records. If it turns out later that it does not
 name records, the file is read once more.
+
+*Rows with weights.* Most tables have far fewer different rows than records. From `FOLDED_FROM`
+records on, equal rows of a file can be folded into one, with a weight that says how many records
+have it (`TableBuilder.fold`). The records a x, b y, a x become the rows a x and b y of the weights
+2 and 1. A column of hashes would leave no two rows alike. So it is kept beside the rows, with the
+row of each hash: all up to `MOST_HASHES`, and beyond those of one value in two, four or more,
+chosen by their hashes, so that the order of the records does not matter. Where the first records
+are mostly different, the table is held record by record as before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -52,6 +60,17 @@ IDENTIFIER_SHARE = 0.95
 
 MOST_TEXTS = 1 << 17
 """Values from which on a column that names records is kept as hashes (20 MB of texts)."""
+
+FOLDED_FROM = 1 << 18
+"""Records from which on equal rows are folded into one: up to here a table takes a few megabytes.
+"""
+
+MOST_HASHES = 1 << 20
+"""Records whose hash is kept of a column beside folded rows (12 MB); of more, those of some values.
+"""
+
+MOST_ONE_IN = 1 << 20
+"""Where even one value in so many is too much, one value has nearly all records: it stays."""
 
 
 class HashedValues(Sequence[str]):
@@ -87,28 +106,70 @@ class HashedValues(Sequence[str]):
 
 @dataclass(frozen=True)
 class CodedColumn:
-    """One column: record i has the value ``values[codes[i]]``; a missing cell is the empty text."""
+    """One column: row i has the value ``values[codes[i]]``; a missing cell is the empty text.
+
+    Attributes
+    ----------
+    name : str
+    codes : (n,) array
+    values : sequence of str
+    weights : (n,) array, optional
+        How many records each row stands for; by default one.
+    rows : (n,) array, optional
+        Of a column of hashes beside folded rows: the row of the table that each code belongs to.
+    one_in : int
+        Of such a column the records of one in so many values are held.
+    """
 
     name: str
     codes: Codes
     values: Sequence[str]
+    weights: Integers | None = None
+    rows: Integers | None = None
+    one_in: int = 1
+
+    @property
+    def records(self) -> int:
+        """How many records are held."""
+        return len(self.codes) if self.weights is None else int(self.weights.sum())
+
+    def counts(self) -> Integers:
+        """How many of the records held have each value."""
+        return counted(self.codes, self.weights, len(self.values))
 
 
 @dataclass(frozen=True)
 class CodedTable:
-    """Columns of equal length, and the columns that hold no symbols (lists, structures, bytes)."""
+    """Columns of equal length, and the columns that hold no symbols (lists, structures, bytes).
+
+    With `weights` a row stands for so many records; else each is one of them.
+    """
 
     records: int
     columns: Mapping[str, CodedColumn]
     unreadable: tuple[str, ...]
+    weights: Integers | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many rows are held."""
+        return self.records if self.weights is None else len(self.weights)
 
 
-def combined_codes(columns: Sequence[CodedColumn], records: int) -> Integers:
-    """A number below k for each of the k distinct combinations of values.
+def counted(codes: Codes, weights: Integers | None, size: int) -> Integers:
+    """How many records have each code below `size`."""
+    if weights is None:
+        return np.bincount(codes, minlength=size)
+    # Sums of integers below 2^53 are exact in floating point.
+    return np.bincount(codes, weights, size).astype(np.int64)
+
+
+def combined_codes(columns: Sequence[CodedColumn], rows: int) -> Integers:
+    """A number below k for each of the k distinct combinations of values, row by row.
 
     They are renumbered at every step: the product of the numbers of values may exceed 2**63.
     """
-    codes = np.zeros(records, np.int64)
+    codes = np.zeros(rows, np.int64)
     count = 1
     for column in columns:
         codes *= len(column.values)
@@ -119,11 +180,16 @@ def combined_codes(columns: Sequence[CodedColumn], records: int) -> Integers:
 
 
 def coded_table(
-    source: Any, text: TextOptions | None = None, *, hashing: bool = False
+    source: Any,
+    text: TextOptions | None = None,
+    *,
+    hashing: bool = False,
+    folding: bool = False,
 ) -> CodedTable:
     """Read a file, or take a pandas, polars or pyarrow table.
 
-    With `hashing` a column of a file that names records may have `HashedValues`.
+    With `hashing` a column of a file that names records may have `HashedValues`; with `folding` the
+    rows of a long file have weights.
 
     Raises
     ------
@@ -131,12 +197,12 @@ def coded_table(
         If the file cannot be read, or the frame is of no known kind.
     """
     if isinstance(source, (str, Path)):
-        return _coded_file(source, text, hashing=hashing)
+        return _coded_file(source, text, hashing=hashing, folding=folding)
     return _coded_frame(source)
 
 
 def _coded_file(
-    path: PathLike, text: TextOptions | None, *, hashing: bool
+    path: PathLike, text: TextOptions | None, *, hashing: bool, folding: bool
 ) -> CodedTable:
     """A file, read batch by batch."""
     # Columns that seemed to name records at first.
@@ -150,12 +216,14 @@ def _coded_file(
                     builder.add(name, batch.column(name))
                     if hashing and name not in in_full:
                         builder.hash_identifier(name)
+                if folding:
+                    builder.fold()
             coded = builder.table()
         wrong = [
             name
             for name, column in coded.columns.items()
             if isinstance(column.values, HashedValues)
-            and len(column.values) < IDENTIFIER_SHARE * coded.records
+            and len(column.values) * column.one_in < IDENTIFIER_SHARE * coded.records
         ]
         if not wrong:
             return coded
@@ -181,7 +249,8 @@ class TableBuilder:
     """Collects the codes of every column, batch by batch.
 
     For each batch the caller adds its number of records to `records`, and calls `add` with the
-    cells of every column of `readable()`; `halve` may follow. Last, `table` gives the whole.
+    cells of every column of `readable()`; `halve` or `fold` may follow. Last, `table` gives the
+    whole.
     """
 
     def __init__(self, header: Sequence[str]) -> None:
@@ -192,6 +261,11 @@ class TableBuilder:
         self._parts: dict[str, list[Codes]] = {}
         # Of columns whose texts were given up: the hashes of their batches.
         self._hashes: dict[str, list[Hashes]] = {}
+        # Of rows that were folded: their weights, and the hashes beside them.
+        self._folds = True
+        self._weights: Integers | None = None
+        self._folded_records = 0
+        self._beside: dict[str, _HashSample] = {}
         # The same key always: the figures of a table are the same in every run.
         self._hasher = RowHasher(bytes(32))
         for name in header:
@@ -222,6 +296,9 @@ class TableBuilder:
         enough = max(MOST_TEXTS, IDENTIFIER_SHARE * self.records)
         if name in self._hashes or len(texts) < enough:
             return
+        # Folded rows stand for several records, which have one hash each.
+        if self._weights is not None:
+            return
         values = Encoded(np.arange(len(texts)), tuple(texts.number_of))
         of_value = self._hasher.identifiers([values])
         self._hashes[name] = [of_value[codes] for codes in self._parts[name]]
@@ -236,21 +313,115 @@ class TableBuilder:
             self._parts[name] = [codes[::2].copy()]
         self.records = -(-self.records // 2)
 
+    def fold(self) -> None:
+        """Fold equal rows into one, once there are enough new records beside those folded.
+
+        Where the first ones are mostly different, nothing is ever folded.
+        """
+        rows = 0 if self._weights is None else len(self._weights)
+        # As many as there are rows at least, so that no row is folded again and again.
+        if self._folds and self.records - self._folded_records >= max(
+            FOLDED_FROM, rows
+        ):
+            self._fold()
+
+    def _fold(self) -> None:
+        """Fold the new records into the rows before; rows keep the order of their appearance."""
+        new = self.records - self._folded_records
+        weights = np.ones(new, np.int64)
+        before = 0
+        if self._weights is not None:
+            before = len(self._weights)
+            weights = np.concatenate([self._weights, weights])
+        columns: list[CodedColumn] = []
+        for name in self.readable():
+            if name not in self._hashes:
+                codes = np.concatenate(self._parts[name])
+                values = tuple(self._numbers[name].number_of)
+                columns.append(CodedColumn(name, codes, values))
+        codes = combined_codes(columns, len(weights))
+        order = np.sort(first_places(codes))
+        if self._weights is None and 2 * len(order) > new:
+            # Weights would take more than they save.
+            self._folds = False
+            return
+        numbers = np.empty_like(order)
+        numbers[codes[order]] = np.arange(len(order))
+        row_of = numbers[codes]
+        self._weights = counted(row_of, weights, len(order))
+        for column in columns:
+            self._parts[column.name] = [column.codes[order]]
+        # Rows that were there before come first, and so their numbers are the same.
+        for name in self.readable():
+            if name in self._hashes:
+                sample = self._beside.setdefault(name, _HashSample())
+                sample.add(np.concatenate(self._hashes[name]), row_of[before:])
+                self._hashes[name] = []
+        self._folded_records = self.records
+
     def table(self) -> CodedTable:
         """The records so far; values that none of them has any more are left out."""
+        if self._weights is not None and self.records > self._folded_records:
+            self._fold()
         columns: dict[str, CodedColumn] = {}
         for name in self.readable():
             if name in self._hashes:
-                hashes = np.concatenate(self._hashes.pop(name))
+                sample = self._beside.pop(name, None)
+                if sample is None:
+                    hashes = np.concatenate(self._hashes.pop(name))
+                else:
+                    hashes = sample.hashes
                 empty = self._hasher.identifiers([Encoded(np.zeros(1, int), ("",))])
-                columns[name] = _column_of_hashes(name, hashes, empty[0])
+                column = _column_of_hashes(name, hashes, empty[0])
+                if sample is not None:
+                    column = replace(column, rows=sample.rows, one_in=sample.one_in)
+                columns[name] = column
                 continue
             # One after the other, so that no column is in memory twice beside the others.
             parts = self._parts.pop(name) or [np.zeros(0, np.uint8)]
             values = tuple(self._numbers[name].number_of)
             codes = np.concatenate(parts)
-            columns[name] = _without_unused(CodedColumn(name, codes, values))
-        return CodedTable(self.records, columns, tuple(self._unreadable))
+            column = CodedColumn(name, codes, values, self._weights)
+            columns[name] = _without_unused(column)
+        return CodedTable(self.records, columns, tuple(self._unreadable), self._weights)
+
+
+class _HashSample:
+    """The hashes of a column beside folded rows, and the row of each.
+
+    Attributes
+    ----------
+    hashes, rows : (n,) arrays
+    one_in : int
+        The records of one in so many values are held: those with the smallest hashes.
+    """
+
+    def __init__(self) -> None:
+        self.hashes = np.zeros(0, np.uint64)
+        self.rows = np.zeros(0, np.int32)
+        self.one_in = 1
+
+    def add(self, hashes: Hashes, rows: Integers) -> None:
+        """Add the next records."""
+        hashes, rows = self._held(hashes, rows.astype(np.int32))
+        self.hashes = np.concatenate([self.hashes, hashes])
+        self.rows = np.concatenate([self.rows, rows])
+        while len(self.hashes) > MOST_HASHES and self.one_in < MOST_ONE_IN:
+            self.one_in *= 2
+            self.hashes, self.rows = self._held(self.hashes, self.rows)
+
+    def _held(self, hashes: Hashes, rows: Any) -> tuple[Hashes, Any]:
+        """Those that are in the sample."""
+        small = hashes <= np.uint64((1 << 64) // self.one_in - 1)
+        return hashes[small], rows[small]
+
+
+def first_places(codes: Integers) -> Integers:
+    """The first place of every code; all below the largest must occur."""
+    first = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
+    # Of several writes to one place the last remains.
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    return first
 
 
 def hashed_cells(hasher: RowHasher, name: str, cells: Any) -> Hashes:
@@ -296,7 +467,7 @@ def _without_unused(column: CodedColumn) -> CodedColumn:
         return CodedColumn(column.name, codes, HashedValues(count, place))
     values = tuple(np.array(column.values, dtype=object)[used].tolist())
     codes = numbers[column.codes].astype(code_type(len(values)))
-    return CodedColumn(column.name, codes, values)
+    return replace(column, codes=codes, values=values)
 
 
 def in_form(table: CodedTable, form: CellForm) -> CodedTable:
@@ -310,8 +481,8 @@ def in_form(table: CodedTable, form: CellForm) -> CodedTable:
             number_of.setdefault(value, len(number_of))
         places = [number_of[form.text(value)] for value in column.values]
         codes = np.array(places, code_type(len(number_of)))[column.codes]
-        columns[name] = CodedColumn(name, codes, tuple(number_of))
-    return CodedTable(table.records, columns, table.unreadable)
+        columns[name] = replace(column, codes=codes, values=tuple(number_of))
+    return replace(table, columns=columns)
 
 
 def without_gaps(table: CodedTable, missing: str, names: Sequence[str]) -> CodedTable:

@@ -20,7 +20,7 @@ value of one record predicts nothing but P(s).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -142,24 +142,39 @@ class Disclosure:
 
 @dataclass(frozen=True)
 class Secret:
-    """The sensitive columns, crossed: record i has the symbol ``symbols[codes[i]]``."""
+    """The sensitive columns, crossed: row i has the symbol ``symbols[codes[i]]``, and stands for
+    ``weights[i]`` records, by default one.
+    """
 
     names: tuple[str, ...]
     codes: Integers
     symbols: tuple[str, ...]
+    weights: Integers | None = None
+
+    def counts(self) -> Integers:
+        """How many records have each symbol."""
+        if self.weights is None:
+            return np.bincount(self.codes, minlength=len(self.symbols))
+        # Sums of integers below 2^53 are exact in floating point.
+        sums = np.bincount(self.codes, self.weights, len(self.symbols))
+        return sums.astype(np.int64)
+
+    def at(self, rows: Integers) -> Secret:
+        """That of some rows, with their weights."""
+        weights = None if self.weights is None else self.weights[rows]
+        return replace(self, codes=self.codes[rows], weights=weights)
 
 
 def disclosure_of(
     columns: tuple[str, ...], codes: NDArray[np.integer[Any]], secret: Secret
 ) -> Disclosure:
-    """Measure the columns with these codes, one for each record.
+    """Measure the columns with these codes, one for each row of the secret.
 
     The table of counts n(v, s) is taken in parts of the values, each a list of its cells with
     records: arrays `value`, `symbol` and `counts`.
     """
-    width = len(secret.symbols)
-    masses = np.bincount(secret.codes, minlength=width)
-    total = len(codes)
+    masses = secret.counts()
+    total = int(masses.sum())
     found = _Found()
     for pairs, counts in _cells(codes, secret):
         _add_cells(found, pairs, counts, masses)
@@ -198,6 +213,12 @@ def _cells(
     values, ascending.
     """
     width = len(secret.symbols)
+    if secret.weights is not None:
+        pairs = codes.astype(np.int64) * width + secret.codes
+        present, place = np.unique(pairs, return_inverse=True)
+        sums = np.bincount(place.reshape(-1), secret.weights, len(present))
+        yield present, sums.astype(np.int64)
+        return
     values = int(codes.max()) + 1 if len(codes) else 0
     if values * width <= DENSE_LIMIT:
         table = np.zeros(values * width, np.int64)

@@ -22,8 +22,6 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
-import numpy as np
-
 from mechdesign.core.errors import FileError
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed, seen
@@ -55,7 +53,7 @@ class Symptom:
     Attributes
     ----------
     kind : str
-        encoding, delimiter, title, identifier, alike, code, empty or people.
+        encoding, delimiter, title, identifier, sample, alike, code, empty or people.
     column : str or None
         The column, where it is about one.
     text : str
@@ -263,6 +261,17 @@ def table_symptoms(
                 f"apply --identity {shlex.quote(name)}",
             )
         )
+        one_in = table.columns[name].one_in
+        if one_in > 1:
+            found.append(
+                Symptom(
+                    "sample",
+                    name,
+                    f"{seen(name)} has too many values to hold: what is said of it rests on the "
+                    f"records of one in {one_in} of them, and its numbers of values are estimates",
+                    None,
+                )
+            )
     others = [
         column for name, column in table.columns.items() if name not in identifiers
     ]
@@ -351,4 +360,4 @@ def _empty_cells(column: CodedColumn) -> int:
     """How many cells of a column are empty."""
     if "" not in column.values:
         return 0
-    return int(np.count_nonzero(column.codes == column.values.index("")))
+    return int(column.counts()[column.values.index("")])

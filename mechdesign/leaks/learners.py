@@ -403,21 +403,39 @@ class RowGuess:
 
 
 def guess_from_rows(
-    columns: Sequence[CodedColumn], secret: Integers, symbols: Sequence[str]
+    columns: Sequence[CodedColumn],
+    secret: Integers,
+    symbols: Sequence[str],
+    weights: Integers | None = None,
 ) -> RowGuess:
     """Guess S from the columns, fold by fold.
 
     Parameters
     ----------
     columns : sequence of CodedColumn
-        All of N records.
+        All of N rows.
     secret : (N,) integers
-        The symbol of S of each record.
+        The symbol of S of each row.
     symbols : sequence of str
+    weights : (N,) integers, optional
+        How many records each row stands for; by default one.
     """
     # Every step-th record, rounded upwards, so that there are no more than these.
     most = min(MOST_RECORDS, max(MOST_SCORES // len(symbols), LEAST_RECORDS))
-    step = max(1, -(-len(secret) // most))
+    total = len(secret) if weights is None else int(weights.sum())
+    step = max(1, -(-total // most))
+    if weights is not None:
+        # Any records: those of a row stand together, and every step-th would be no sample of them.
+        chosen = np.random.default_rng(SEED).choice(
+            total, -(-total // step), replace=False
+        )
+        rows = np.searchsorted(np.cumsum(weights), chosen, side="right")
+        secret = secret[rows]
+        columns = [
+            CodedColumn(column.name, column.codes[rows], column.values)
+            for column in columns
+        ]
+        step = 1
     classes = secret[::step].astype(np.int64)
     records = len(classes)
     counts = np.bincount(classes, minlength=len(symbols))

@@ -211,11 +211,23 @@ def people_of(
     """
     if not table.records or any(name not in table.columns for name in sensitive):
         return None
-    secret = combined_codes([table.columns[name] for name in sensitive], table.records)
     candidates: dict[str, Codes] = {}
     for name, column in table.columns.items():
-        if name not in sensitive and (among is None or name in among):
-            candidates[name] = column.codes
+        if name in sensitive or (among is not None and name not in among):
+            continue
+        # Of folded rows cheaply first: hashes name records, and few other columns name people.
+        if table.weights is not None:
+            counts = column.counts()
+            if column.rows is not None or not may_name_people(
+                counts[counts > 1], table.records
+            ):
+                continue
+        candidates[name] = column.codes
+    if not candidates:
+        return None
+    table = records_of(table, [*candidates, *sensitive])
+    candidates = {name: table.columns[name].codes for name in candidates}
+    secret = combined_codes([table.columns[name] for name in sensitive], table.records)
     found = find_person_columns(candidates, secret)
     if not found:
         changing = find_person_columns(candidates, secret, may_change=True)
@@ -226,6 +238,18 @@ def people_of(
             and not _is_measurement(table.columns[column.name], secret)
         ]
     return PeopleFound(found[0], table) if found else None
+
+
+def records_of(table: CodedTable, names: Sequence[str]) -> CodedTable:
+    """The records of a table of folded rows, in some of its columns; others as they are."""
+    if table.weights is None:
+        return table
+    columns: dict[str, CodedColumn] = {}
+    for name in names:
+        column = table.columns[name]
+        codes = np.repeat(column.codes, table.weights)
+        columns[name] = CodedColumn(name, codes, column.values)
+    return CodedTable(table.records, columns, table.unreadable)
 
 
 def _is_measurement(column: CodedColumn, secret: Codes) -> bool:

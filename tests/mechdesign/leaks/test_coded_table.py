@@ -1,10 +1,17 @@
-"""Columns that name records are kept as hashes, and nothing that is said of them changes."""
+"""Columns that name records are kept as hashes, and equal rows as one with a weight: nothing that
+is said of them changes.
+"""
 
 from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats import csv_blocks, distinct
@@ -127,3 +134,168 @@ def test_an_assessment_costs_what_its_records_cost(tmp_path, monkeypatch):
     # Eight bytes of hash and a few bytes of codes for each record, and arrays of some of them.
     added = (costs[2].peak - costs[1].peak) / 20_000
     assert added < 100, costs
+
+
+# ------------------------------------------------------------------- rows with weights
+
+CELLS = st.tuples(st.sampled_from("abc"), st.sampled_from(["x", "y", ""]))
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Batches of some ten records, which are folded as soon as there are twenty."""
+    monkeypatch.setattr(csv_blocks, "BLOCK", 1 << 7)
+    monkeypatch.setattr(module, "FOLDED_FROM", 20)
+    monkeypatch.setattr(learners, "find_spec", lambda name: None)
+
+
+def but_for_the_guess(assessment):
+    """The figures that rest on every record."""
+    figures = dict(vars(assessment))
+    guess = figures.pop("guess")
+    return figures, guess.records, guess.right_without
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(CELLS, min_size=5, max_size=12),
+    st.lists(st.integers(0, 11), min_size=60, max_size=150),
+    st.booleans(),
+)
+def test_weighted_figures_are_those_of_the_records(
+    tmp_path, few, rows, chosen, of_people
+):
+    """Against the same table as a frame, of which every record is held."""
+    records = [
+        (*rows[k % len(rows)], "no" if k % len(rows) % 3 else "yes") for k in chosen
+    ]
+    frame = pd.DataFrame(records, columns=["job", "town", "ill"])
+    # Both symbols of the secret, whatever was drawn.
+    frame.loc[0, "ill"] = "no"
+    frame.loc[1, "ill"] = "yes"
+    if of_people:
+        frame["person"] = [f"p{k % len(rows)}" for k in chosen]
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    coded = coded_table(tmp_path / "in.csv", folding=True)
+    expected = Counter(frame.itertuples(index=False, name=None))
+    assert coded.rows == len(expected)
+    texts = [
+        [column.values[code] for code in column.codes]
+        for column in coded.columns.values()
+    ]
+    weights = dict(zip(zip(*texts, strict=True), coded.weights.tolist(), strict=True))
+    assert weights == expected
+    ours = assess(tmp_path / "in.csv", sensitive="ill")
+    assert but_for_the_guess(ours) == but_for_the_guess(assess(frame, sensitive="ill"))
+
+
+@pytest.mark.parametrize("missing", ["symbol", "drop"])
+def test_folded_people_are_found(tmp_path, few, missing):
+    """Their records are compared one by one, as those of a table that is not folded."""
+    person = np.repeat(np.arange(300), 4)
+    secret = np.where(person % 3 == 0, "yes", "no")
+    job = np.where(np.arange(1200) % 8 < 4, "cook", secret)
+    frame = pd.DataFrame({"id": person, "job": job, "ill": secret})
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    assert coded_table(tmp_path / "in.csv", folding=True).rows == 300
+    ours = assess(tmp_path / "in.csv", sensitive="ill", missing=missing)
+    assert [symptom.kind for symptom in ours.symptoms] == ["people"]
+    whole = assess(frame, sensitive="ill", missing=missing)
+    assert but_for_the_guess(ours) == but_for_the_guess(whole)
+
+
+def test_a_table_of_different_rows_is_not_folded(tmp_path, few):
+    frame = written(tmp_path / "in.csv", [k // 2 for k in range(500)])
+    assert coded_table(tmp_path / "in.csv", folding=True).weights is None
+    ours = assess(tmp_path / "in.csv", sensitive="ill")
+    assert vars(ours) == vars(assess(frame, sensitive="ill"))
+
+
+def coarse(path, size, order=None):
+    """Many records of few rows, and a number for each; in an order, if one is given."""
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(
+        {
+            "id": [f"name {k}" for k in range(size)],
+            "job": rng.choice([*"abc"], size),
+            "age": rng.integers(20, 60, size),
+            "ill": rng.choice(["yes", "no"], size),
+        }
+    )
+    if order is not None:
+        frame = frame.iloc[order]
+    frame.to_csv(path, index=False)
+    return frame
+
+
+@pytest.fixture
+def sampled(monkeypatch, small):
+    monkeypatch.setattr(module, "FOLDED_FROM", 1_000)
+    monkeypatch.setattr(module, "MOST_HASHES", 900)
+
+
+def test_an_identifier_of_very_many_records_is_sampled(tmp_path, sampled):
+    frame = coarse(tmp_path / "in.csv", 5_000)
+    ours = assess(tmp_path / "in.csv", sensitive="ill")
+    whole = assess(frame, sensitive="ill")
+    texts = [symptom.text for symptom in ours.symptoms if symptom.kind == "sample"]
+    assert texts == [
+        "'id' has too many values to hold: what is said of it rests on the records of one in 8 of "
+        "them, and its numbers of values are estimates"
+    ]
+    assert "one in 8 of" in ours.summary()
+    # The others are counted as they are; all values of the sample differ, too.
+    assert ours.columns[:-1] == whole.columns[:-1]
+    of_sample, of_all = ours.columns[-1], whole.columns[-1]
+    assert of_sample.identifier
+    # A share of one eighth of 5,000 values deviates by 4 % of it.
+    values = of_sample.disclosure.values
+    assert values == pytest.approx(5_000, rel=0.15)
+    assert values == of_sample.rare_values == of_sample.rare_records
+    assert replace(of_sample.disclosure, values=5_000) == of_all.disclosure
+    assert (ours.row, ours.pairs) == (whole.row, whole.pairs)
+    assert ours.unique_rows == whole.unique_rows
+
+
+def test_a_sample_does_not_depend_on_the_order(tmp_path, sampled):
+    order = np.random.default_rng(1).permutation(5_000)
+    held = []
+    for chosen in (None, order):
+        coarse(tmp_path / "in.csv", 5_000, chosen)
+        coded = coded_table(tmp_path / "in.csv", hashing=True, folding=True)
+        column = coded.columns["id"]
+        assert column.records < 900
+        texts = [
+            [coded.columns[name].values[code] for code in coded.columns[name].codes]
+            for name in ("job", "age", "ill")
+        ]
+        rows = list(zip(*texts, strict=True))
+        held.append((column.one_in, Counter(rows[row] for row in column.rows)))
+    assert held[0] == held[1]
+
+
+@pytest.mark.parametrize("common", ["", "a", "b", "c", "d"])
+def test_a_value_of_most_records_is_seen_in_a_sample(
+    tmp_path, sampled, monkeypatch, common
+):
+    """Whether the sample has this value or not, the column is seen not to name records."""
+    monkeypatch.setattr(module, "MOST_ONE_IN", 4)
+    names = [f"name {k}" for k in range(2_000)] + [common] * 4_000
+    frame = coarse(tmp_path / "in.csv", 6_000)
+    frame["id"] = names
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    coded = coded_table(tmp_path / "in.csv", hashing=True, folding=True)
+    assert len(coded.columns["id"].values) == 2_001
+    assert coded.columns["id"].one_in == 1
+    assert coded.columns["id"].counts().sum() == 6_000
+
+
+def test_the_memory_of_a_coarse_table_does_not_grow(tmp_path, sampled, monkeypatch):
+    monkeypatch.setattr(csv_blocks, "BLOCK", 1 << 14)
+    monkeypatch.setattr(learners, "MOST_RECORDS", 500)
+    peaks = []
+    for size in (10_000, 20_000, 40_000):
+        coarse(tmp_path / "in.csv", size)
+        peaks.append(cost_of(lambda: assess(tmp_path / "in.csv", sensitive="ill")).peak)
+    # Less than a byte a record.
+    assert peaks[2] - peaks[0] < 30_000, peaks
