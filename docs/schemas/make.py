@@ -20,6 +20,9 @@ from mechdesign.nonstochastic.mechanism_file import MechanismDocument
 
 FOLDER = Path(__file__).parent
 
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+"""The version of JSON Schema, which editors would guess otherwise."""
+
 KINDS: tuple[type[FileDocument], ...] = (
     ChannelDocument,
     MechanismDocument,
@@ -43,7 +46,7 @@ def json_schema(kind: type[FileDocument]) -> dict[str, Any]:
             "blanks, UTF-8.",
         },
     }
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["$schema"] = DRAFT
     schema["title"] = f"{kind.FORMAT}, version {' or '.join(map(str, kind.VERSIONS))}"
     schema["properties"] = {**ends, **schema["properties"]}
     schema["required"] = [*ends, *schema.get("required", [])]
@@ -59,9 +62,8 @@ def schemas() -> dict[str, str]:
         + "\n"
         for kind in KINDS
     }
-    return texts | {
-        "run.json": json.dumps(job_model().model_json_schema(), indent=2) + "\n"
-    }
+    job = {**job_model().model_json_schema(), "$schema": DRAFT}
+    return texts | {"run.json": json.dumps(job, indent=2) + "\n"}
 
 
 if __name__ == "__main__":

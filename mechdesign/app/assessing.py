@@ -32,8 +32,8 @@ def assess_table(table: MemoryTable, choice: Choice, say: Say) -> Assessed:
 def plan_table(table: MemoryTable, choice: Choice, say: Say) -> Assessed:
     """The same, and what trial releases of a sample advise."""
     from mechdesign.comparison.planning import BINS, plan_release
-    from mechdesign.report.plan import (
-        HEADER,
+    from mechdesign.report.assessment import (
+        TRIALS_HEADER,
         plan_command,
         plan_sentences,
         trial_rows,
@@ -47,7 +47,7 @@ def plan_table(table: MemoryTable, choice: Choice, say: Say) -> Assessed:
     )
     planned = Planned(
         sentences=tuple(plan_sentences(plan)),
-        header=HEADER,
+        header=TRIALS_HEADER,
         rows=tuple(trial_rows(plan)),
         released=plan.released,
         given=plan.given,

@@ -32,6 +32,9 @@ def program() -> int:
     """The process `mechdesign`: `main`, without a last search for garbage among all modules."""
     # pyarrow's own allocator keeps 30 MB more than it needs.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    # Terminals without a size say 0, and a help of no width would be empty.
+    if os.environ.get("COLUMNS") == "0":
+        del os.environ["COLUMNS"]
     # Older objects are searched still less often than that, in every 20th and 400th round.
     gc.set_threshold(GARBAGE, 20, 20)
     code = main()

@@ -127,7 +127,7 @@ def assess(
         command = ""
         if asked.plan:
             from mechdesign.comparison.planning import plan_release
-            from mechdesign.report.plan import plan_command
+            from mechdesign.report.assessment import plan_command
 
             plan = plan_release(
                 asked.table,
@@ -168,7 +168,7 @@ def _text(assessment: Assessment, plan: Plan | None, command: str) -> str:
     """The assessment and the plan as they are printed, with the command that comes next."""
     if plan is None:
         return f"{assessment.summary()}\n\nNext:  {command}"
-    from mechdesign.report.plan import plan_text
+    from mechdesign.report.assessment import plan_text
 
     return f"{assessment.summary()}\n\n{plan_text(plan, command)}"
 
@@ -191,8 +191,7 @@ def _save(
     force: bool,
 ) -> None:
     """Write the report; `again` is the command that makes it again."""
-    from mechdesign.report.assessment import assessment_page
-    from mechdesign.report.plan import plan_section
+    from mechdesign.report.assessment import assessment_page, plan_section
     from mechdesign.report.writing import save_document
 
     sections = () if plan is None else (plan_section(plan, command),)

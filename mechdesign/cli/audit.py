@@ -252,13 +252,13 @@ def _answer(
     common: options.CommonOptions,
 ) -> int:
     """Print the verdict, with measures where they are asked for."""
-    from mechdesign.report.average_section import audit_average_texts
     from mechdesign.report.command_records import audit_record
     from mechdesign.report.file_statements import (
         breach_sentences,
         figures_record,
         figures_texts,
     )
+    from mechdesign.report.section_sentences import audit_average_texts
     from mechdesign.report.terminal import audit_text, measures_text
 
     # Notices on a channel's own table were printed when it was designed.
@@ -404,9 +404,11 @@ def _audit_channel(
             secret = protected_name(joint.sensitive)
             subject = "all releases together"
             return Verdict(joint, result, None, secret, subject, plain, details)
-        # Boxes carry counts in the place of a table.
-        joint = channel.joint
-        if table.table is not None or not has_table(channel):
+        if channel.joint is None and has_table(channel):
+            # Boxes carry counts in the place of a table: there is none to read, and options that
+            # would read one are refused.
+            joint = table.read(path, channel)
+        else:
             joint = table.read_for(channel, path)
         sensitive = channel.boxed.sensitive if joint is None else joint.sensitive
         secret = protected_name(sensitive)

@@ -12,7 +12,7 @@ A group of options was left alone if it equals the group of the defaults, so eac
 with it, after putting back the options that its comparison takes.
 
 *--average KIND=BUDGET* puts the optimum beside the local methods of the privacy funnel.
-`comparison.average_ways` finds the channels; each is checked exactly, so what they keep can be
+`comparison.ways` finds the channels; each is checked exactly, so what they keep can be
 compared with the one proven bound. KIND is a measure of leakage, for example `mi` for the mutual
 information I(S;Y). BUDGET is the most of it, in its unit or as a share of what X itself tells. With
 --average mi=25% people read ::
@@ -25,7 +25,7 @@ The second column is I(X;Y) / H(X), and the third the measure of KIND, here I(S;
 
 *--objectives PURPOSE* puts the channel made for queries or a task beside those made for
 information. All are designed at one budget: the optimum for the purpose, the optimum for
-information, and the channel of each heuristic. `comparison.purpose_ways` measures each by what the
+information, and the channel of each heuristic. `comparison.ways` measures each by what the
 purpose asks for: for queries that is the total variance of the estimates from released records, for
 a task the share of the information about it that is kept. The difference is what a channel for the
 purpose gains. Of frequencies people read ::
@@ -42,9 +42,11 @@ from dataclasses import replace
 from mechdesign.cli import options, parsing, table_options
 from mechdesign.cli.compare_mechanisms import (
     ComparisonArguments,
+    GridOptions,
+    OutputOptions,
+    SweepOptions,
     answer_mechanism_comparison,
 )
-from mechdesign.cli.compare_options import GridOptions, OutputOptions, SweepOptions
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.design_options import ObjectiveOptions
 from mechdesign.cli.people_guard import PeopleGuard
@@ -218,8 +220,8 @@ def answer_average_comparison(
     common: options.CommonOptions,
 ) -> None:
     """Compare the ways to keep an average budget, and print what each keeps."""
-    from mechdesign.comparison.average_ways import compare_average
-    from mechdesign.report.compared_ways import (
+    from mechdesign.comparison.ways import compare_average
+    from mechdesign.report.comparing import (
         average_comparison_record,
         average_comparison_text,
     )
@@ -252,9 +254,9 @@ def answer_purpose_comparison(
     common: options.CommonOptions,
 ) -> None:
     """Compare channels at one budget, and print the figure of the purpose for each."""
-    from mechdesign.comparison.purpose_ways import compare_purpose
+    from mechdesign.comparison.ways import compare_purpose
     from mechdesign.mechanisms.request import DesignRequest
-    from mechdesign.report.compared_ways import (
+    from mechdesign.report.comparing import (
         purpose_comparison_record,
         purpose_comparison_text,
     )

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import sys
 import threading
@@ -286,6 +287,15 @@ def _is_from_printing(error: OSError) -> bool:
     return f"{innermost.f_globals['__name__']}.".startswith(PRINTERS)
 
 
+def _has_working_folder() -> bool:
+    """Whether the folder that relative paths begin in is still there."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def failure_of(error: BaseException) -> Failure:
     """The message for `error` with its notes, and the exit code."""
     from typer import Abort
@@ -322,6 +332,11 @@ def _failure_of(error: BaseException) -> Failure:
                 text = f"standard output cannot be written: {reason(error)}"
                 return Failure("file_error", text, 2)
             where = " a file"
+            if error.filename is None and not _has_working_folder():
+                text = (
+                    "the working folder was removed; go to another one, and start again"
+                )
+                return Failure("file_error", text, 2)
             if error.filename is not None:
                 where = f" {error.filename!r}"
             return Failure(

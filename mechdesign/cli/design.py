@@ -23,8 +23,8 @@ import mechdesign as md
 from mechdesign.cli import options, parsing, table_options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.design_advice import advise
-from mechdesign.cli.design_arguments import DesignArguments
 from mechdesign.cli.design_options import (
+    DesignArguments,
     DesignBudget,
     DesignOptions,
     ObjectiveOptions,

@@ -5,6 +5,11 @@ and `ObjectiveOptions.on` put their options into a `DesignRequest`, and `DesignB
 designs it. The budget comes last, because --max-posterior and --keep find the notion by the table:
 with --max-posterior 0.9 and a sensitive value that 60 % of the records have, no lift may exceed
 0.9 / 0.6, so eps_u is log 1.5.
+
+*Arguments*: the command line of `design` as one value. `design` takes its options in groups, as
+typer needs them. Its steps, and those of a design of boxes, need most of the groups, so these
+travel together as `DesignArguments`. `design` makes it once, and a step takes from it what it
+needs, as in ``arguments.budget.designed(request)``.
 """
 
 from __future__ import annotations
@@ -14,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import mechdesign as md
 from mechdesign.cli import options, parsing, table_options
-from mechdesign.cli.line import flag, option
+from mechdesign.cli.line import COMMAND, command_line, flag, option
+from mechdesign.cli.report import ReportOptions
+from mechdesign.cli.row_options import RowOptions
 from mechdesign.core.arguments import share_of
 from mechdesign.core.errors import InputError
 from mechdesign.notions import NOTIONS
@@ -247,7 +254,7 @@ class ObjectiveOptions(options.KeptOptions):
         """The request with these options; `text` is how a file of costs or queries is written,
         `useful` the columns of a release of rows.
         """
-        from mechdesign.mechanisms.least_cost_matrix import read_costs
+        from mechdesign.mechanisms.least_cost_objective import read_costs
         from mechdesign.mechanisms.queries import is_queries_file, read_queries
 
         # Costs have the symbols in header and first column, queries their names in a first column
@@ -339,3 +346,72 @@ class OutputOptions:
             from mechdesign.core.files import check_target
 
             check_target(self.output, force=force, sources=sources)
+
+
+# ---------------------------------------------------------------------------- arguments
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignArguments:
+    """The groups of options on the command line of `design`; they travel together."""
+
+    table: table_options.InputTable
+    budget: DesignBudget
+    confidence: options.ConfidenceOptions
+    after: options.AfterOptions
+    rows: RowOptions
+    search: DesignOptions
+    objective: ObjectiveOptions
+    output: OutputOptions
+    reports: ReportOptions
+    common: options.CommonOptions
+    force: bool
+
+    @property
+    def writes_or_prints_json(self) -> bool:
+        """Whether somebody waits for a channel, and not for advice."""
+        wants_file = self.output.output is not None or self.reports.asked
+        return wants_file or self.common.as_json
+
+    @property
+    def as_if_written(self) -> OutputOptions:
+        """The output options for the line that makes the channel again, which names a file."""
+        return replace(self.output, output=self.output.output or options.PUBLIC_CHANNEL)
+
+    def line(self, objective: ObjectiveOptions, *, public: bool = False) -> str:
+        """The command that repeats the design; a `public` one names no files of the user."""
+        groups = (
+            self.table,
+            self.budget,
+            self.confidence,
+            self.after,
+            self.rows,
+            self.search,
+            objective,
+            self.as_if_written,
+        )
+        return command_line("design", *groups, public=public)
+
+    @property
+    def recorded(self) -> dict[str, str]:
+        """What a channel records of the command that made it."""
+        # A line for others, because the channel file may be given away.
+        return {COMMAND: self.line(self.objective.shown(), public=True)}
+
+    @property
+    def written(self) -> list[str]:
+        """Lines on the files that were written and the next command."""
+        path = self.output.output
+        if path is not None:
+            lines = [
+                f"Written to {path}. Next:  mechdesign apply {path} IN.csv OUT.csv"
+            ]
+        elif self.reports.asked:
+            lines = [
+                "The channel was not written; --output channel.json keeps this channel."
+            ]
+        else:
+            lines = ["Nothing was written; --output channel.json keeps this channel."]
+        if self.reports.asked:
+            lines += self.reports.text().split("\n")
+        return lines

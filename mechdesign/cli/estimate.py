@@ -258,7 +258,7 @@ def _estimate_boxes(
     from mechdesign.analysis.box_frequencies import estimate_box_column
     from mechdesign.analysis.file_frequencies import NO_MANIFEST
     from mechdesign.auditing.stated import has_table
-    from mechdesign.report.column_estimates import box_estimate_note
+    from mechdesign.report.releases import box_estimate_note
 
     if asked.method != "unbiased" or asked.target != "population" or asked.by:
         raise InputError(
@@ -304,8 +304,8 @@ def _estimate_shares(
     from mechdesign.analysis.law_estimates import estimate_shares
     from mechdesign.analysis.release_facts import has_fixed_counts
     from mechdesign.release.policies import NEAREST
-    from mechdesign.report.column_estimates import law_estimate_note, silent_note
     from mechdesign.report.layout import paragraph
+    from mechdesign.report.releases import law_estimate_note, silent_note
 
     _refuse_renaming(file)
     level = number("--level", asked.level)
@@ -371,11 +371,11 @@ def _estimate_statistics(
     from mechdesign.analysis.law_statistics import estimate_means, estimate_regression
     from mechdesign.analysis.release_facts import has_fixed_counts
     from mechdesign.release.policies import NEAREST
-    from mechdesign.report.column_estimates import (
+    from mechdesign.report.layout import paragraph
+    from mechdesign.report.releases import (
         statistics_record,
         statistics_text,
     )
-    from mechdesign.report.layout import paragraph
 
     _refuse_renaming(file)
     fixed = has_fixed_counts(file.path, channel)
@@ -409,7 +409,7 @@ def _answer_columns(
     common: options.CommonOptions,
 ) -> None:
     """Print the estimates of columns one below the other, then notes; `facts` begin the record."""
-    from mechdesign.report.column_estimates import (
+    from mechdesign.report.releases import (
         column_frequencies_record,
         column_frequencies_text,
     )

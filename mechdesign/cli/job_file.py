@@ -115,10 +115,22 @@ def read_job(path: str, values: Mapping[str, str]) -> JobFile:
         job = job_model().model_validate(_with_values(document, values))
         return JobFile(path, text, job)
     except ValidationError as error:
-        line = line_of(text, error.errors()[0]["loc"])
-        raise InputError(f"{path}, line {line}: {explained(error, 'job')}") from None
+        first = error.errors()[0]
+        message = explained(error, "job")
+        if first["loc"] == ("apply",):
+            message = "a release is a section [[apply]], with double brackets"
+        line = line_of(text, first["loc"])
+        raise InputError(f"{path}, line {line}: {message}") from None
+    except RecursionError:
+        raise InputError(f"{path} is no job file: it is nested too deeply") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path} is no TOML file: {error}") from None
+    except InputError:
+        # It is also a ValueError, which is caught below.
+        raise
+    except ValueError:
+        # Python refuses to parse integers of more than 4300 digits.
+        raise InputError(f"{path}: holds an integer of thousands of digits") from None
 
 
 def values_set(settings: Sequence[str] | None) -> dict[str, str]:

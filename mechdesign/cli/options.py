@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 import typer
 
 import mechdesign as md
-from mechdesign.cli import parsing, parsing_budgets
+from mechdesign.cli import parsing
 from mechdesign.cli.line import flag, option
 from mechdesign.core.errors import InputError
 
@@ -94,7 +94,7 @@ class OwnBudgets:
     @property
     def by_symbol(self) -> dict[str, tuple[float, float]]:
         """The budgets of each symbol that has some of its own."""
-        return parsing_budgets.own_budgets(self.budget)
+        return parsing.own_budgets(self.budget)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +143,7 @@ class BudgetOptions(OwnBudgets):
         }
         # Of all fields it takes those that say a budget for every symbol; those of single symbols
         # are put into the notion afterwards.
-        notion = parsing_budgets.notion_of(**typed)
+        notion = parsing.notion_of(**typed)
         return notion.with_budgets(self.by_symbol) if self.budget else notion
 
 

@@ -18,10 +18,10 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import options, table_options
-from mechdesign.cli.apply_options import KeptOptions, LedgerOption
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, flag, option
 from mechdesign.cli.parsing import names
+from mechdesign.cli.released import KeptOptions, LedgerOption
 from mechdesign.core.errors import InputError, errors_noting
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import mechdesign as md
 from mechdesign.cli import options, table_options
-from mechdesign.cli.apply_options import LedgerOption
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, option
 from mechdesign.cli.parsing import names
+from mechdesign.cli.released import LedgerOption
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:

@@ -3,10 +3,9 @@ file for people.
 
 `report` loads the channel, audits it again where the file has its table, and lets `ReportOptions`
 write the files. --report is an internal report, computed from the table, --public-report one for
-everybody, computed from the channel alone. Each kind of channel has its module of reports
-(`report.reports`), and a mechanism file of `quantize` a page of its own. A report on a channel of
-columns has the shell lines that design, audit, apply and show it (`commands`). `design` shares
-`ReportOptions`.
+everybody, computed from the channel alone (`report.collect`). A mechanism file of `quantize` has a
+page of its own. A report on a channel of columns has the shell lines that design, audit, apply and
+show it (`commands`). `design` shares `ReportOptions`.
 """
 
 from __future__ import annotations

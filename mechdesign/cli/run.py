@@ -36,7 +36,6 @@ import typer
 
 from mechdesign.cli import options, table_options
 from mechdesign.cli.apply import apply
-from mechdesign.cli.apply_options import Files, OutputFormat
 from mechdesign.cli.audit import audit
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.design import design
@@ -50,6 +49,7 @@ from mechdesign.cli.line import (
     groups_of,
     option,
 )
+from mechdesign.cli.released import Files, OutputFormat
 from mechdesign.cli.report import ReportOptions, report
 from mechdesign.core.errors import InputError, errors_noting
 from mechdesign.core.files import check_target

@@ -55,7 +55,7 @@ class ComparisonRow(Case):
     `satisfied` is the exact verdict. What follows `seconds` is there for channels of least cost,
     whose objective is their mechanism, and for ways to release rows: `truth` is then the mean share
     of unchanged cells, and `total_variation` that of released rows from those of the table.
-    `figure` is that of a purpose (`purpose_ways`) or of an average (`average_ways`).
+    `figure` is that of a purpose or of an average (`ways`).
     """
 
     eps_l: float | None

@@ -36,16 +36,16 @@ from mechdesign.auditing.population import lift_limits
 from mechdesign.auditing.unchanged import share_of_cells
 from mechdesign.channel.record import TOTAL
 from mechdesign.comparison import rows as r
-from mechdesign.comparison.average_ways import average_rows, compare_average
 from mechdesign.comparison.grid import AT, Case, check_names, curves, notion_labels
-from mechdesign.comparison.purpose_ways import (
+from mechdesign.comparison.rows import ComparisonRow
+from mechdesign.comparison.settings import ComparisonSettings, row_ways
+from mechdesign.comparison.ways import (
     PurposeRequest,
+    average_rows,
+    compare_average,
     purpose_of,
     purpose_rows,
 )
-from mechdesign.comparison.row_ways import row_ways
-from mechdesign.comparison.rows import ComparisonRow
-from mechdesign.comparison.settings import ComparisonSettings
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, SolverFailure, require_type
 from mechdesign.core.files import PathLike
@@ -168,7 +168,7 @@ def compare(
         Of a data frame: the columns to protect and to release, as in `Joint.from_table`.
     release, given : str or sequence of str, optional
         Compare ways to release rows of these columns, beside the given ones; the ways are the
-        mechanisms (`comparison.row_ways`). By default the objective truth, the same with free
+        mechanisms (`comparison.settings`). By default the objective truth, the same with free
         frequencies, and randomised response.
     promise : {"total", "relative"}
         With given columns, as for `mechdesign.design`.

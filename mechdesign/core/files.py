@@ -60,12 +60,22 @@ LONGEST_NAME = 255
 
 
 def text_of(path: object) -> str:
-    """A path as text."""
+    """A path as text, which reports, manifests and ledgers can repeat."""
     if not isinstance(path, str | os.PathLike):
         raise InputError(
             f"the path of a file must be a text or a path, not {type(path).__name__}"
         )
-    return os.fspath(cast("PathLike", path))
+    text = os.fspath(cast("PathLike", path))
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # Python keeps foreign bytes of a name as lone surrogates; the message shows them as \xNN.
+        shown = os.fsencode(text).decode(errors="backslashreplace")
+        raise InputError(
+            f"the name of the file {shown} is not UTF-8 text, so that no report or manifest can "
+            "name it; rename the file"
+        ) from None
+    return text
 
 
 @contextmanager

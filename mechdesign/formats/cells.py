@@ -43,6 +43,9 @@ _ZONE_WITHOUT_COLON = re.compile(r"([+-]\d\d)(\d\d)$")
 _TEXT_TYPES = ("string", "large_string", "string_view")
 """pyarrow's types of text, by name."""
 
+UUID_TYPE = "extension<arrow.uuid>"
+"""pyarrow's type of UUIDs, as DuckDB writes them into Parquet, by name."""
+
 _MISSING_TYPES = ("NAType", "NaTType")
 """Types of pandas' missing values, by name, so that pandas need not be imported."""
 
@@ -274,6 +277,10 @@ def _encode_arrow(column: Any, name: str) -> Encoded:
     types = pa.types
     if types.is_null(column.type):
         return Encoded(np.full(len(column), -1), ())
+    if str(column.type) == UUID_TYPE:
+        # pyarrow cannot cast it to text; Python's UUID has the form that other engines write.
+        texts = [None if value is None else str(value) for value in column.to_pylist()]
+        column = pa.array(texts, pa.string())
     if not types.is_dictionary(column.type):
         extension = isinstance(column.type, pa.BaseExtensionType)
         if types.is_nested(column.type) or extension:

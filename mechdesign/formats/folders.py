@@ -61,7 +61,10 @@ def files_of(source: PathLike) -> tuple[Path, list[str]]:
                 path, f"{path} is neither a file nor a folder that can be read"
             )
     if not files:
-        raise FileError(name, f"{name} has no data files")
+        message = f"{name} has no data files"
+        if "[" in name and not os.path.isdir(name):
+            message += "; in a pattern, [[] stands for a bracket"
+        raise FileError(name, message)
     return base, files
 
 

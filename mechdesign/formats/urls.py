@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from mechdesign.core.errors import FileChanged, FileError, InputError
-from mechdesign.core.files import EXISTS, PathLike, real_path
+from mechdesign.core.files import EXISTS, PathLike, real_path, text_of
 
 STANDARD = "-"
 """Standard input in the place of an input's path, standard output in that of an output's."""
@@ -79,7 +79,7 @@ def place_of(path: PathLike) -> str:
         return os.fspath(path)
     if is_url(path):
         return Remote(path).place
-    return os.fspath(real_path(local(path)))
+    return text_of(real_path(local(path)))
 
 
 class Remote:

@@ -43,7 +43,13 @@ from urllib.parse import quote
 
 from mechdesign.core.errors import InputError, StartAgain
 from mechdesign.core.file_locks import open_locked, reason
-from mechdesign.core.files import PathLike, on_failure, real_path, sync_folder
+from mechdesign.core.files import (
+    PathLike,
+    on_failure,
+    real_path,
+    sync_folder,
+    text_of,
+)
 from mechdesign.core.nameless_file import MODE
 from mechdesign.core.wording import quoted
 from mechdesign.jobs.keys import check_of, create_key, read_key
@@ -113,7 +119,7 @@ class LedgerFile:
 
     def __init__(self, path: PathLike | None = None, *, key: Key | None = None) -> None:
         given_path = default_path() if path is None else Path(path)
-        self.path = real_path(given_path)
+        self.path = Path(text_of(real_path(given_path)))
         if self.path.is_dir() or not self.path.name:
             raise InputError(
                 f"{given_path} is a folder; give the name of a file for the ledger (--ledger)"
@@ -339,7 +345,8 @@ def _create_tables(path: Path) -> None:
                 raise
             time.sleep(0.01)
             continue
-        with open(descriptor, "wb") as stream:
+        # On a full disk, for example, an empty part would stay.
+        with open(descriptor, "wb") as stream, on_failure(part.unlink):
             if path.exists():
                 part.unlink()
                 return

@@ -22,9 +22,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.integers import Integers
-from mechdesign.mechanisms.box_entropy import entropy
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.records import Records
 from mechdesign.tables.row_boxes import BOX, Boxes, box_name
+from solvers import Array
+
+
+def entropy(masses: Array) -> float:
+    """Entropy of masses that sum to 1."""
+    positive = masses[masses > 0.0]
+    return float(-(positive * np.log(positive)).sum())
+
+
+def conditional_entropy(records: Records, given: int) -> float:
+    """H(X | K) = H(K, X) - H(K) of the released columns; the first `given` groups are K."""
+    return _entropy_of(records, len(records.groups)) - _entropy_of(records, given)
+
+
+def _entropy_of(records: Records, groups: int) -> float:
+    """Entropy of the first so many groups together."""
+    if not groups:
+        return 0.0
+    # The same row occurs once for each of its sensitive symbols.
+    _, place = np.unique(records.codes[:, :groups], axis=0, return_inverse=True)
+    return entropy(np.bincount(place.ravel(), records.masses).astype(np.float64))
+
 
 SLICE_SHARE = 0.1
 """Share of the records that boxes are learned on."""

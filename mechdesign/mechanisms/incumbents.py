@@ -7,12 +7,28 @@ classes of symbols:
 1. The columns and prices of a neighbouring budget, if the caller has solved one.
 2. The channels of complete and of subset merging, on classes and on symbols (`_merged`). They are
    made when the search asks for them: one that ends at once needs none.
-3. With a time limit, the best response within the sets of subset merging (`set_response`). Over
+3. With a time limit, the best response within the sets of subset merging (`respond`). Over
    polytopes it takes less time than the search, and comes before it. Otherwise some of the time is
    kept for it, and `with_response` asks for it after a search that ran out of time.
 
 For example, of a limit of 10 s over a polytope merging may take 2 s and the response 15 % of what
 is left then; the search has the rest. Where the response comes last, the search ends after 8.5 s.
+
+*Responses within the sets of a partition* are the best ones, in floating point. Merging releases a
+set T of symbols as one output. Within T more can be kept: the problem of the optimal channel is
+solved on the face where only T has mass, at the point P(X | T) (Zarrabian et al. 2023, eq. (25)).
+It has a solution if and only if the merged set satisfies the notion. The outputs of T get the
+weights P(T) t_k, where t_k are those of its solution.
+
+For example, let {a, b} have the mass 0.4 and its solution two posteriors of weight 1/2, (0.75,
+0.25) and (0.25, 0.75) over a and b, and let c stay alone. Then `respond` returns
+
+    weights   points over a, b, c
+    0.2       0.75  0.25  0
+    0.2       0.25  0.75  0
+    0.6       0     0     1
+
+Subset response makes a channel of them (`watchdog`).
 """
 
 from __future__ import annotations
@@ -25,13 +41,101 @@ from functools import cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms.partitions import LEAST_SECONDS, merge_all, merge_subsets
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search
-from mechdesign.mechanisms.set_response import Response, respond
-from solvers import Array, Envelope, EnvelopeStatus, Points
+from mechdesign.mechanisms.search import Search, Solve
+from solvers import (
+    Array,
+    EmptyPolytope,
+    Envelope,
+    EnvelopeStatus,
+    OutsidePolytope,
+    Points,
+    SolverError,
+    TooManyVertices,
+)
+
+# ----------------------------------------------------------------- response within sets
+
+
+class Response(NamedTuple):
+    """A channel that answers at random within the sets of a partition, in floating point.
+
+    `weights` (k,) and `points` (k, n) are its outputs and their posteriors; `interrupted` is
+    whether Ctrl-C came.
+    """
+
+    weights: Array
+    points: Points
+    interrupted: bool
+
+
+def respond(
+    solve: Solve,
+    p_x: Array,
+    groups: Sequence[Sequence[int]],
+    end: float,
+    progress: Callable[[int], None] = lambda _: None,
+    most_lost: float = math.inf,
+) -> Response | None:
+    """The optimum within every set of a partition; None if H(X|Y) exceeds `most_lost` (nats).
+
+    `solve` is called with the members of a set, and `progress` with the number of sets before it. A
+    set that is not improved before `end` (of `time.process_time`), or lies in the margin, stays one
+    output.
+    """
+    weights: list[Array] = []
+    parts: list[Points] = []
+    interrupted = False
+    lost = 0.0
+    for done, group in enumerate(groups):
+        if lost > most_lost:
+            return None
+        members = np.array(group)
+        mass = float(p_x[members].sum())
+        envelope: Envelope | None = None
+        if len(group) > 1:
+            progress(done)
+            if not interrupted and time.process_time() < end:
+                envelope = _within_set(solve, members)
+        if envelope is None:
+            weights.append(np.array([mass]))
+            points = Points.from_dense(p_x[members][None, :] / mass)
+        else:
+            weights.append(mass * envelope.weights)
+            points = envelope.points
+            if envelope.status is EnvelopeStatus.INTERRUPTED:
+                interrupted = True
+        # H(X|Y) adds up over the sets, so that it can be given up before the last one.
+        lost += float(weights[-1] @ points.entropies())
+        # Indices among the members become indices among all symbols.
+        indices = members[points.indices].astype(np.int32)
+        shape = (len(points), len(p_x))
+        parts.append(Points(points.indptr, indices, points.data, shape))
+    if lost > most_lost:
+        return None
+    return Response(np.concatenate(weights), Points.concatenate(parts), interrupted)
+
+
+def _within_set(solve: Solve, members: NDArray[np.intp]) -> Envelope | None:
+    """The optimum of a set; None where the merged set lies in the margin."""
+    try:
+        return solve(members)
+    except (OutsidePolytope, EmptyPolytope):
+        return None
+    except TooManyVertices as error:
+        raise SolverFailure(f"{error}") from error
+    except SolverError as error:
+        raise SolverFailure(
+            f"a set of {len(members)} symbols could not be solved ({error}); use "
+            "--mechanism subset-merging"
+        ) from error
+
+
+# --------------------------------------------------------------------------- incumbents
 
 MERGING_SHARE = 0.2
 """Share of the time limit after which merging finishes in the quickest way."""

@@ -8,13 +8,23 @@ docs/how-to/least-cost.md has the mathematics. `least_cost` goes through these s
 1. It reads the costs (`least_cost_objective`) and the limits (`least_cost_limits`).
 2. `LeastCostProgram` finds a verified channel and a lower bound on the cost of every other one;
    with many symbols `column_plan` does, which is faster.
-3. If that fails, the answer is a constant channel (`least_cost_constant`), or a refusal with the
+3. If that fails, the answer is a constant channel (`cheapest_constant`), or a refusal with the
    reason (`least_cost_refusal`).
 4. The figures are computed from the integers of the channel.
 
 For example, with the cost "truth", where an untrue record costs 1, a channel of cost 0.12 releases
 88 % of the records as they are. If its bound is 0.119, no private channel releases more than 88.1 %
 of them unchanged.
+
+*Constant channels*: every record becomes one symbol. Its lifts are all 1, so no program has to be
+solved for it. It is the last resort where the program of least cost fails in floating point.
+`cheapest_constant` tries every symbol y as the only output. For example, of the symbols a, b and c
+with 50, 30 and 20 records, all released as a, half of the records are untrue; with b and c it would
+be 70 % and 80 %.
+
+Where frequencies are kept one symbol cannot do. Then every record becomes a symbol that is drawn
+with the frequencies of the table, whatever the record is; its lifts are 1, too. In the example 62 %
+of the records are untrue then.
 """
 
 from __future__ import annotations
@@ -29,11 +39,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mechdesign.auditing.verdict import Audit
-from mechdesign.channel.channel import Channel
+from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.proof import CostProof, with_proof
 from mechdesign.channel.record import AverageBudget, Objective
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import NotPrivate, SolverFailure
+from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.wording import quoted
 from mechdesign.mechanisms import column_plan
 from mechdesign.mechanisms.averages import (
@@ -41,8 +52,7 @@ from mechdesign.mechanisms.averages import (
     with_averages,
     with_own_lifts,
 )
-from mechdesign.mechanisms.least_cost_constant import cheapest_constant
-from mechdesign.mechanisms.least_cost_limits import ChannelLimits, limits_of
+from mechdesign.mechanisms.least_cost_limits import REACHES, ChannelLimits, limits_of
 from mechdesign.mechanisms.least_cost_objective import (
     COSTS,
     Costs,
@@ -52,7 +62,6 @@ from mechdesign.mechanisms.least_cost_objective import (
 from mechdesign.mechanisms.least_cost_program import LeastCostProgram
 from mechdesign.mechanisms.least_cost_refusal import refusal
 from mechdesign.mechanisms.least_cost_rounding import deviation_of, square, truth_of
-from mechdesign.mechanisms.least_cost_tolerances import REACHES
 from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.posteriors import check_optimum, check_polytope
 from mechdesign.mechanisms.proofs import kept, texts_of
@@ -64,6 +73,69 @@ from mechdesign.tables.joint import Joint
 from solvers import SolverError
 from solvers.assignment.assignment import LEAST_GAP, Assigned
 from solvers.errors import EmptyPolytope
+
+# -------------------------------------------------------------------- constant channels
+
+
+def cheapest_constant(
+    program: LeastCostProgram, costs: Costs
+) -> tuple[Channel, Audit] | None:
+    """The constant channel of least expected cost that keeps to the limits; None if none does.
+
+    With kept frequencies it is the one whose rows are all P(y).
+    """
+    limits = program.limits
+    if program.convex is not None:
+        # Constraints of the user may rule it out.
+        return None
+    if limits.keep:
+        return _redrawn(program)
+    joint = program.joint
+    n = len(joint.useful)
+    rows = IntegerRows.from_array(np.full((n, 1), DENOMINATOR, dtype=np.int64))
+    best: Channel | None = None
+    least: Fraction | None = None
+    for y, name in enumerate(joint.useful.names):
+        # Every other symbol changes, so none of them may have a share to keep.
+        others = (*limits.stay[:y], *limits.stay[y + 1 :])
+        if any(others) or not limits.allowed[:, y].all():
+            continue
+        channel = Channel(joint.useful, (name,), rows, DENOMINATOR, joint)
+        cost = costs.expected(channel, joint)
+        if least is None or cost < least:
+            best = channel
+            least = cost
+    if best is None:
+        return None
+    return _judged(program, best)
+
+
+def _redrawn(program: LeastCostProgram) -> tuple[Channel, Audit] | None:
+    """The channel that draws every record anew from the frequencies of the table."""
+    limits = program.limits
+    joint = program.joint
+    counts = joint.useful_counts
+    total = sum(counts)
+    if any(limits.stay) or not limits.allowed.all() or total > LARGEST_INTEGER:
+        return None
+    rows = IntegerRows.from_array(np.tile(np.array(counts), (len(counts), 1)))
+    return _judged(
+        program, Channel(joint.useful, joint.useful.names, rows, total, joint)
+    )
+
+
+def _judged(
+    program: LeastCostProgram, channel: Channel
+) -> tuple[Channel, Audit] | None:
+    """A channel with its verdict; None if it does not keep the promise."""
+    verdict = program.rules.verdict(channel)
+    if not verdict.satisfied:
+        # A promise about several tables may fail for a constant, too.
+        return None
+    return channel, verdict
+
+
+# --------------------------------------------------------------------------- least cost
 
 CONSTANT = "constant"
 """The method of a channel whose rows are all the same."""

@@ -34,8 +34,13 @@ from typing import Any
 import numpy as np
 
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms.least_cost_model import ConvexModel, Tangent, largest
-from mechdesign.mechanisms.least_cost_round import Round, SeparatedRows
+from mechdesign.mechanisms.least_cost_round import (
+    ConvexModel,
+    Round,
+    SeparatedRows,
+    Tangent,
+    largest,
+)
 from mechdesign.tables.joint import Joint
 from solvers import Array
 from solvers.assignment.assignment import Assigned, Assignment

@@ -54,10 +54,7 @@ from mechdesign.core.limits import MeanLimits
 from mechdesign.core.progress import Step
 from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.average_budgets import GUESSES, NO_PROMISE
-from mechdesign.mechanisms.least_cost_limits import ChannelLimits
-from mechdesign.mechanisms.least_cost_means import ColumnLimits
-from mechdesign.mechanisms.least_cost_rounding import candidates, deviation_of, square
-from mechdesign.mechanisms.least_cost_tolerances import (
+from mechdesign.mechanisms.least_cost_limits import (
     LARGE_FROM,
     LARGE_MARGIN,
     LARGEST_DEVIATION,
@@ -65,7 +62,10 @@ from mechdesign.mechanisms.least_cost_tolerances import (
     REACHES,
     SHARPEST_GAP,
     TANGENT_MARGIN,
+    ChannelLimits,
 )
+from mechdesign.mechanisms.least_cost_means import ColumnLimits
+from mechdesign.mechanisms.least_cost_rounding import candidates, deviation_of, square
 from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.posteriors import has_polytope
 from mechdesign.mechanisms.proofs import of_assignment, of_sides, with_charges

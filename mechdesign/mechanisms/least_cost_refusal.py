@@ -16,13 +16,13 @@ from __future__ import annotations
 import numpy as np
 
 from mechdesign.core.wording import at_least, quoted
-from mechdesign.mechanisms.least_cost_program import LeastCostProgram
-from mechdesign.mechanisms.least_cost_tolerances import (
+from mechdesign.mechanisms.least_cost_limits import (
     BISECTIONS,
     LARGE_FROM,
     MOST_TRIED,
     REFUSAL_MARGIN,
 )
+from mechdesign.mechanisms.least_cost_program import LeastCostProgram
 from solvers.errors import EmptyPolytope
 
 FORBIDDEN = (

@@ -46,7 +46,7 @@ from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.core.wording import listed
 from mechdesign.mechanisms.average_budgets import averages_of
 from mechdesign.mechanisms.least_cost_limits import stays_of_symbols
-from mechdesign.mechanisms.least_cost_matrix import exact_costs
+from mechdesign.mechanisms.least_cost_objective import exact_costs
 from mechdesign.mechanisms.plan_costs import (
     cell_costs,
     check_distance,
@@ -99,12 +99,7 @@ CHECKS_SHARE = 0.2
 """Most of the time limit that is left for them."""
 
 LEAST_TIME = 1e-3
-"""Seconds for a plan where the time is over: a first one may take longer (`FIRST_PLAN`)."""
-
-FIRST_PLAN = 10.0
-"""Seconds, beyond twice the time limit, that the first plan may take: a short limit on a long table
-has an answer, and a table whose first plan takes an hour has a refusal.
-"""
+"""Seconds for a plan where the time is over: its first programs may take as long again."""
 
 
 def plan_design(request: PlanRequest) -> Design:
@@ -227,7 +222,7 @@ def _solved(
             deadline = left()
             # Budgets on averages take many plans, whose first ones must not take longer, either.
             if not averages:
-                deadline += request.time_limit + FIRST_PLAN
+                deadline += request.time_limit
         return solve_plan(
             problem,
             time_limit=limit,
@@ -388,9 +383,8 @@ def _not_computed(error: SolverError) -> SolverFailure:
     """What a failure of the solver is called."""
     if isinstance(error, OutOfTime):
         return SolverFailure(
-            "no rows that keep the promise were found, in twice the time limit and "
-            f"{FIRST_PLAN:g} s: give more time (--time-limit), put numbers in bins (--bin), or "
-            "release fewer columns"
+            "the time limit is too short to find rows that keep the promise: give more time "
+            "(--time-limit), put numbers in bins (--bin), or release fewer columns"
         )
     return SolverFailure(f"the plan could not be computed: {error}")
 

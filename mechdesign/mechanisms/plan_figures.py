@@ -27,7 +27,7 @@ from mechdesign.channel.record import (
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.wording import at_least, at_most
-from mechdesign.mechanisms.least_cost_matrix import exact_costs
+from mechdesign.mechanisms.least_cost_objective import exact_costs
 from mechdesign.mechanisms.plan_costs import (
     RANKS,
     cell_parts,

@@ -52,9 +52,9 @@ from mechdesign.mechanisms.cut_sets import CutSet, PopulationCuts
 from mechdesign.mechanisms.merged_sets import MergedSets, Risk
 from mechdesign.mechanisms.optimal import optimal
 from mechdesign.mechanisms.other_method import better_of
-from mechdesign.mechanisms.population_lifts import PopulationLifts
 from mechdesign.mechanisms.population_posteriors import (
     PopulationFunction,
+    PopulationLifts,
     uncertain_set,
     within_reach,
 )

@@ -31,10 +31,12 @@ import numpy as np
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.proof import QueryProof, with_proof
 from mechdesign.channel.record import AverageBudget
-from mechdesign.mechanisms.purposes import first_verified, touched_in_file, with_purpose
-from mechdesign.mechanisms.purposes_within import (
+from mechdesign.mechanisms.purposes import (
+    first_verified,
     purpose_within,
+    touched_in_file,
     with_budget,
+    with_purpose,
 )
 from mechdesign.mechanisms.queries import NAMED_QUERIES, Queries, queries_of
 from mechdesign.mechanisms.result import Design, QueryAccuracy, finish

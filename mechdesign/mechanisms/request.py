@@ -399,7 +399,8 @@ class DesignRequest:
             "column weights": bool(self.column_weights),
             "smallest_group": self.smallest_group is not None,
             "known": bool(self.known),
-            "cells and fill": self.cells is not None or self.fill,
+            "cells": self.cells is not None,
+            "fill": self.fill,
             "rare": self.rare is not None and self.merge_rare is None,
             "slice_seed": self.slice_seed is not None and self.merge_rare is None,
         }

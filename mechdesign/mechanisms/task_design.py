@@ -30,10 +30,12 @@ from mechdesign.channel.proof import TaskProof, with_proof
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
-from mechdesign.mechanisms.purposes import first_verified, touched_in_file, with_purpose
-from mechdesign.mechanisms.purposes_within import (
+from mechdesign.mechanisms.purposes import (
+    first_verified,
     purpose_within,
+    touched_in_file,
     with_budget,
+    with_purpose,
 )
 from mechdesign.mechanisms.queries import TASK
 from mechdesign.mechanisms.result import Design, TaskUtility, finish

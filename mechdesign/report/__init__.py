@@ -45,7 +45,7 @@ class _Report(ModuleType):
             internal report is about is not in the channel.
         """
         # Every module of the package loads this file first, and few need what a report collects.
-        from mechdesign.report.reports import write_report
+        from mechdesign.report.collect import write_report
 
         write_report(design, path, public=public, curve=curve, overwrite=overwrite)
 

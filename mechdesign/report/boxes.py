@@ -1,7 +1,7 @@
 """What a release of boxes has besides others, in words and as records.
 
 Each function writes the sentences on one question: what a released row can do to a belief
-(`promise_lines`), how many records keep their box (`own_lines`), what the records were used for
+(`box_promise_lines`), how many records keep their box (`own_lines`), what the records were used for
 (`slice_sentence`), what limits the promise (`part_lines`) and what is kept (`rare_lines`).
 
 Where the numbers come from: promises from the exact audit, for the population and for the records
@@ -43,7 +43,7 @@ NOTHING_RELEASED = (
 )
 
 
-def promise_lines(channel: Channel, audit: Audit) -> list[str]:
+def box_promise_lines(channel: Channel, audit: Audit) -> list[str]:
     """What a released row can do to a belief: in the population, and by the table."""
     secret = wording.title(channel.boxed.sensitive.columns)
     subject = subject_of(channel)

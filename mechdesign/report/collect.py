@@ -1,6 +1,6 @@
-"""Collects the content of a report: the exact audit, the measures, the curve, and the provenance.
+"""The report of any design or channel: its audit, its measures, its curve and its provenance.
 
-`reports` calls two functions here, `behind`, which audits, and `save_reports`. The steps are:
+`write_report` calls `behind`, which audits, and `save_reports`. The steps are:
 
 1. `promise_of` reads from the channel which notion it was designed for.
 2. `design_behind` makes a design of a channel from a file. It audits the integers again with the
@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +40,9 @@ from mechdesign.auditing.stated import (
 )
 from mechdesign.auditing.unchanged import unchanged_cells
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.loading import require_channel
 from mechdesign.comparison.curve import Curve, axis_of, curve_through
+from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, sha256_of
 from mechdesign.core.wording import STATED
@@ -50,6 +53,7 @@ from mechdesign.mechanisms.proving import with_certificate
 from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion
+from mechdesign.report import writing
 from mechdesign.report.asked import origin_of
 from mechdesign.report.boxes import kept_by
 from mechdesign.report.content import (
@@ -130,9 +134,6 @@ class Wanted:
 
 def save_reports(channel: Channel, design: Design | None, wanted: Wanted) -> None:
     """Write the reports on a channel; there is no internal one without its `design`."""
-    # As in `write_report`.
-    from mechdesign.report import writing
-
     # Both are made before either is written, so a failure leaves no half of them.
     reports: list[tuple[PathLike, Report]] = []
     satisfied: bool | None = None
@@ -404,3 +405,52 @@ def _file_facts(name: str, path: str) -> list[Fact]:
 def _date(moment: datetime) -> str:
     """``2026-01-31 08:00 UTC``."""
     return f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+# -------------------------------------------------------------------- reports of Python
+
+
+def write_report(
+    design: Design | Channel,
+    path: PathLike,
+    *,
+    public: bool,
+    curve: float | None,
+    overwrite: bool,
+) -> None:
+    """Write the report of `mechdesign.report`, which has the parameters and errors."""
+    # A design has its channel; a channel stands for itself.
+    channel = require_channel(
+        "design", getattr(design, "channel", design), "; and no Design"
+    )
+    writing.check_report(path, force=overwrite, pictures=not public)
+    if curve is not None:
+        channel.on_tables("a channel of boxes has no curve: leave curve out")
+    # A design brings its bound and its remarks; of a channel alone they come from the file.
+    result = behind(channel, None if isinstance(design, Channel) else design)
+    # Before anything is written: a report of a broken promise would look like a promise.
+    if result is not None and not result.verified:
+        raise InputError(
+            "a channel that breaks its promise has no report; mechdesign.audit says where"
+        )
+    if result is None and not public:
+        raise InputError(
+            "the channel is public and has no internal report; give public=True"
+        )
+    wanted = Wanted(
+        internal=None if public else path,
+        public=path if public else None,
+        overwrite=overwrite,
+        seconds=_curve_seconds(curve),
+    )
+    save_reports(channel, result, wanted)
+
+
+def _curve_seconds(curve: float | None) -> float | None:
+    """The time for the curve, as a finite number of seconds."""
+    if curve is None:
+        return None
+    seconds = number("curve", curve, "of seconds")
+    if not 0.0 <= seconds < math.inf:
+        raise InputError(f"curve ({curve!r}) must be a number of seconds, at least 0")
+    return seconds

@@ -37,13 +37,10 @@ from mechdesign.notions import Notion
 from mechdesign.release.moved_numbers import moved
 from mechdesign.report import wording
 from mechdesign.report.asked import names_of, request_of
-from mechdesign.report.average_section import average_texts
 from mechdesign.report.box_section import boxes_of, outputs_of
 from mechdesign.report.boxes import kept_by, rows_of
-from mechdesign.report.cell_sentences import cell_sentences
-from mechdesign.report.column_shares import column_rows
-from mechdesign.report.groups_section import group_lines
 from mechdesign.report.law_section import channel_law_lines, public_law_line
+from mechdesign.report.least_section import column_rows
 from mechdesign.report.plain_values import picked
 from mechdesign.report.promises import (
     VERDICTS,
@@ -65,6 +62,11 @@ from mechdesign.report.record import (
     Report,
 )
 from mechdesign.report.scope_texts import public_scope_texts, scope_texts, void_texts
+from mechdesign.report.section_sentences import (
+    average_texts,
+    cell_sentences,
+    group_lines,
+)
 from mechdesign.report.sentences import population_sentences, spending_texts
 from mechdesign.report.wording import label, title
 from mechdesign.tables.joint import Joint

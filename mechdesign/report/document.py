@@ -2,16 +2,16 @@
 
 `document_of` puts cards with the main facts (`_cards`) and the sections in order, what matters
 most first. Each section has a function that turns its part of the record into blocks (`blocks`:
-texts, lists, tables, pictures), here or in a module of its name (`promise_section`,
-`channel_section`, ..). A section without blocks is left out, as those on the table are in a public
+texts, lists, tables, pictures), here or in a module of its name (`channel_section`,
+`lift_maps`, ..). A section without blocks is left out, as those on the table are in a public
 report.
 
 Figures are rounded here, and always so that they claim less: a kept share of 0.8508123 becomes
 "85.081 %" and its bound of 0.8508123 "85.082 %". `terminal` prints `summary_sections` alone.
 
 The section on the trade-off curve (`curve_blocks`) sets a sentence on the chosen budget above
-pictures (`trade_off_pictures`) and a table of the same numbers, where a star marks the budget of
-the report. A report without a curve says why.
+pictures (`plots`) and a table of the same numbers, where a star marks the budget of the report. A
+report without a curve says why.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from mechdesign.core.wording import STATED, about, at_least, at_most, percent_of
 from mechdesign.report import blocks, law_section, wording
 from mechdesign.report.asked import names_of, protected
 from mechdesign.report.box_section import box_blocks, column_blocks, output_blocks
-from mechdesign.report.channel_section import channel_blocks, codebook_blocks
-from mechdesign.report.least_section import least_blocks, number_blocks
-from mechdesign.report.lift_maps import lift_blocks
-from mechdesign.report.promise_section import (
+from mechdesign.report.channel_section import (
+    channel_blocks,
+    codebook_blocks,
     measure_blocks,
     notion_blocks,
     promise_blocks,
 )
+from mechdesign.report.least_section import least_blocks, number_blocks
+from mechdesign.report.lift_maps import lift_blocks
 from mechdesign.report.record import Kept, Population, Report, Request
 from mechdesign.tables.people import RECORDS
 

@@ -2,7 +2,7 @@
 
 The order is that of the questions people ask: how far can a belief move, for the table and for the
 population behind it; how often a guess is right; how much is kept; what is not covered; what comes
-next. ::
+next. Of a column: ::
 
     job (3 symbols) is released as 3 outputs; sex (2 symbols) is protected.
     Table: a released value makes any value of sex 0.77 to 1.29 times as probable (verified).
@@ -20,7 +20,34 @@ next. ::
 `first_screen` shares out the lines: the promise and its limits get what they need, then the
 utility, then as many beliefs as fit. Numbers are short, and still never more favourable than the
 proven ones: upper factors are rounded up, lower ones down. `row_first_screen` and
-`box_first_screen` do the same for whole rows, with the lines of `first_lines`.
+`box_first_screen` do the same for rows and boxes, with the lines of `first_lines`.
+
+*Rows.* What analysts read and which cells change stands in the place of single beliefs. ::
+
+    education x hours of every record is released as a row of the table; income is protected.
+    Of the people whom any rule picks by their released rows, at most about 4 in 10 (39.7 %) are
+    expected to have income >50K; about 1 in 4 of all people do (24.1 %).   (`rule_sentences`)
+    Table: a released row makes any value of income 0.6 to 1.65 times as probable (verified).
+
+    column     unchanged  if constant
+    education     88.1 %       32.3 %                                          (`_column_lines`)
+
+    What an analyst reads: ..                                                  (`Report.law`)
+
+*Boxes.* The screen has these parts in their order::
+
+    lead, promise         Job and Hours are released together in boxes of values; ..
+                          Population (95% confidence): ..       whole
+    kept_sentence         Kept: 31.2% of the information ..     whole
+    _columns              a table with a line for each column   cut to the lines left
+    _remarks              limits of promise and search          whole
+                          how the boxes came about              left out without room
+    population_items      Not covered: ..                       whole
+    FULL, `last`          files written, the next command       whole
+
+The lines of the whole parts are counted first. `_columns` takes what it needs of the others, then
+`_remarks`; what is cut says that `--full` has it. The population comes before the table: the
+promise is made for it, and what the table shows is smaller.
 """
 
 from __future__ import annotations
@@ -28,23 +55,235 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from mechdesign.channel.box_claims import BoxUtility
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import blocks, layout, wording
-from mechdesign.report.asked import names_of
+from mechdesign.report.asked import names_of, protected, request_of
+from mechdesign.report.boxes import (
+    LITTLE,
+    box_promise_lines,
+    columns_of,
+    fill_lines,
+    own_lines,
+    part_lines,
+    proven,
+    rare_lines,
+    slice_sentence,
+    truth_by_column,
+)
 from mechdesign.report.content import remarks_of, summary_report
 from mechdesign.report.document import lead_of
 from mechdesign.report.first_lines import (
     FULL,
     MOST_LINES,
+    kept_sentence,
+    lines_within,
     little_use_lines,
     promise_lines,
     uncovered_lines,
 )
-from mechdesign.report.law_section import brief_law
-from mechdesign.report.least_section import least_blocks, moved_text
+from mechdesign.report.law_section import brief_law, channel_law_lines
+from mechdesign.report.least_section import (
+    HEADER,
+    column_rows,
+    least_blocks,
+    moved_text,
+)
 from mechdesign.report.record import Belief, Report
-from mechdesign.report.row_first_screen import row_first_screen
+from mechdesign.report.scope_texts import population_items
+from mechdesign.report.section_sentences import group_lines, rule_sentences
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.people import RECORDS, People
+
+# -------------------------------------------------------------------------------- boxes
+
+MOST_BOX_COLUMNS = 6
+"""Lines on the columns of people that are shown even if the screen gets longer by them."""
+
+OTHERS = "Other columns in the file, and a second release of the same record."
+
+OTHERS_OF_PEOPLE = (
+    "Other columns in the file, and other records of these people, in another file or of another "
+    "time."
+)
+
+
+def box_first_screen(design: Design, *, last: Sequence[str]) -> str:
+    """The text of a design for boxes, without a final newline.
+
+    It has at most 25 lines, unless values that are promised together, or remarks on the search,
+    need more.
+
+    Parameters
+    ----------
+    design : Design
+    last : sequence of str
+        Lines on the files that were written and the next command.
+    """
+    channel = design.channel
+    audit, utility = proven(design)
+    # The parts above and below the table of columns are never cut.
+    kept = kept_sentence(
+        utility.nmi,
+        utility.upper_bound_nmi,
+        beyond_given=bool(channel.given),
+        rivals="channel for these boxes",
+    )
+    request = request_of(channel, design.notion)
+    before = layout.all_lines([lead_of(request), *box_promise_lines(channel, audit)])
+    before += ["", *layout.lines_of(kept)]
+    before += layout.all_lines(own_lines(utility, channel))
+    before += layout.all_lines(channel_law_lines(channel, None))
+    unproven = utility.records - channel.boxed.claims.slice_records
+    limits = [
+        *population_items(design.notion, request, unproven),
+        OTHERS_OF_PEOPLE if request.of_people else OTHERS,
+    ]
+    after = ["", "Not covered", *layout.item_lines(limits), "", FULL, *last]
+
+    # What is left goes to the columns first, and then to the remarks.
+    room = MOST_LINES - len(before) - len(after)
+    columns = _columns(design, room)
+    remarks = _remarks(design, utility, room - len(columns))
+    return "\n".join([*before, *columns, *remarks, *after])
+
+
+def _columns(design: Design, room: int) -> list[str]:
+    """A line for each released column, as many as there is room for."""
+    if design.channel.people is not None:
+        truth_of = truth_by_column(design.channel) or {}
+        rows = [["column", "unchanged cells"]]
+        for name, share in truth_of.items():
+            rows.append([name, wording.percent_at_least(share)])
+        return lines_within(rows, max(room, MOST_BOX_COLUMNS), "more column")
+    rows = [["column", "kept by itself", "unchanged cells"]]
+    for column in columns_of(design.channel):
+        row = [wording.title(column.columns), wording.percent_at_least(column.kept)]
+        if column.truth is not None:
+            row.append(wording.percent_at_least(column.truth))
+        rows.append(row)
+    header = rows[0][: min(map(len, rows))]
+    return lines_within([header, *rows[1:]], room, "more column")
+
+
+def _remarks(design: Design, utility: BoxUtility, room: int) -> list[str]:
+    """What limits the promise and the search, whole; then how the boxes came about, if it fits."""
+    channel = design.channel
+    # Which values are promised only together, and that a search was stopped, is never cut.
+    needed = layout.all_lines(
+        [
+            *part_lines(channel),
+            *fill_lines(channel),
+            *layout.remark_sentences(design.messages),
+        ]
+    )
+    origin = [slice_sentence(utility, channel)]
+    if utility.nmi < LITTLE:
+        origin += rare_lines(channel, utility)
+    optional = layout.all_lines(origin)
+    if len(needed) + len(optional) <= room:
+        return [*needed, *optional]
+    return [*needed, "Further remarks:  --full"]
+
+
+# --------------------------------------------------------------------------------- rows
+
+MOST_NAMED = 6
+"""Released columns that the first sentence names; `--full` has all."""
+
+MOST_COLUMNS = 10
+"""Released columns that are shown even if the screen gets longer by them."""
+
+
+def row_first_screen(
+    design: Design, report: Report, joint: Joint, *, last: Sequence[str]
+) -> str:
+    """The text of a design of rows, without a final newline.
+
+    It has at most 25 lines, unless ten columns or remarks on the search need more.
+
+    Parameters
+    ----------
+    design : Design
+    report : Report
+        The summary of the design.
+    joint : Joint
+        Its table.
+    last : sequence of str
+        Lines on the files that were written and the next command.
+    """
+    before = [*little_use_lines(design), *layout.lines_of(_lead(design, joint, report))]
+    for rule in rule_sentences(report.promise, report.asked):
+        before += layout.lines_of(rule)
+    before += promise_lines(design, report)
+    # Budgets on averages.
+    for sentence in report.purpose:
+        before += layout.lines_of(sentence)
+    before.append("")
+    law = layout.all_lines(report.law)
+    sentences = group_lines(
+        design.smallest_group,
+        known=design.known,
+        rows=len(joint.useful),
+        released=design.outputs,
+        single=design.single_rows,
+        of_people=joint.useful.people is not None,
+    )
+    groups = [line for text in sentences for line in layout.lines_of(text)]
+    remarks = layout.all_lines(layout.remark_sentences(design.messages))
+    after = ["", *uncovered_lines(design, report), "", FULL, *last]
+    fixed = len(before) + len(law) + len(groups) + len(remarks) + len(after)
+    columns = _column_lines(design, joint, MOST_LINES - fixed)
+    return "\n".join([*before, *columns, *law, *groups, *remarks, *after])
+
+
+def _lead(design: Design, joint: Joint, report: Report) -> str:
+    """What is released, and what is protected."""
+    channel = design.channel
+    people = channel.useful.people
+    if people is not None:
+        return _lead_of_people(people, joint, report)
+    released = [name for name in channel.useful.columns if name not in channel.given]
+    names = wording.title(tuple(released[:MOST_NAMED]))
+    left = len(released) - MOST_NAMED
+    if left > 0:
+        names += f" and {wording.count(left, 'other column')}"
+    sensitive = protected(report.asked)
+    given = ""
+    if channel.given:
+        given = f", beside {wording.title(channel.given)} as it is"
+    rows = wording.count(len(channel.useful), "row")
+    return (
+        f"{names} of every record is released as a row of the table ({rows}){given}; {sensitive} "
+        "is protected."
+    )
+
+
+def _lead_of_people(people: People, joint: Joint, report: Report) -> str:
+    """What is released of people with several records."""
+    names = wording.title(people.released[:MOST_NAMED])
+    left = len(people.released) - MOST_NAMED
+    if left > 0:
+        names += f" and {wording.count(left, 'other column')}"
+    beside = wording.title((*people.given, RECORDS))
+    sequences = wording.count(len(joint.useful), "sequence")
+    size = wording.count(people.longest, "record")
+    number = "people" if joint.records is None else f"{joint.records:,} people"
+    return (
+        f"{names} of all records of a person are released together as those of a person of the "
+        f"table ({number} with at most {size}, {sequences}), beside {beside} as it is; "
+        f"{protected(report.asked)} is protected."
+    )
+
+
+def _column_lines(design: Design, joint: Joint, room: int) -> list[str]:
+    """A line for each column, as many as there is room for, and ten at least."""
+    rows = [HEADER, *column_rows(design.truth or {}, joint)]
+    most = max(MOST_COLUMNS + 1, room - 1)
+    return [*lines_within(rows, most, "more column"), ""]
+
+
+# ------------------------------------------------------------------------------ columns
 
 FEWEST_BELIEFS = 2
 """A table with fewer rows says nothing that the promise does not say."""
@@ -61,9 +300,6 @@ def first_screen(design: Design, joint: Joint, *, last: Sequence[str]) -> str:
         The lines at the end: the files that were written, and the next command.
     """
     if design.audit is not None:
-        # Loaded here, because few designs are of boxes.
-        from mechdesign.report.box_first_screen import box_first_screen
-
         return box_first_screen(design, last=last)
     remarks = remarks_of(design)
     report = summary_report(

@@ -9,20 +9,63 @@ comes as a dict (`LeastKept.asked`), the `Objective` of the channel file, such a
      "stay": {}, "forbid": (("18", "64"),), "constraints": 0}
 
 That is: move numbers least, keep the expected share of each of them (the default), and never
-release 18 as 64. The name "truth" asks to change the fewest
-records instead. `number_blocks` follows where the symbols are numbers: how far they move (`Moved`),
-and a histogram of their shares before and after.
+release 18 as 64. The name "truth" asks to change the fewest records instead. `number_blocks`
+follows where the symbols are numbers: how far they move (`Moved`), and a histogram of their shares
+before and after.
+
+*Unchanged cells* of each released column stand beside what constants would leave. Without the share
+that stays if every record got the most frequent value, nobody can judge the unchanged cells of a
+column of two values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from mechdesign.auditing.composition import sum_above
+from mechdesign.auditing.unchanged import constant_truth_of_records
 from mechdesign.core.wording import about, at_least, at_most
 from mechdesign.release.moved_numbers import Moved, distance_text, unit_of
-from mechdesign.report import blocks, column_shares, wording
+from mechdesign.report import blocks, wording
 from mechdesign.report.record import LeastKept
+from mechdesign.tables.joint import Joint
+
+# ---------------------------------------------------------------------- unchanged cells
+
+HEADER = ("column", "unchanged", "if constant")
+"""The header of the table of columns."""
+
+
+def column_rows(truth: Mapping[str, float], joint: Joint) -> list[Sequence[str]]:
+    """A line for each released column: its name, and both shares; `truth` is rounded down."""
+    constant = constant_truth(joint)
+    rows: list[Sequence[str]] = []
+    for name, share in truth.items():
+        rows.append(
+            (
+                wording.label(name),
+                wording.percent_at_least(share),
+                wording.percent(constant[name]),
+            )
+        )
+    return rows
+
+
+def constant_truth(joint: Joint) -> dict[str, float]:
+    """For each column the share of the records that have its most frequent value."""
+    if joint.useful.people is not None:
+        return constant_truth_of_records(joint)
+    cells = joint.useful.coded
+    shares: dict[str, float] = {}
+    for k, name in enumerate(cells.columns):
+        masses = np.bincount(cells.codes[:, k], joint.p_x)
+        shares[name] = float(masses.max())
+    return shares
+
+
+# --------------------------------------------------------------- cost and moved numbers
 
 MOST_BARS = 16
 """Rows of a histogram; with more bins, neighbours are joined."""
@@ -77,7 +120,7 @@ def least_blocks(least: LeastKept, useful: str) -> list[blocks.Block]:
             "Expected share of unchanged cells of each column, and if all had its most frequent "
             "value"
         )
-        columns = blocks.grid(caption, column_shares.HEADER, lines, "columns")
+        columns = blocks.grid(caption, HEADER, lines, "columns")
     return [*blocks.paragraphs(texts), *columns, *table]
 
 

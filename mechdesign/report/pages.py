@@ -25,7 +25,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from mechdesign.report import blocks, drawing, plots, trade_off_pictures
+from mechdesign.report import blocks, drawing, plots
 
 TALL = 20
 """Rows above which a table scrolls in a box of its own."""
@@ -59,7 +59,6 @@ def html_page(document: blocks.Document) -> str:
     return laid_out(
         "page.html.jinja",
         document=document,
-        trade_off_pictures=trade_off_pictures,
         plots=plots,
         drawing=drawing,
         TALL=TALL,

@@ -33,7 +33,7 @@ from mechdesign.core.wording import (
     percent_of,
 )
 from mechdesign.mechanisms.result import Spending
-from mechdesign.report import templates, wording
+from mechdesign.report import layout, wording
 from mechdesign.tables.confidence import ConfidenceSet, scope_of
 from mechdesign.tables.uncovered_values import uncovered_sentence
 
@@ -62,7 +62,7 @@ def _macros() -> Any:
         "factor_at_least": factor_at_least,
         "factor_at_most": factor_at_most,
     }
-    return templates.macros_of(
+    return layout.macros_of(
         "terminal.txt.jinja",
         filters,
         INFINITE=math.inf,
@@ -73,7 +73,7 @@ def _macros() -> Any:
 
 def text_of(report: str, *facts: Any, **options: Any) -> str:
     """The text of a macro of ``terminal.txt.jinja``, without a final newline."""
-    return templates.text_of(_macros(), report, *facts, **options)
+    return layout.text_of(_macros(), report, *facts, **options)
 
 
 def outwards(value: float, name: str) -> str:

@@ -22,15 +22,13 @@ from mechdesign.core.wording import STATED, percent_of
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import blocks, layout, plain_values, wording
 from mechdesign.report.asked import names_of
-from mechdesign.report.average_section import average_texts
 from mechdesign.report.boxes import box_texts, told_lines
-from mechdesign.report.cell_sentences import cell_sentences
+from mechdesign.report.channel_section import amount, measure_blocks
 from mechdesign.report.content import remarks_of, summary_report
 from mechdesign.report.document import lead_of, summary_sections
 from mechdesign.report.first_lines import kept_sentence
 from mechdesign.report.first_screen import change_of
 from mechdesign.report.law_section import channel_law_lines
-from mechdesign.report.promise_section import amount, measure_blocks
 from mechdesign.report.promises import (
     achieved_texts,
     counted_lines,
@@ -42,6 +40,7 @@ from mechdesign.report.promises import (
     worst_text,
 )
 from mechdesign.report.record import Report
+from mechdesign.report.section_sentences import average_texts, cell_sentences
 from mechdesign.report.sentences import outwards, text_of
 from mechdesign.report.wording import achieved_text
 from mechdesign.tables.joint import Joint

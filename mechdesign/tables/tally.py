@@ -321,7 +321,9 @@ class Tally:
             except InputError:
                 # Whoever names another column as the weight does not want its cells in a log.
                 raise UnusableCell(
-                    f"{name} has a cell that is no finite number", position
+                    f"{name} has a cell that is no finite number; write numbers as 1800.5, "
+                    "without a decimal comma, separators or units",
+                    position,
                 ) from None
             if weight < 0:
                 raise UnusableCell(f"{name} has the negative weight {text}", position)

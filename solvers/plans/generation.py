@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solvers.errors import BackendFailure, NoPlan, OutOfTime
-from solvers.pace import Clock
+from solvers.pace import NEVER, Clock
 from solvers.plans.costs import Indices
 from solvers.plans.pricing import OutputPrices, Pricer, Pricing
 from solvers.plans.problem import PlanProblem
@@ -132,9 +132,9 @@ class Generation:
         least = np.minimum((stay[x] + self._problem.reserve) * mass, most)
         return np.where((x == y) & (stay[x] > 0.0), least, 0.0)
 
-    def solve(self, time_limit: float = math.inf, *, to_vertex: bool = True) -> Solved:
+    def solve(self, clock: Clock = NEVER, *, to_vertex: bool = True) -> Solved:
         """The optimum over the pairs so far."""
-        return self._program.solve(time_limit, to_vertex=to_vertex)
+        return self._program.solve(clock, to_vertex=to_vertex)
 
     def flows(self, solved: Solved, bound: float) -> Flows:
         """The plan of a solution."""
@@ -179,7 +179,7 @@ class Generation:
         while True:
             try:
                 # Interior plans keep a trace of every slack; the last word has a vertex.
-                solved = self.solve(clock.passing(), to_vertex=stuck)
+                solved = self.solve(clock, to_vertex=stuck)
             except OutOfTime:
                 break
             clean = solved.slack <= NO_SLACK * mass

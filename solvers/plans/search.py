@@ -26,6 +26,7 @@ import numpy as np
 from solvers.errors import BackendFailure, NoPlan, OutOfTime
 from solvers.pace import NEVER, Clock
 from solvers.plans.alone import alone
+from solvers.plans.blind import blind_draw
 from solvers.plans.bounds import ceiling, sharpened
 from solvers.plans.costs import Indices
 from solvers.plans.generation import (
@@ -38,7 +39,7 @@ from solvers.plans.generation import (
 from solvers.plans.partition import TRIED, Cutter, Part
 from solvers.plans.pricing import OutputPrices, Pricer, Pricing
 from solvers.plans.problem import PlanProblem
-from solvers.plans.program import SHORTEST, Group, Prices
+from solvers.plans.program import SHORTEST, Group, Prices, foreseen
 from solvers.plans.ranges import Ranges
 from solvers.points import Array
 
@@ -65,6 +66,12 @@ FEW_PAIRS = 2000
 
 SWEPT = 320
 """Outputs of a group of a sweep at most."""
+
+SMALLEST_SWEPT = 20
+"""Where so many take too long, too, a sweep goes as far as the time does."""
+
+GROUP_PART = 0.1
+"""Share of the time that is left which a group of a sweep may take."""
 
 ROWS_PER_SWEEP = 4000
 """The whole program comes after one sweep, and one more for so many symbols each: better prices
@@ -164,6 +171,10 @@ class BlockPace:
                 return size
             size *= 2
         return max(size // 2, SMALLEST_BLOCK)
+
+    def share(self, symbols: int) -> float:
+        """What a block of so many symbols is of all that are left."""
+        return symbols / max(self._left, symbols)
 
     def note(self, symbols: int, seconds: float) -> None:
         """What a block took."""
@@ -268,7 +279,9 @@ class Stratum:
         whole = self.whole()
         pairs = len(whole.inputs) * len(whole.outputs)
         if pairs <= ALL_PAIRS:
-            self._take(self._solve_all(whole))
+            self._take(
+                self._in_time(whole, lambda _: self._solve_all(whole), self.deadline)
+            )
             self._prove(whole)
             self.report(self.cost, self.bound)
             return
@@ -294,23 +307,38 @@ class Stratum:
         if self.start is not None and self._reserved > 0.0:
             self._sharpen(whole)
         while self.clock() > self._reserved:
-            if size <= SWEPT:
-                self._optimise(whole)
+            if size <= SWEPT and not swept and self._optimise(whole):
                 return
             before = self.clock()
             cost = self.cost
-            self.sweep(SWEPT)
+            self.sweep(self._sweep_size(whole))
             swept += 1
             seconds = before - self.clock() if math.isfinite(before) else 0.0
             # A round of the whole program, by the growth of the time with the size of programs.
             round_ = seconds / GROUP_ROUNDS * (size / SWEPT) ** GROWTH
             fits = size <= LARGEST_PROGRAM and self.clock() > WHOLE_ROUNDS * round_
-            if fits and swept > size // ROWS_PER_SWEEP:
-                self._optimise(whole)
+            if fits and swept > size // ROWS_PER_SWEEP and self._optimise(whole):
                 return
             if cost - self.cost <= LITTLE_GAIN * cost:
                 break
         self.ended_early = True
+
+    def _sweep_size(self, whole: Group) -> int:
+        """Outputs of a group of the next sweep: fewer where a program of `SWEPT` of them would take
+        too much of the time, as with many secrets.
+        """
+        each = len(self.rows) / len(self.outputs)
+        size = SWEPT
+        while size > SMALLEST_SWEPT:
+            inputs = min(len(self.members), each * size)
+            pairs = each * size + START_PAIRS * (inputs + size)
+            seconds = GROUP_ROUNDS * foreseen(
+                pairs, inputs, size, whole.ranges, is_free=whole.is_free
+            )
+            if seconds <= GROUP_PART * (self.clock() - self._reserved):
+                break
+            size //= 2
+        return size
 
     def _reserve(self, whole: Group) -> None:
         """Keep as much of the time as a bound by prices takes, if that is worth it."""
@@ -324,7 +352,7 @@ class Stratum:
         """The best plan of a group over all its pairs."""
         generation = Generation(self.problem, group, elastic=False)
         generation.add(*all_pairs(self.problem, group))
-        return generation.flows(generation.solve(self.deadline.passing()), -math.inf)
+        return generation.flows(generation.solve(self.deadline), -math.inf)
 
     def _pass_seconds(self, whole: Group) -> float:
         """What a computation of all reduced costs takes."""
@@ -470,7 +498,8 @@ class Stratum:
         if plans is None:
             before = time.process_time()
             try:
-                plans = self._block(masses, self.members[part.places])
+                clock = Clock(self.clock() * pace.share(size), self.clock)
+                plans = self._block(masses, self.members[part.places], clock)
             except NoPlan:
                 # All of the stratum has none: that is the answer.
                 if size == len(self.members):
@@ -478,33 +507,70 @@ class Stratum:
             pace.note(size, time.process_time() - before)
         return masses, plans
 
-    def _block(self, masses: Inputs, symbols: Indices) -> list[Flows]:
-        """The plan of one block; none where nothing is wanted there."""
+    def _block(self, masses: Inputs, symbols: Indices, clock: Clock) -> list[Flows]:
+        """The plan of one block; none where nothing is wanted there. A blind draw where the time
+        does not do.
+        """
         outputs = symbols
         if self.problem.targets is not None:
             outputs = symbols[self.problem.targets[symbols] > 0.0]
         if not len(outputs):
             return []
-        if self.deadline() <= 0.0:
-            raise OutOfTime("the time was over before there was a plan of every block")
         inputs, places = np.unique(
             np.concatenate([one for one, _ in masses]), return_inverse=True
         )
         shares = np.concatenate([mass for _, mass in masses])
         sums = np.bincount(places, shares).astype(np.float64)
         used = sums > 0.0
-        return [self._solve_block(self.group(inputs[used], sums[used], outputs))]
+        group = self.group(inputs[used], sums[used], outputs)
+        return [
+            self._in_time(group, lambda until: self._solve_block(group, until), clock)
+        ]
 
-    def _solve_block(self, group: Group) -> Flows:
+    def _in_time(
+        self, group: Group, solve: Callable[[Clock], Flows], clock: Clock
+    ) -> Flows:
+        """The plan of a group that `solve` finds by this clock, or a blind draw where the time does
+        not do; by the deadline, where there is no such draw.
+
+        Raises
+        ------
+        NoPlan, OutOfTime
+            If the group has no blind draw: the first for a part of the stratum.
+        """
+        if self.deadline() > 0.0:
+            try:
+                return solve(clock)
+            except OutOfTime:
+                pass
+        self.ended_early = True
+        found = blind_draw(self.problem, group, self.rng)
+        if found is not None:
+            return found
+        if self.deadline() > 0.0:
+            try:
+                return solve(self.deadline)
+            except OutOfTime:
+                pass
+        if len(group.outputs) < len(self.outputs):
+            # A larger part may have one.
+            raise NoPlan("no blind draw of a block")
+        raise OutOfTime("the time was over before there was a plan")
+
+    def _solve_block(self, group: Group, clock: Clock) -> Flows:
         """The plan of one block."""
         if len(group.inputs) * len(group.outputs) <= FEW_PAIRS:
             return self._solve_all(group)
-        generation = Generation(self.problem, group)
         near, rounds = NEAR, BLOCK_ROUNDS
         if len(self.outputs) > LONG:
             near, rounds = LONG_NEAR, LONG_BLOCK_ROUNDS
+        n, o = len(group.inputs), len(group.outputs)
+        pairs = min(near * o * len(np.unique(group.ranges.kinds())), n * o)
+        if foreseen(pairs, n, o, group.ranges, is_free=group.is_free) > clock():
+            raise OutOfTime("the program of a block does not fit into the time")
+        generation = Generation(self.problem, group)
         generation.add(*near_pairs(self.problem, group, near))
-        return generation.grow(gap=GROUP_GAP, clock=self.deadline, rounds=rounds)
+        return generation.grow(gap=GROUP_GAP, clock=clock, rounds=rounds)
 
     def sweep(self, size: int) -> None:
         """Re-solve what goes to groups of at most `size` outputs."""
@@ -592,8 +658,10 @@ class Stratum:
         )
         generation.add(priced.entering.rows, priced.entering.columns)
 
-    def _optimise(self, whole: Group) -> None:
-        """The optimum of the whole stratum, as far as the time goes."""
+    def _optimise(self, whole: Group) -> bool:
+        """The optimum of the whole stratum, as far as the time goes; whether there was time for a
+        plan.
+        """
         generation = Generation(self.problem, whole, elastic=not len(self.rows))
         generation.add(
             _places(whole.inputs, self.rows), _places(whole.outputs, self.columns)
@@ -618,13 +686,14 @@ class Stratum:
             )
         except OutOfTime:
             self.ended_early = True
-            return
+            return False
         self._raise_bound(found.bound, found.proof)
         if found.cost <= self.cost * (1.0 + BETTER) or not len(self.rows):
             self.rows = self.columns = np.zeros(0, np.int64)
             self.flows = np.zeros(0)
             self._take(found)
         self.ended_early = self.clock() <= 0.0
+        return True
 
     def _take(self, found: Flows) -> None:
         """Add the flows of a group to the plan, and its prices to those so far."""

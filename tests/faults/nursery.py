@@ -56,7 +56,7 @@ PRELOADED = (
     "pyarrow.parquet",
     "mechdesign.channel.channel",
     "mechdesign.channel.file",
-    "mechdesign.cli.apply_arguments",
+    "mechdesign.cli.apply",
     "mechdesign.cli.console",
     "mechdesign.cli.mechanism",
     "mechdesign.cli.released",

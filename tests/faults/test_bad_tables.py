@@ -148,6 +148,12 @@ CASES = {
         {**MICRO, "weight": "n"},
         "FILE, line 3: the weight column 'n' has a cell that is no finite number",
     ),
+    "weight with a separator": (
+        's,x,n\na,u,1\nb,v,"1,800"\n',
+        {**MICRO, "weight": "n"},
+        "FILE, line 3: the weight column 'n' has a cell that is no finite number; "
+        "write numbers as 1800.5, without a decimal comma, separators or units",
+    ),
     "infinite weight": (
         "s,x,n\na,u,1\nb,v,inf\n",
         {**MICRO, "weight": "n"},
@@ -289,6 +295,10 @@ def test_a_missing_file_and_a_folder(tmp_path):
         read_joint(tmp_path, **MICRO)
     with pytest.raises(InputError, match=r"\*\.csv has no data files"):
         read_joint(tmp_path / "*.csv", **MICRO)
+    with pytest.raises(
+        InputError, match=r"no data files; in a pattern, \[\[\] stands for a bracket"
+    ):
+        read_joint(tmp_path / "a[1]" / "*.csv", **MICRO)
 
 
 def test_an_unreadable_file(tmp_path, monkeypatch):

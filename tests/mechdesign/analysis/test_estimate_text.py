@@ -12,12 +12,12 @@ import mechdesign as md
 from mechdesign.analysis.checking import Finding, FrequencyTest, ReleaseCheck, Suspect
 from mechdesign.analysis.column_frequencies import of_shares
 from mechdesign.core.wording import at_least
-from mechdesign.report.column_estimates import column_frequencies_text
 from mechdesign.report.plain_values import to_json
 from mechdesign.report.releases import (
     MOST_SHOWN,
     check_record,
     check_text,
+    column_frequencies_text,
     estimate_csv,
     estimate_record,
     estimate_text,

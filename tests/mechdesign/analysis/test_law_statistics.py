@@ -12,7 +12,7 @@ import mechdesign as md
 from mechdesign.analysis.law_estimates import estimate_shares
 from mechdesign.analysis.law_statistics import estimate_means, estimate_regression
 from mechdesign.channel.boxes import with_parts
-from mechdesign.report.column_estimates import statistics_text
+from mechdesign.report.releases import statistics_text
 
 RELEASED = ["job", "hours", "age"]
 

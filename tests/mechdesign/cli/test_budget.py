@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from mechdesign.cli.parsing import columns
-from mechdesign.cli.parsing_budgets import notion_of
+from mechdesign.cli.parsing import columns, notion_of
 from mechdesign.core.errors import InputError
 from mechdesign.notions import (
     ALIP,

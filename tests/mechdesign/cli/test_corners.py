@@ -146,3 +146,61 @@ def test_links_stay_and_lead_to_what_is_written(tmp_path, monkeypatch, run):
         "c.json",
         "r.md",
     ]
+
+
+def test_a_file_whose_name_is_no_text_is_refused(folder, run, refused):
+    """Reports, manifests and ledgers name files, and hold UTF-8 text alone."""
+    bad = os.fsdecode(b"\xff.csv")
+    (folder / bad).write_bytes((folder / "records.csv").read_bytes())
+    columns = ("--sensitive", "group", "--useful", "job", "--epsilon", "1")
+    design = ("design", "records.csv", *columns)
+    assert run(*design, "--output", "channel.json").code == 0
+    for line in (
+        ("assess", bad, "--sensitive", "group"),
+        ("design", bad, *columns),
+        (*design, "--output", bad),
+        (*design, "--report", f"{bad}.html"),
+        ("apply", "channel.json", bad, "out.csv"),
+        ("apply", "channel.json", "records.csv", bad),
+        ("apply", "channel.json", "records.csv", "out.csv", "--ledger", bad),
+        ("run", bad),
+    ):
+        assert "\\xff.csv" in (error := refused(*line)), line
+        assert "is not UTF-8 text, so that no report or manifest can" in error, line
+
+
+def test_a_working_folder_that_was_removed(tmp_path):
+    (tmp_path / "t.csv").write_text("s,u\na,x\nb,y\na,y\nb,x\n" * 20)
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    line = (
+        f"design {tmp_path}/t.csv --sensitive s --useful u --epsilon 1 --output c.json"
+    )
+    program = (
+        "import os, sys; from mechdesign.cli import main; "
+        f"os.chdir({str(gone)!r}); os.rmdir({str(gone)!r}); "
+        f"sys.exit(main({line.split()!r}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "mechdesign: error: the working folder was removed; go to another one, and start "
+        "again\n"
+    )
+
+
+def test_a_terminal_without_a_width_has_a_help():
+    helps = []
+    for columns in ("0", "80"):
+        done = subprocess.run(
+            [sys.executable, "-m", "mechdesign", "audit", "--help"],
+            env=os.environ | {"COLUMNS": columns},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        helps.append(done.stdout)
+    assert helps[0] == helps[1]
+    assert "--all-measures" in helps[0]

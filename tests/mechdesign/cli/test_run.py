@@ -219,9 +219,23 @@ def test_a_release_may_read_what_an_earlier_one_writes(job, run):
 
 def test_no_job_file(folder, refused):
     (folder / "bytes.toml").write_bytes(b"channel = '\xff'")
+    (folder / "deep.toml").write_text("x = " + "[" * 20_000 + "]" * 20_000)
+    (folder / "keys.toml").write_text("[a" + ".a" * 20_000 + "]")
+    (folder / "digits.toml").write_text("x = " + "1" * 5000)
     assert "none.toml: there is no such file" in refused("run", "none.toml")
     assert "bytes.toml is no TOML file: 'utf-8' codec" in refused("run", "bytes.toml")
     assert "is a folder, not a file" in refused("run", ".")
+    for name in ("deep", "keys"):
+        error = refused("run", f"{name}.toml")
+        assert f"{name}.toml is no job file: it is nested too deeply" in error
+    error = refused("run", "digits.toml")
+    assert "digits.toml: holds an integer of thousands of digits" in error
+
+
+def test_a_release_in_single_brackets(job, refused):
+    job.write_text('channel = "channel.json"\n[apply]\nin = "in.csv"\nout = "o.csv"\n')
+    error = refused("run", job)
+    assert "job.toml, line 2: a release is a section [[apply]], with double" in error
 
 
 def test_a_channel_that_another_section_made_is_not_used(job, run):

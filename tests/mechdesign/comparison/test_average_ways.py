@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.comparison.average_ways import OPTIMUM, compare_average
-from mechdesign.mechanisms.average_baselines import GREEDY, RESTARTS
+from mechdesign.comparison.ways import OPTIMUM, compare_average
+from mechdesign.mechanisms.averages import GREEDY, RESTARTS
 
 ROUNDING = 1e-7
 """Share of H(X) that the distance from the budget may cost: 1e-9 of it, at a steep budget."""

@@ -162,7 +162,7 @@ def test_numbers_of_their_own_are_in_bins_at_every_budget(
 
 def test_a_trial_without_a_channel_says_why(monkeypatch):
     from mechdesign.core.errors import NotPrivate
-    from mechdesign.report.plan import plan_text
+    from mechdesign.report.assessment import plan_text
 
     def refuse(*_, **__):
         raise NotPrivate("no private channel exists")
@@ -244,7 +244,7 @@ def test_a_plan_is_of_records_and_people_get_a_design(tmp_path, monkeypatch, cap
 
 def test_no_trial_begins_when_the_time_of_all_is_over(monkeypatch):
     """Every look at the clock takes 12 s: the first trials are made, and the text says what is left."""
-    from mechdesign.report.plan import plan_text
+    from mechdesign.report.assessment import plan_text
 
     clock = itertools.count(0.0, 12.0)
     monkeypatch.setattr(planning.time, "process_time", lambda: next(clock))

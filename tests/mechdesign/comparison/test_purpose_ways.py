@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.comparison.purpose_ways import MADE_FOR_IT, compare_purpose
 from mechdesign.comparison.rows import read_rows
+from mechdesign.comparison.ways import MADE_FOR_IT, compare_purpose
 
 ROUNDING = 1e-9
 """Relative error of the figures, which are computed in doubles."""

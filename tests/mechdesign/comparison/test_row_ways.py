@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.comparison import row_ways
+from mechdesign.comparison import settings
 from mechdesign.comparison.grid import Case
 from mechdesign.core.errors import InputError
 from tests.oracles import released_rows as oracle
@@ -102,13 +102,13 @@ def test_randomised_response_stays_as_often_as_the_promise_allows(frame):
         release=["a", "b"],
     )
     joint = request.joint
-    design = row_ways.randomised_response(request)
+    design = settings.randomised_response(request)
     channel = design.channel
     assert design.verified
     x = joint.useful.symbols[0]
     mass = joint.p_x[0]
     share = (float(channel.distribution(x)[x]) - mass) / (1.0 - mass)
-    more = row_ways._staying(joint, min(1.0, share + 1e-5), request)
+    more = settings._staying(joint, min(1.0, share + 1e-5), request)
     assert md.audit(channel, joint, md.LIP(0.4)).satisfied
     assert not md.audit(more, joint, md.LIP(0.4)).satisfied
     for symbol, row in zip(joint.useful.symbols, joint.p_x, strict=True):
@@ -124,7 +124,7 @@ def test_independent_columns_need_no_noise():
 
 
 def test_randomised_response_of_many_rows_is_left_out_and_said(frame, monkeypatch):
-    monkeypatch.setattr(row_ways, "MOST_RESPONSE_ROWS", 3)
+    monkeypatch.setattr(settings, "MOST_RESPONSE_ROWS", 3)
     result = compared(frame)
     assert [row.mechanism for row in result.rows] == ["truth", "truth-free"]
     message = "randomised-response is compared up to 3 rows"

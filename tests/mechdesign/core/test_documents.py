@@ -43,6 +43,7 @@ def test_the_schemas_in_the_documentation_are_those_of_the_models():
 def test_every_schema_names_its_format_and_refuses_other_keys():
     for name, text in made().schemas().items():
         schema = json.loads(text)
+        assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
         if name == "run.json":  # written by people: no hash, no format
             continue
         assert schema["properties"]["format"]["const"].startswith("mechdesign.")

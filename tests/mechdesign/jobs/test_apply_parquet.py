@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import random
+import uuid
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.formats import parquet
+from mechdesign.formats import cells, parquet
 from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
@@ -254,3 +255,27 @@ def test_posterior_draws_keep_the_type_of_numbers(tmp_path):
     added = pd.read_parquet(tmp_path / "more.parquet")
     assert added["n"].tolist() == frame["n"].tolist()
     assert added["drawn"].dtype == "int64"
+
+
+@pytest.mark.skipif(not hasattr(pa, "uuid"), reason="pyarrow reads them as bytes")
+def test_uuids_name_records_as_their_texts_do(channel, tmp_path):
+    """DuckDB writes its type UUID into Parquet so."""
+    names = [uuid.UUID(int=number * 7**40 % 2**128) for number in range(1, 61)]
+    jobs = pa.array([*"abc"] * 20)
+    kinds = {"text": pa.array(map(str, names)), "uuid": pa.array(names, pa.uuid())}
+    released = {}
+    for kind, ids in kinds.items():
+        pq.write_table(pa.table({"id": ids, "job": jobs}), tmp_path / "in.parquet")
+        target = tmp_path / f"{kind}.parquet"
+        ledger = tmp_path / "l.db"
+        options = {"identity": "id", "keep": "id", "keep_order": True}
+        sanitise_file(
+            channel, tmp_path / "in.parquet", target, ledger=ledger, **options
+        )
+        released[kind] = pq.read_table(target)
+    assert released["uuid"]["id"].type == pa.uuid()
+    assert released["uuid"]["id"].to_pylist() == names
+    assert released["uuid"]["job"].equals(released["text"]["job"])
+    codes = cells.encode(pa.chunked_array([[names[0], None], []], pa.uuid()), "id")
+    assert codes.codes.tolist() == [0, -1]
+    assert codes.texts == (str(names[0]),)

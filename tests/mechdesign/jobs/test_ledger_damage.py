@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 
 import numpy as np
@@ -172,6 +173,16 @@ def test_a_ledger_is_made_whole(tmp_path, monkeypatch):
     assert not (tmp_path / "l.db").exists()
     Ledger(tmp_path / "l.db")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["l.db", "l.db.key"]
+
+
+def test_a_ledger_on_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
+    def full(*_arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(ledger_file.os, "fsync", full)
+    with pytest.raises(InputError, match="no space left on device"):
+        LedgerFile(tmp_path / "l.db")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_ledger_that_another_process_makes_meanwhile_stays(tmp_path, monkeypatch):

@@ -22,7 +22,7 @@ from mechdesign.mechanisms.box_design import design_boxes
 from mechdesign.mechanisms.box_parts import level_of_share
 from mechdesign.mechanisms.box_plan import nested_groups, together_of
 from mechdesign.mechanisms.box_request import BoxRequest
-from mechdesign.report.box_first_screen import box_first_screen
+from mechdesign.report.first_screen import box_first_screen
 from mechdesign.tables.records import Records
 from mechdesign.tables.row_boxes import BoxTree
 from mechdesign.tables.uncovered_values import rare_limit

@@ -20,7 +20,7 @@ from mechdesign.mechanisms.box_design import design_boxes
 from mechdesign.mechanisms.box_own import own_boxes
 from mechdesign.mechanisms.box_plan import BoxPlanner, Trial
 from mechdesign.mechanisms.box_request import BoxRequest
-from mechdesign.report.box_first_screen import box_first_screen
+from mechdesign.report.first_screen import box_first_screen
 from mechdesign.tables.records import Records
 from mechdesign.tables.row_boxes import Boxes
 from tests.mechdesign.mechanisms.test_box_design import sample, truth

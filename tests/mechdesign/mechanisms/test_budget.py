@@ -16,9 +16,13 @@ from hypothesis import strategies as st
 import mechdesign as md
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.core.arguments import at_least_times, at_most_times, share_of
-from mechdesign.mechanisms import budget_keeping, budget_scale
-from mechdesign.mechanisms.budget_keeping import keeping
-from mechdesign.mechanisms.budget_scale import LARGEST_STEP, epsilon_of, step_of
+from mechdesign.mechanisms import budget_keeping
+from mechdesign.mechanisms.budget_keeping import (
+    LARGEST_STEP,
+    epsilon_of,
+    keeping,
+    step_of,
+)
 from mechdesign.mechanisms.designing import design_requested
 from mechdesign.mechanisms.request import DesignRequest
 from tests.cases.designs import uniform_table
@@ -171,8 +175,7 @@ def test_all_budgets_together_have_one_time_limit(monkeypatch):
         return design_requested(replace(request, time_limit=30.0))
 
     monkeypatch.setattr(budget_keeping, "design_requested", slow)
-    for module in (budget_keeping, budget_scale):
-        monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(budget_keeping, "time", clock)
     request = md.DesignRequest(JOINT, md.ALIP.from_epsilon(1.0), time_limit=5.0)
     kept = keeping(request, md.ALIP.from_epsilon, 0.6)
     assert kept.nmi >= 0.6

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import mechdesign as md
 from mechdesign.auditing.averages import average_leakage, best_guess, gain_without
 from mechdesign.channel.record import AverageBudget
-from mechdesign.comparison.average_ways import compare_average
+from mechdesign.comparison.ways import compare_average
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.average_budgets import exact_gains
 from solvers.average.channels import best_channel_within

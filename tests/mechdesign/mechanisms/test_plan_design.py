@@ -709,7 +709,10 @@ def test_refusals(people, options, error, message):
         ({"column_weights": {"a": 2}}, "column weights"),
         ({"smallest_group": 3}, "smallest_group"),
         ({"known": ["a"]}, "known"),
-        ({"cells": 3}, "cells, rare, fill and slice_seed"),
+        ({"cells": 3}, "cells"),
+        ({"fill": True}, "fill"),
+        ({"rare": 3}, "rare"),
+        ({"slice_seed": 1}, "slice_seed"),
     ],
 )
 def test_options_of_rows_are_refused_for_a_column(people, options, name):
@@ -867,8 +870,8 @@ def test_a_channel_that_fails_its_audit_is_not_emitted(people, monkeypatch):
         designed(people, md.LIP(0.05))
 
 
-def test_a_first_plan_that_takes_too_long_is_refused(monkeypatch):
-    """Where its time is over before any block is solved."""
+def test_a_time_limit_that_is_over_at_once():
+    """Rows are drawn blindly, and still verified; what must stay leaves no such draw."""
     rng = np.random.default_rng(7)
     people = pd.DataFrame(
         {
@@ -878,8 +881,9 @@ def test_a_first_plan_that_takes_too_long_is_refused(monkeypatch):
         }
     )
     people["count"] = 1
-    monkeypatch.setattr(plan_design, "FIRST_PLAN", -1e6)
-    with pytest.raises(
-        SolverFailure, match=r"in twice the time limit and .* s: give more time"
-    ):
-        designed(people, md.LIP(0.3), time_limit=5.0)
+    design = designed(people, md.LIP(0.3), time_limit=1e-9)
+    channel = design.channel
+    assert md.audit(channel, channel.joint, md.LIP(0.3)).satisfied
+    assert any("the search ended early" in str(one) for one in design.messages)
+    with pytest.raises(SolverFailure, match="the time limit is too short to find rows"):
+        designed(people, md.LIP(0.3), time_limit=1e-9, stay=0.01)

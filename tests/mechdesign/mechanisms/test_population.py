@@ -18,8 +18,7 @@ from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms import population, population_advice
 from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.population_advice import records_needed
-from mechdesign.mechanisms.population_lifts import PopulationLifts
-from mechdesign.mechanisms.population_posteriors import uncertain_set
+from mechdesign.mechanisms.population_posteriors import PopulationLifts, uncertain_set
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from mechdesign.notions import ALIP, LDP, LIP, L1Lift, MaxLift, MinLift, Notion

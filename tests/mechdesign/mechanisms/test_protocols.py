@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.comparison.purpose_ways import compare_purpose
+from mechdesign.comparison.ways import compare_purpose
 from mechdesign.mechanisms.protocols import (
     HADAMARD,
     OUE,
@@ -19,7 +19,7 @@ from mechdesign.mechanisms.protocols import (
     protocols,
 )
 from mechdesign.mechanisms.queries import FREQUENCIES
-from mechdesign.report.compared_ways import (
+from mechdesign.report.comparing import (
     purpose_comparison_record,
     purpose_comparison_text,
 )

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms import merged_release
+from mechdesign.mechanisms import watchdog
 from mechdesign.mechanisms.heuristic_options import STANDARD
 from mechdesign.mechanisms.partitions import Merging
 from mechdesign.mechanisms.rules import Rules
@@ -186,7 +186,7 @@ def test_a_repair_says_what_it_borrowed():
 def test_one_sensitive_symbol_publishes_everything():
     joint = Joint.from_counts([[1, 2, 3]])
     for mechanism in ("subset-merging", "complete-merging"):
-        _, design = merged_release.merging(
+        _, design = watchdog.merging(
             mechanism, Rules(joint, LIP(1e-12)), Search(), STANDARD
         )
         assert design.nmi == 1.0
@@ -214,9 +214,7 @@ def test_a_lift_of_exactly_two_is_decided_exactly():
 def test_a_wrong_partition_ends_in_a_constant(adult, monkeypatch):
     """Even if the partition were wrong, nothing that fails the exact audit would come out."""
     singles = Merging(tuple((x,) for x in range(15)), repaired=False, borrowed=())
-    monkeypatch.setattr(
-        merged_release.partitions, "merge_subsets", lambda *_, **__: singles
-    )
+    monkeypatch.setattr(watchdog.partitions, "merge_subsets", lambda *_, **__: singles)
     design = subset_merging(adult, LIP(0.5))
     assert len(design.channel.outputs) == 1
     assert design.nmi == 0.0

@@ -27,7 +27,7 @@ from mechdesign.report import (
     collect,
     least_section,
     pages,
-    trade_off_pictures,
+    plots,
 )
 from mechdesign.report.collect import design_behind
 from mechdesign.report.content import public_report
@@ -44,7 +44,7 @@ def quick_pictures(monkeypatch, request):
     """Pictures are drawn for Adult alone: each drawing takes a tenth of a second."""
     if "adult" not in request.fixturenames:
         empty = blocks.Picture("<svg></svg>", "nothing", 100.0)
-        monkeypatch.setattr(trade_off_pictures, "curve_pictures", lambda *_: [empty])
+        monkeypatch.setattr(plots, "curve_pictures", lambda *_: [empty])
 
 
 def tiny() -> Joint:

@@ -267,7 +267,8 @@ BASE = pd.DataFrame(
         ),
         (
             {"sensitive": "s", "useful": "x", "weight": "t"},
-            "weight column 't' has a cell that is no finite number$",
+            "weight column 't' has a cell that is no finite number; write numbers as 1800.5, "
+            "without a decimal comma, separators or units$",
         ),
     ],
 )

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from solvers.errors import OutOfTime
 from solvers.plans import (
     CellCosts,
     MatrixCosts,
@@ -108,13 +107,6 @@ def test_a_search_may_begin_with_a_plan(kind, monkeypatch):
     done = solve_plan(dearer, start=first)
     check(dearer, done)
     assert done.cost == pytest.approx(optimum(dearer), rel=1e-5)
-
-
-def test_a_deadline_ends_the_search_without_a_plan():
-    problem = lift_problem(*table(400))
-    with pytest.raises(OutOfTime, match="before there was a plan of every block"):
-        solve_plan(problem, deadline=1e-9)
-    check(problem, solve_plan(problem, time_limit=0.01, deadline=60.0))
 
 
 def walk(seconds, symbols, of_symbol):
