@@ -290,6 +290,19 @@ def test_a_value_of_most_records_is_seen_in_a_sample(
     assert coded.columns["id"].counts().sum() == 6_000
 
 
+@pytest.mark.parametrize("common", ["", "a", "b", "c", "d"])
+def test_a_sampled_identifier_may_have_a_common_value(tmp_path, sampled, common):
+    """Of 5,000 values 200 are one: whether the sample has it or not, the column names records."""
+    frame = coarse(tmp_path / "in.csv", 5_000)
+    frame.loc[::25, "id"] = common
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    ours = assess(tmp_path / "in.csv", sensitive="ill")
+    assert "sample" in [symptom.kind for symptom in ours.symptoms]
+    assert [column.identifier for column in ours.columns if column.name == "id"] == [
+        True
+    ]
+
+
 def test_the_memory_of_a_coarse_table_does_not_grow(tmp_path, sampled, monkeypatch):
     monkeypatch.setattr(csv_blocks, "BLOCK", 1 << 14)
     monkeypatch.setattr(learners, "MOST_RECORDS", 500)
