@@ -130,6 +130,10 @@ GROUP_GAP = 1e-4
 GROUP_ROUNDS = 3
 """Rounds of pricing in a group of a sweep."""
 
+ROOM_OF_BLOCK = 4.0
+"""A block may take so many times the seconds that it has on average. The first ones are small, and
+show how large the next may be; a block that is cut short keeps less than the others."""
+
 START_PAIRS = 4
 """Pairs of least reduced cost, of every input and output, that a group starts with."""
 
@@ -173,8 +177,8 @@ class BlockPace:
         return max(size // 2, SMALLEST_BLOCK)
 
     def share(self, symbols: int) -> float:
-        """What a block of so many symbols is of all that are left."""
-        return symbols / max(self._left, symbols)
+        """The share of the time that is left which a block of so many symbols may take."""
+        return min(1.0, ROOM_OF_BLOCK * symbols / max(self._left, symbols))
 
     def note(self, symbols: int, seconds: float) -> None:
         """What a block took."""
