@@ -300,6 +300,11 @@ def compare(
             )
     if confidence is not None:
         names += _at_level(names, joint, confidence)
+    elif known_shares is not None or unseen:
+        raise InputError(
+            "known_shares (--known-shares) and unseen symbols (--symbols) need a confidence level "
+            "(--confidence): without one the table itself is the population"
+        )
     all_curves = curves(names, notion_labels(notions), grid, lams)
     named_by_user = mechanisms is not None or objectives is not None
     possible, notices = _servable(joint, all_curves, named_by_user=named_by_user)

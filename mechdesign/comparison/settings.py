@@ -117,14 +117,17 @@ def randomised_response(request: DesignRequest) -> Design:
     """Randomised response of whole rows with the largest private probability of staying."""
     started = time.process_time()
     joint = request.joint
+    notion = request.notion
+    if request.budgets:
+        notion = notion.with_budgets(request.budgets)
     low = 0.0
     high = 1.0
     best = _staying(joint, 0.0, request)
-    verdict = audit(best, joint, request.notion)
+    verdict = audit(best, joint, notion)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         channel = _staying(joint, middle, request)
-        tried = audit(channel, joint, request.notion)
+        tried = audit(channel, joint, notion)
         if tried.satisfied:
             low = middle
             best, verdict = channel, tried

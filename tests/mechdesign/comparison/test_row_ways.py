@@ -116,6 +116,33 @@ def test_randomised_response_stays_as_often_as_the_promise_allows(frame):
         assert own == pytest.approx(share + (1.0 - share) * row, abs=1e-9)
 
 
+def test_every_way_keeps_the_budgets_of_single_symbols(frame):
+    """What a row says is kept was judged with them: here a way of its own lifts of s is cut."""
+    tight = {"s": (0.05, 0.05)}
+    result = compared(frame, epsilon=1.0, budgets=tight)
+    without = compared(frame, epsilon=1.0)
+    notion = md.LIP(1.0).with_budgets(tight)
+    for row, plain in zip(result.rows, without.rows, strict=True):
+        assert row.satisfied
+        # Less is kept where the promise is smaller.
+        assert row.nmi < plain.nmi - 0.01, row.mechanism
+    joint = md.Joint.from_table(frame, sensitive="secret", useful=("a", "b"))
+    request = settings.ComparisonSettings(release=("a", "b"), budgets=tight)._request(
+        joint, Case("randomised-response", "lip", 1.0, None), None
+    )
+    response = settings.randomised_response(request)
+    assert md.audit(response.channel, joint, notion).satisfied
+
+
+@pytest.mark.parametrize("option", [{"known_shares": {"s": 0.3}}, {"unseen": 2}])
+@pytest.mark.parametrize("columns", [{"useful": "a"}, {"release": ["a", "b"]}])
+def test_what_belongs_to_a_confidence_level_is_refused_without_one(
+    frame, columns, option
+):
+    with pytest.raises(InputError, match="need a confidence level"):
+        md.compare(frame, sensitive="secret", epsilons=[1.0], **columns, **option)
+
+
 def test_independent_columns_need_no_noise():
     frame = pd.DataFrame({"secret": ["s", "t"] * 8, "a": ["x", "x", "y", "y"] * 4})
     for row in compared(frame, release=["a"]).rows:
