@@ -160,7 +160,7 @@ def _column_facts(
     from mechdesign.report import wording as w
     from mechdesign.report.law_section import TITLE, untitled
     from mechdesign.report.promises import effect_text, subject_of
-    from mechdesign.report.section_sentences import rule_sentences
+    from mechdesign.report.sentences import rule_sentences
 
     secret = w.title(choice.sensitive)
     audit = md.audit(result.channel, joint, result.notion)

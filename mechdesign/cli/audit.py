@@ -252,13 +252,13 @@ def _answer(
     common: options.CommonOptions,
 ) -> int:
     """Print the verdict, with measures where they are asked for."""
-    from mechdesign.report.command_records import audit_record
-    from mechdesign.report.file_statements import (
+    from mechdesign.report.command_records import (
+        audit_record,
         breach_sentences,
         figures_record,
         figures_texts,
     )
-    from mechdesign.report.section_sentences import audit_average_texts
+    from mechdesign.report.sentences import audit_average_texts
     from mechdesign.report.terminal import audit_text, measures_text
 
     # Notices on a channel's own table were printed when it was designed.

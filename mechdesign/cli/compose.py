@@ -74,8 +74,8 @@ def compose(
     sum is shown beside the exact figures.
     """
     from mechdesign.channel.loading import load_without_boxes
-    from mechdesign.report.layout import paragraph
     from mechdesign.report.sentences import composition_record, composition_text
+    from mechdesign.report.wording import paragraph
 
     # Before any file is loaded as a channel, whose error would not name the reason.
     for path in channels:

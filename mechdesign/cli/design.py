@@ -407,7 +407,7 @@ def _text(
     output = arguments.output
     last = arguments.written
     if proposals is not None and proposals.shown and result.confidence is not None:
-        from mechdesign.report.proposals import proposal_lines
+        from mechdesign.report.first_lines import proposal_lines
 
         lines = proposal_lines(proposals, result.nmi, result.confidence.level)
         last = [*lines, "", *last]

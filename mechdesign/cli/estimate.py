@@ -304,8 +304,8 @@ def _estimate_shares(
     from mechdesign.analysis.law_estimates import estimate_shares
     from mechdesign.analysis.release_facts import has_fixed_counts
     from mechdesign.release.policies import NEAREST
-    from mechdesign.report.layout import paragraph
     from mechdesign.report.releases import law_estimate_note, silent_note
+    from mechdesign.report.wording import paragraph
 
     _refuse_renaming(file)
     level = number("--level", asked.level)
@@ -371,11 +371,11 @@ def _estimate_statistics(
     from mechdesign.analysis.law_statistics import estimate_means, estimate_regression
     from mechdesign.analysis.release_facts import has_fixed_counts
     from mechdesign.release.policies import NEAREST
-    from mechdesign.report.layout import paragraph
     from mechdesign.report.releases import (
         statistics_record,
         statistics_text,
     )
+    from mechdesign.report.wording import paragraph
 
     _refuse_renaming(file)
     fixed = has_fixed_counts(file.path, channel)

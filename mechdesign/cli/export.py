@@ -78,7 +78,7 @@ def export(
     from mechdesign.channel.loading import load_without_boxes
     from mechdesign.core.files import check_target
     from mechdesign.release.policies import recorded_rules
-    from mechdesign.report.section_sentences import cell_sentences
+    from mechdesign.report.sentences import cell_sentences
 
     # Before the channel is loaded: what cannot be written need not be made.
     if asked.output is not None:

@@ -184,8 +184,7 @@ def _rows(inspection: Inspection, label: Callable[[str], str]) -> list[list[str]
 
 def _text(inspection: Inspection) -> str:
     """The rows as a table for the terminal."""
-    from mechdesign.report.layout import aligned
-    from mechdesign.report.wording import count, label
+    from mechdesign.report.wording import aligned, count, label
 
     if not inspection.columns:
         return f"{count(inspection.records, 'record')}. {ALONE}"

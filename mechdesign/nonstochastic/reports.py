@@ -33,13 +33,13 @@ from mechdesign.nonstochastic.output_budgets import (
 )
 from mechdesign.nonstochastic.release_answers import RangeRelease
 from mechdesign.nonstochastic.sizes import released_number
-from mechdesign.report import layout, wording
+from mechdesign.report import wording
 from mechdesign.report.drawing import new_figure, save_figure, settings
 
 
 def text_of(macro: str, *facts: Any, **options: Any) -> str:
     """The text of a macro of ``reports.txt.jinja`` for these facts, without a final newline."""
-    return layout.text_of(_macros(), macro, *facts, **options)
+    return wording.text_of(_macros(), macro, *facts, **options)
 
 
 @cache
@@ -51,7 +51,7 @@ def _macros() -> Any:
         "many": "{:,}".format,
         "names": _crossed,
     }
-    return layout.macros_of(
+    return wording.macros_of(
         "reports.txt.jinja",
         filters,
         package="mechdesign.nonstochastic",

@@ -28,8 +28,15 @@ from mechdesign.core.wording import listed
 from mechdesign.formats.column_names import names_text
 from mechdesign.leaks.assessment import Assessment, ColumnAssessment, Disclosure
 from mechdesign.report import blocks
-from mechdesign.report.layout import aligned, item, paragraph
-from mechdesign.report.wording import count, label, people_in, percent
+from mechdesign.report.wording import (
+    aligned,
+    count,
+    item,
+    label,
+    paragraph,
+    people_in,
+    percent,
+)
 
 _Shown: TypeAlias = Callable[[str], str]
 """How the name of a column is shown."""

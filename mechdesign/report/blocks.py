@@ -1,7 +1,7 @@
 """The parts of a laid-out report, independent of any renderer, and the limits on tables and labels.
 
 A `Document` has sections, and a section has blocks: texts, lists, tables, pictures. Renderers
-(`pages`, `terminal`) know these types and nothing of privacy. The section on a channel may be: ::
+(`writing`, `terminal`) know these types and nothing of privacy. The section on a channel may be: ::
 
     Section("channel", "The channel", (
         Text("Every value of job is replaced by one of 3 outputs, ..."),

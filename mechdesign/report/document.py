@@ -3,7 +3,7 @@
 `document_of` puts cards with the main facts (`_cards`) and the sections in order, what matters
 most first. Each section has a function that turns its part of the record into blocks (`blocks`:
 texts, lists, tables, pictures), here or in a module of its name (`channel_section`,
-`lift_maps`, ..). A section without blocks is left out, as those on the table are in a public
+`channel_section`, ..). A section without blocks is left out, as those on the table are in a public
 report.
 
 Figures are rounded here, and always so that they claim less: a kept share of 0.8508123 becomes
@@ -21,18 +21,24 @@ from typing import TYPE_CHECKING
 
 from mechdesign.core.wording import STATED, about, at_least, at_most, percent_of
 from mechdesign.report import blocks, law_section, wording
-from mechdesign.report.asked import names_of, protected
-from mechdesign.report.box_section import box_blocks, column_blocks, output_blocks
+from mechdesign.report.boxes import box_blocks, column_blocks, output_blocks
 from mechdesign.report.channel_section import (
     channel_blocks,
     codebook_blocks,
+    lift_blocks,
     measure_blocks,
     notion_blocks,
     promise_blocks,
 )
-from mechdesign.report.least_section import least_blocks, number_blocks
-from mechdesign.report.lift_maps import lift_blocks
-from mechdesign.report.record import Kept, Population, Report, Request
+from mechdesign.report.law_section import least_blocks, number_blocks
+from mechdesign.report.record import (
+    Kept,
+    Population,
+    Report,
+    Request,
+    names_of,
+    protected,
+)
 from mechdesign.tables.people import RECORDS
 
 if TYPE_CHECKING:
