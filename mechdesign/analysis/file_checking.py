@@ -30,14 +30,14 @@ from typing import Any
 import numpy as np
 
 from mechdesign.analysis import checking, counting
+from mechdesign.analysis.checking import Counts
 from mechdesign.analysis.frame_files import taking_frames
 from mechdesign.analysis.law_estimates import reader_of
 from mechdesign.analysis.model import ReleaseModel, release_model
-from mechdesign.analysis.other_records import law_of_rule
-from mechdesign.analysis.p_values import Counts
 from mechdesign.analysis.release_facts import (
     column_of,
     facts_of_release,
+    law_of_rule,
     manifest_of_either_kind,
     manifest_place,
 )

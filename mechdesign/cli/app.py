@@ -14,7 +14,7 @@ from mechdesign.cli import options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, flag, option
 
-EXAMPLE = "Example:  mechdesign app people.csv"
+APP_EXAMPLE = "Example:  mechdesign app people.csv"
 
 
 @dataclass(frozen=True, kw_only=True)

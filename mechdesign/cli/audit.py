@@ -16,9 +16,9 @@ import mechdesign as md
 from mechdesign.cli import options, table_options
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import argument, flag, option
-from mechdesign.cli.measure import AllMeasures
 from mechdesign.cli.mechanism import audit_mechanism, is_mechanism
 from mechdesign.cli.parsing import number
+from mechdesign.cli.show import AllMeasures
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mechdesign.auditing.population_promise import PopulationPromise
     from mechdesign.auditing.stated import Statement
 
-EXAMPLE = (
+AUDIT_EXAMPLE = (
     "Example:  mechdesign audit channel.json        Or any matrix:  mechdesign audit --matrix "
     "W.csv --table counts.csv --contingency --notion ldp --epsilon 1"
 )

@@ -5,9 +5,8 @@ leaves open; `lines_within` fits a table into the lines that are left.
 
 *Merged symbols.* `proposal_lines` says what merging would buy. Every proposal
 (`mechanisms.merge_proposals`) is an item of a list: its options, what it keeps, and which symbols
-it merges. A paragraph below them is about the choice. Where each
-promise fails with probability at most 5 %, one of 5 fails with at most 25 %, so the best of 5 is
-sure of 75 % only.
+it merges. A paragraph below them is about the choice. Where each promise fails with probability at
+most 5 %, one of 5 fails with at most 25 %, so the best of 5 is sure of 75 % only.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ from mechdesign.tables.people import RECORDS
 
 if TYPE_CHECKING:
     from mechdesign.mechanisms.merge_proposals import MergeProposal, MergeProposals
-
 
 MOST_LINES = 25
 """Lines of a terminal that was never resized, with one left for the prompt."""

@@ -36,7 +36,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mechdesign.analysis.estimator import error_factor
+from mechdesign.analysis.linear import error_factor
 from mechdesign.auditing.composition import sum_above
 from mechdesign.auditing.law import (
     Law,

@@ -19,9 +19,9 @@ from dataclasses import asdict
 from typing import Any
 
 from mechdesign.analysis.checking import PERSON, FrequencyTest, ReleaseCheck
-from mechdesign.analysis.column_frequencies import FEW, ColumnFrequencies
 from mechdesign.analysis.frequencies import Frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
+from mechdesign.analysis.law_estimates import FEW, ColumnFrequencies
 from mechdesign.analysis.law_statistics import INTERCEPT, Statistics
 from mechdesign.core.wording import about, at_most, listed, percent_of
 from mechdesign.report import wording
