@@ -30,6 +30,7 @@ GROUP = "nonstochastic"
 """The module with commands of its own."""
 
 MODULES = {
+    "app": "assess",
     "compose": "show",
     "export": "show",
     "inspect": "assess",

@@ -1,5 +1,4 @@
-"""What columns give away before any release: of a table (`assess`), or beside a channel
-(`inspect`).
+"""Before a release: what columns give away (`assess`, `inspect`), and a page to look at it (`app`).
 
 *`mechdesign assess TABLE --sensitive S`*: what the columns of a table say about S.
 `leaks.assessment` measures every column, every pair and whole rows. The answer is printed, and
@@ -20,6 +19,10 @@ pair: ::
     region       2  job       1.07         0 %   36.5 %   35.0 %
 
 Whoever sees the region guesses the job of 36.5 % of the records, and of 35 % without it.
+
+*`mechdesign app [TABLE]`*: a local page to choose a release by looking. The command makes a
+session, opens the table in it, prints the address of the page, and serves it until Ctrl-C. All else
+is in `mechdesign.app`.
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 import mechdesign as md
 from mechdesign.cli import options, parsing, table_options
@@ -248,7 +253,10 @@ LEGEND = (
     "sensitive one breaks the promise for everybody who sees it."
 )
 
-INSPECT_EXAMPLE = "Example:  mechdesign inspect people.csv --channel channel.json --sensitive relationship"
+INSPECT_EXAMPLE = (
+    "Example:  mechdesign inspect people.csv --channel channel.json "
+    "--sensitive relationship"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -390,10 +398,10 @@ def _inspected_text(inspection: Inspection) -> str:
 
 def _page(inspection: Inspection, source: str, again: str) -> Document:
     """The internal report; `again` is the command that makes it again."""
-    from mechdesign.report import blocks
+    from mechdesign.report import blocks, wording
     from mechdesign.report.wording import label
 
-    rows = [blocks.cells(*row) for row in _rows(inspection, blocks.short)]
+    rows = [blocks.cells(*row) for row in _rows(inspection, wording.short)]
     worst: list[str] = []
     for column in inspection.columns:
         if any(tells.stands_for for tells in column.about.values()):
@@ -428,3 +436,53 @@ def _page(inspection: Inspection, source: str, again: str) -> Document:
         sections=(blocks.Section("columns", "Other columns", contents),),
         footer="Written by mechdesign.",
     )
+
+
+# --------------------------------------------------------------------------------- page
+
+APP_EXAMPLE = "Example:  mechdesign app people.csv"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppOptions:
+    """The page"""
+
+    table: str | None = argument(
+        "TABLE",
+        "Data file, one record a row; or choose one on the page.",
+        default=None,
+        public=options.PUBLIC_TABLE,
+    )
+    port: int = option("NUMBER", "Port of 127.0.0.1; 0 takes a free one.", 0)
+    open: bool = flag(
+        "Open the page in the default browser. Its command line then shows the address, with the "
+        "token, to everybody who is logged in to this computer."
+    )
+
+
+def app(reporter: Reporter, page: AppOptions) -> int:
+    """Choose a release by looking, on a local page.
+
+    The page is for your browser, on this computer alone. Choose a file, give every column a role,
+    choose the promise, see what an analyst reads, release and check the file, and download it with
+    its manifest, reports, and the script, command and job file that do the same. Only its whole
+    address is answered, and the table stays in memory. Ctrl-C ends it.
+    """
+    import webbrowser
+
+    from mechdesign.app.server import LocalServer, check_installed
+    from mechdesign.app.session import Session
+
+    # Before the table is read: the packages of the server are an extra of the installation.
+    check_installed()
+    session = Session()
+    if page.table is not None:
+        session.open_path(page.table)
+    server = LocalServer(session, port=page.port)
+    typer.echo(f"Open {server.address}")
+    reporter.notice("Ctrl-C ends the page and forgets the table.")
+    # The address is printed before: a machine may have no browser to open.
+    if page.open:
+        webbrowser.open(server.address)
+    server.run()
+    return 0

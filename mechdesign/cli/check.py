@@ -47,7 +47,10 @@ if TYPE_CHECKING:
     from mechdesign.judging.figures import Judgement
 
 
-CHECK_EXAMPLE = "Example:  mechdesign check released.csv --channel channel.json --original people.csv"
+CHECK_EXAMPLE = (
+    "Example:  mechdesign check released.csv --channel channel.json "
+    "--original people.csv"
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,7 +28,10 @@ from mechdesign.core.errors import InputError
 if TYPE_CHECKING:
     from mechdesign.jobs.entries import Entry
 
-RELEASES_EXAMPLE = "Example:  mechdesign releases        Of one file:  mechdesign releases total people.csv"
+RELEASES_EXAMPLE = (
+    "Example:  mechdesign releases        "
+    "Of one file:  mechdesign releases total people.csv"
+)
 
 TOTAL = "total"
 

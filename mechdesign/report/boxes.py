@@ -440,7 +440,7 @@ def column_blocks(found: Boxes, *, fills: bool) -> list[blocks.Block]:
             unchanged = wording.percent_at_least(column.truth)
         rows.append(
             (
-                blocks.Cell(blocks.short(wording.title(column.columns))),
+                blocks.Cell(wording.short(wording.title(column.columns))),
                 blocks.Cell(
                     wording.percent_at_least(column.kept), strength=column.kept
                 ),
@@ -474,13 +474,13 @@ def box_blocks(report: Report) -> list[blocks.Block]:
     if report.audience == "internal":
         header += ["records", "share"]
     for row in report.boxes.rows:
-        texts = [blocks.isolated(wording.label(row.box))]
+        texts = [wording.isolated(wording.label(row.box))]
         if row.records is not None and row.share is not None:
             texts += [f"{row.records:,}", wording.percent(row.share)]
         elif report.audience == "internal":
             texts += ["-", "-"]
         rows.append(
-            blocks.cells(*([blocks.short(row.stratum)] if given else []), *texts)
+            blocks.cells(*([wording.short(row.stratum)] if given else []), *texts)
         )
     header = ["given", *header] if given else header
     caption = "The boxes, and the records of the proof in each of them"
@@ -501,8 +501,8 @@ def output_blocks(report: Report) -> list[blocks.Block]:
     for output in report.boxes.outputs:
         rows.append(
             blocks.cells(
-                *([blocks.short(output.stratum)] if given else []),
-                blocks.short(output.output),
+                *([wording.short(output.stratum)] if given else []),
+                wording.short(output.output),
                 wording.percent(output.share),
                 f"{wording.times_text(output.on_table, notion)} as probable",
                 f"{wording.times_text(output.achieved, notion)} as probable",

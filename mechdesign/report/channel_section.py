@@ -63,7 +63,7 @@ def promise_blocks(
     for belief in promise.beliefs:
         rows.append(
             blocks.cells(
-                blocks.short(belief.symbol),
+                wording.short(belief.symbol),
                 wording.percent(belief.before),
                 wording.percent_at_least(belief.lowest),
                 wording.percent_at_most(belief.highest),
@@ -194,7 +194,7 @@ def codebook_blocks(report: Report) -> list[blocks.Block]:
     for meaning in shown:
         rows.append(
             blocks.cells(
-                blocks.short(meaning.output),
+                wording.short(meaning.output),
                 f"{tenths(meaning.probability)} %",
                 _listed(meaning.posterior),
                 at_least(meaning.lowest_lift),
@@ -222,7 +222,7 @@ def _matrix(channel: ChannelTable, useful: str) -> blocks.Block:
     rows: list[tuple[blocks.Cell, ...]] = []
     for name, row in zip(channel.symbols, channel.rows, strict=True):
         shares = {entry.output: entry.share for entry in row}
-        cells = [blocks.Cell(blocks.short(name))]
+        cells = [blocks.Cell(wording.short(name))]
         for output in range(len(channel.outputs)):
             # The record has the positive entries alone.
             if output in shares:
@@ -232,7 +232,7 @@ def _matrix(channel: ChannelTable, useful: str) -> blocks.Block:
                 cells.append(blocks.Cell(""))
         rows.append(tuple(cells))
     caption = f"P(output | {useful}) in %; an empty cell is exactly zero"
-    header = (useful, *map(blocks.short, channel.outputs))
+    header = (useful, *map(wording.short, channel.outputs))
     return blocks.Grid(caption, header, tuple(rows))
 
 
@@ -247,7 +247,7 @@ def _most_probable(channel: ChannelTable, useful: str) -> list[blocks.Block]:
     shown = slice(blocks.MOST_ROWS)
     for name, row in zip(channel.symbols[shown], channel.rows[shown], strict=True):
         shares = [(channel.outputs[entry.output], entry.share) for entry in row]
-        rows.append(blocks.cells(blocks.short(name), _listed(shares)))
+        rows.append(blocks.cells(wording.short(name), _listed(shares)))
     caption = f"What is released for every value of {useful}"
     header = (useful, "outputs, with their probabilities")
     return [
@@ -263,7 +263,7 @@ def _listed(shares: Sequence[tuple[str, float]]) -> str:
     largest_first = sorted(shares, key=lambda named: -named[1])
     parts: list[str] = []
     for name, share in largest_first[: blocks.MOST_SHARES]:
-        parts.append(f"{blocks.short(name)} {tenths(share)} %")
+        parts.append(f"{wording.short(name)} {tenths(share)} %")
     rest = largest_first[blocks.MOST_SHARES :]
     if rest:
         total = sum(share for _, share in rest)

@@ -30,6 +30,7 @@ from mechdesign.report.channel_section import (
     notion_blocks,
     promise_blocks,
 )
+from mechdesign.report.first_lines import lead_of
 from mechdesign.report.law_section import least_blocks, number_blocks
 from mechdesign.report.record import (
     Kept,
@@ -39,7 +40,6 @@ from mechdesign.report.record import (
     names_of,
     protected,
 )
-from mechdesign.tables.people import RECORDS
 
 if TYPE_CHECKING:
     from mechdesign.comparison.curve import Curve
@@ -164,50 +164,6 @@ def _measure_blocks(report: Report) -> list[blocks.Block]:
 def _law_blocks(report: Report) -> list[blocks.Block]:
     """The sentences on what an analyst reads, whose first words are the title here."""
     return [*blocks.paragraphs(law_section.untitled(report.law))]
-
-
-def lead_of(request: Request) -> str:
-    """The protected column, the released column and their sizes."""
-    if request.level is not None:
-        return _lead_of_boxes(request)
-    useful = names_of(request)[1]
-    useful_size = wording.count(len(request.useful_symbols), "symbol")
-    outputs = wording.count(request.outputs, "output")
-    if request.of_rows:
-        useful_size = wording.count(len(request.useful_symbols), "row")
-        outputs = f"one of {wording.count(request.outputs, 'row')}"
-    manner = "is released as"
-    if request.of_people:
-        useful_size = wording.count(len(request.useful_symbols), "sequence")
-        outputs = f"one of {wording.count(request.outputs, 'sequence')}"
-        manner = "of all records of a person is released as"
-    sensitive = protected(request)
-    if request.sensitive_symbols:
-        sensitive_size = wording.count(len(request.sensitive_symbols), "symbol")
-        sensitive += f" ({sensitive_size})"
-    return f"{useful} ({useful_size}) {manner} {outputs}; {sensitive} is protected."
-
-
-def _lead_of_boxes(request: Request) -> str:
-    """What is released in boxes, and what is protected."""
-    useful = names_of(request)[1]
-    if request.of_people:
-        return (
-            f"{useful} of all records of a person are released together as those of a person of "
-            f"the table, drawn within boxes of sequences, beside {RECORDS} as it is; "
-            f"{protected(request)} is protected."
-        )
-    useful = wording.title(request.useful_columns, ", ")
-    verb = "is released"
-    if len(request.useful_columns) > 1:
-        verb = "are released together"
-    form = "in boxes of values"
-    if request.fills:
-        form = "as rows of the table that are drawn within boxes"
-    given = ""
-    if request.given:
-        given = f", {wording.title(request.given)} as in the data"
-    return f"{useful} {verb} {form}{given}; {protected(request)} is protected."
 
 
 def _section_of(
@@ -350,7 +306,7 @@ def _symbols_text(names: Sequence[str]) -> str:
     if not names:
         return "symbols not recorded"
     most = 2 * blocks.MOST_SHARES
-    shown = ", ".join(blocks.short(name) for name in names[:most])
+    shown = ", ".join(wording.short(name) for name in names[:most])
     if len(names) > most:
         shown += f", and {len(names) - most:,} more"
     return f"{wording.count(len(names), 'symbol')} ({shown})"

@@ -25,7 +25,7 @@ from mechdesign.core.wording import listed, percent_of
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import wording
 from mechdesign.report.promises import COMPARED, FREE, FREE_SIDE, population_line
-from mechdesign.report.record import Report, names_of
+from mechdesign.report.record import Report, Request, names_of, protected
 from mechdesign.tables.people import RECORDS
 
 if TYPE_CHECKING:
@@ -132,6 +132,50 @@ def kept_sentence(
         f"Kept: {kept} of the information in the released columns{beyond}; "
         f"no {rivals} keeps more than {most} ({wording.proof_text(scope)})."
     )
+
+
+def lead_of(request: Request) -> str:
+    """The protected column, the released column and their sizes."""
+    if request.level is not None:
+        return _lead_of_boxes(request)
+    useful = names_of(request)[1]
+    useful_size = wording.count(len(request.useful_symbols), "symbol")
+    outputs = wording.count(request.outputs, "output")
+    if request.of_rows:
+        useful_size = wording.count(len(request.useful_symbols), "row")
+        outputs = f"one of {wording.count(request.outputs, 'row')}"
+    manner = "is released as"
+    if request.of_people:
+        useful_size = wording.count(len(request.useful_symbols), "sequence")
+        outputs = f"one of {wording.count(request.outputs, 'sequence')}"
+        manner = "of all records of a person is released as"
+    sensitive = protected(request)
+    if request.sensitive_symbols:
+        sensitive_size = wording.count(len(request.sensitive_symbols), "symbol")
+        sensitive += f" ({sensitive_size})"
+    return f"{useful} ({useful_size}) {manner} {outputs}; {sensitive} is protected."
+
+
+def _lead_of_boxes(request: Request) -> str:
+    """What is released in boxes, and what is protected."""
+    useful = names_of(request)[1]
+    if request.of_people:
+        return (
+            f"{useful} of all records of a person are released together as those of a person of "
+            f"the table, drawn within boxes of sequences, beside {RECORDS} as it is; "
+            f"{protected(request)} is protected."
+        )
+    useful = wording.title(request.useful_columns, ", ")
+    verb = "is released"
+    if len(request.useful_columns) > 1:
+        verb = "are released together"
+    form = "in boxes of values"
+    if request.fills:
+        form = "as rows of the table that are drawn within boxes"
+    given = ""
+    if request.given:
+        given = f", {wording.title(request.given)} as in the data"
+    return f"{useful} {verb} {form}{given}; {protected(request)} is protected."
 
 
 def promise_lines(design: Design, report: Report) -> list[str]:

@@ -71,11 +71,11 @@ from mechdesign.report.boxes import (
     truth_by_column,
 )
 from mechdesign.report.content import remarks_of, summary_report
-from mechdesign.report.document import lead_of
 from mechdesign.report.first_lines import (
     FULL,
     MOST_LINES,
     kept_sentence,
+    lead_of,
     lines_within,
     little_use_lines,
     promise_lines,
@@ -343,7 +343,7 @@ def _belief_lines(report: Report, room: int) -> list[str]:
         if belief in most_changed:
             lines.append(
                 (
-                    blocks.short(belief.symbol),
+                    wording.short(belief.symbol),
                     wording.percent(belief.before),
                     wording.percent_at_least(belief.lowest),
                     wording.percent_at_most(belief.highest),

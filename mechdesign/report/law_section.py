@@ -324,7 +324,7 @@ def least_blocks(least: LeastKept, useful: str) -> list[blocks.Block]:
         texts.append(f"{pairs} of symbols is never released one for the other.")
     rows: list[tuple[blocks.Cell, ...]] = []
     for name, share in least.by_symbol[: blocks.MOST_ROWS]:
-        rows.append(blocks.cells(blocks.short(name), wording.percent_at_least(share)))
+        rows.append(blocks.cells(wording.short(name), wording.percent_at_least(share)))
     what = "row" if least.of_rows else "value"
     caption = f"Probability that each {what} of {useful} is released as it is"
     table = blocks.grid(

@@ -66,6 +66,9 @@ NEAR = 0.05
 RIGHT_TO_LEFT = ("R", "AL")
 """Bidirectional classes of letters that are written from right to left."""
 
+LONGEST_LABEL = 60
+"""Characters of a label that a page shows."""
+
 
 def percent(
     share: float, rounding: str = ROUND_HALF_EVEN, *, step: Decimal = TENTH
@@ -159,6 +162,15 @@ def isolated(text: str) -> str:
         # FIRST STRONG ISOLATE and POP DIRECTIONAL ISOLATE of Unicode.
         return f"\u2068{text}\u2069"
     return text
+
+
+def short(text: str) -> str:
+    """`text` as a label, with its middle left out if it is long."""
+    shown = label(text)
+    if len(shown) > LONGEST_LABEL:
+        # The start, one sign for the middle, and the last 12 characters: `LONGEST_LABEL` in all.
+        shown = f"{shown[: LONGEST_LABEL - 13]}…{shown[-12:]}"
+    return isolated(shown)
 
 
 def title(columns: tuple[str, ...], between: str = " x ") -> str:
