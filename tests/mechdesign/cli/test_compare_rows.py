@@ -98,7 +98,7 @@ def test_all_columns_are_compared(table, run):
         (("--epsilons", "1"), "exclude each other"),
         (("--lams", "0.6"), "exclude each other"),
         (("--notions", "lip"), "exclude each other"),
-        (("--average", "mi=0.1"), "not built for a comparison of rows"),
+        (("--average", "mi=0.1"), "has no epsilons (--epsilons)"),
         (("--confidence", "0.9"), "not built for a comparison of rows"),
         (("--recommend",), "--recommend is for channels of one column"),
         (("--as-published",), "are for channels of one column"),
