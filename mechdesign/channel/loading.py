@@ -6,8 +6,8 @@ import os
 
 from mechdesign.channel import file
 from mechdesign.channel.channel import Channel
+from mechdesign.core import files
 from mechdesign.core.errors import require_type
-from mechdesign.core.files import text_of
 
 
 def load(path: str | os.PathLike[str]) -> Channel:
@@ -30,7 +30,7 @@ def load_without_boxes(path: str | os.PathLike[str]) -> Channel:
         If the file is a channel for boxes of rows, or no channel, or was edited or damaged.
     """
     return load(path).on_tables(
-        f"{text_of(path)} is a channel for boxes of rows, and this command does not take one: "
+        f"{files.text_of(path)} is a channel for boxes of rows, and this command does not take one: "
         "`apply`, `run`, `check`, `estimate`, `show`, `audit` and `report` do"
     )
 
