@@ -8,7 +8,7 @@ from .auditing.either import audit
 from .auditing.joint_leakage import compose
 from .auditing.verdict import Audit
 from .channel.channel import Channel
-from .channel.loading import load
+from .channel.file import load
 from .comparison.rows import ComparisonRow
 from .comparison.run import Comparison, compare
 from .core.errors import InputError, MechdesignError, NotPrivate, SolverFailure

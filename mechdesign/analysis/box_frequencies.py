@@ -49,7 +49,7 @@ from mechdesign.analysis.released_table import Advance
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.tables.row_boxes import BOX, box_name
 
 Floats = NDArray[np.float64]

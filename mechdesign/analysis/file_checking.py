@@ -45,12 +45,12 @@ from mechdesign.analysis.released_table import Advance, Released, released_file
 from mechdesign.analysis.row_checking import check_filled, check_rows, is_wide
 from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.channel import Array, Channel
-from mechdesign.channel.loading import require_channel
+from mechdesign.channel.file import require_channel
 from mechdesign.channel.row_law import RowLaw
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, has_sha256
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import open_source
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.manifest_proof import ManifestVerdict, judge_manifest
 from mechdesign.jobs.manifest_records import (
     InternalManifest,

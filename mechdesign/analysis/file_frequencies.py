@@ -29,8 +29,8 @@ from mechdesign.analysis.released_table import (
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import open_source
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.release.policies import NEAREST, Policy
 
 NO_MANIFEST = (

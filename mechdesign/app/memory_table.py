@@ -25,8 +25,8 @@ from typing import Any
 
 from mechdesign.core.errors import FileError, InputError, errors_naming
 from mechdesign.core.wording import quoted
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import Source, open_source
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.leaks.doctor import likely_text
 
 MOST_COLUMNS = 1_000

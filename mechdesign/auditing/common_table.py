@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.loading import require_without_boxes
+from mechdesign.channel.file import require_without_boxes
 from mechdesign.core.arguments import list_argument
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted

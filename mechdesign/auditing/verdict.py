@@ -70,11 +70,10 @@ from mechdesign.auditing.output_masses import (
 )
 from mechdesign.auditing.strata import relative_lifts
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.loading import require_without_boxes
+from mechdesign.channel.file import require_without_boxes
 from mechdesign.channel.record import RELATIVE
-from mechdesign.core.above import above
 from mechdesign.core.balls import double_above
-from mechdesign.core.display import Displayed
+from mechdesign.core.display import Displayed, above
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.limits import DivergenceMean, Mean, MeanLimits, PowerMean
 from mechdesign.core.wording import at_most, quoted

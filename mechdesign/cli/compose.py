@@ -73,7 +73,7 @@ def compose(
     of different columns need a --table that has all of them. Budgets do not simply add: the
     sum is shown beside the exact figures.
     """
-    from mechdesign.channel.loading import load_without_boxes
+    from mechdesign.channel.file import load_without_boxes
     from mechdesign.report.layout import paragraph
     from mechdesign.report.sentences import composition_record, composition_text
 

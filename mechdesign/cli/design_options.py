@@ -27,7 +27,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.notions import NOTIONS
 
 if TYPE_CHECKING:
-    from mechdesign.formats.text_options import TextOptions
+    from mechdesign.formats.csv_text import TextOptions
     from mechdesign.mechanisms.request import DesignRequest
 
 

@@ -106,7 +106,7 @@ def estimate(
     """
     common.refuse_beside(as_csv)
     from mechdesign.analysis.estimating import Estimator, estimator_of
-    from mechdesign.channel.loading import load
+    from mechdesign.channel.file import load
 
     # The kind of the channel decides which options have a meaning; the others are refused, because
     # the user would take an ignored one for obeyed.

@@ -75,7 +75,7 @@ def export(
     A draw compares 53 bits of a keyed hash of the record's identifier with the integers of the
     channel. The key is a parameter of the query and stands in no file.
     """
-    from mechdesign.channel.loading import load_without_boxes
+    from mechdesign.channel.file import load_without_boxes
     from mechdesign.core.files import check_target
     from mechdesign.release.policies import recorded_rules
     from mechdesign.report.section_sentences import cell_sentences

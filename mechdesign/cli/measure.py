@@ -92,7 +92,7 @@ def measure(
     They are measured on the channel's own table unless another one is given.
     """
     from mechdesign.auditing.measures import measure as measures_of
-    from mechdesign.channel.loading import load_without_boxes
+    from mechdesign.channel.file import load_without_boxes
     from mechdesign.report.terminal import measures_text
 
     if is_mechanism(channel):

@@ -191,7 +191,7 @@ def quantize(
 
 def _mechanism_path(files: QueryFiles, quantising: QuantizeOptions) -> str:
     """Where the mechanism file is, or the folder of several."""
-    from mechdesign.formats.folders import is_folder
+    from mechdesign.formats.opening import is_folder
 
     if quantising.query == "identity" and is_folder(files.source):
         # A folder of files gets a mechanism file for each of them.
@@ -288,7 +288,7 @@ def _domain(text: str | None) -> Sequence[float] | Mapping[float, object] | None
     its shares as they were written.
     """
     from mechdesign.comparison.grid import parse_grid
-    from mechdesign.tables.confidence_files import read_shares
+    from mechdesign.tables.confidence import read_shares
 
     if text is None:
         return None

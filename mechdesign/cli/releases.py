@@ -124,7 +124,7 @@ def _total(
     common: options.CommonOptions,
 ) -> None:
     """Print the releases of one data set, and the joint budget of all its draws."""
-    from mechdesign.channel.loading import load
+    from mechdesign.channel.file import load
     from mechdesign.jobs.ledger import Ledger
     from mechdesign.jobs.past_releases import history_of
     from mechdesign.report.layout import paragraph

@@ -21,7 +21,7 @@ from mechdesign.core.wording import listed
 
 if TYPE_CHECKING:
     from mechdesign.formats.cell_forms import CellForm
-    from mechdesign.formats.text_options import TextOptions
+    from mechdesign.formats.csv_text import TextOptions
     from mechdesign.tables.variable import Variable
 
 AUTO = "auto"
@@ -45,7 +45,7 @@ class TextFormat:
 
     def text(self) -> TextOptions:
         """As the readers take it."""
-        from mechdesign.formats.text_options import TextOptions
+        from mechdesign.formats.csv_text import TextOptions
 
         delimiter = self.delimiter
         if delimiter in ("tab", "\\t"):

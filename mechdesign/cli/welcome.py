@@ -84,7 +84,7 @@ def _of_table(path: str, name: str) -> str:
     from mechdesign.mechanisms.unsuited_columns import all_but_identifies
     from mechdesign.report.layout import aligned
     from mechdesign.report.wording import count, label
-    from mechdesign.tables.cell_numbers import kind_of
+    from mechdesign.tables.cell_values import kind_of
 
     table = coded_table(path)
     rows: list[tuple[str, ...]] = [("column", "values", "")]

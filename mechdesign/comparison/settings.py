@@ -42,9 +42,9 @@ from mechdesign.channel.output_cells import own_rows
 from mechdesign.channel.record import TOTAL, ChannelRecord
 from mechdesign.comparison.grid import AT, Case, check_names
 from mechdesign.comparison.rows import Setting
+from mechdesign.core.documents import canonical
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
-from mechdesign.core.json_values import canonical
 from mechdesign.mechanisms import OBJECTIVES
 from mechdesign.mechanisms.designing import design_requested
 from mechdesign.mechanisms.heuristic_options import RESPONSE, HeuristicOptions

@@ -19,9 +19,9 @@ from importlib.util import find_spec
 from typing import Any
 
 from mechdesign.core.errors import FileError
-from mechdesign.core.nameless_file import NamelessFile
+from mechdesign.core.files import NamelessFile
 from mechdesign.formats.cells import as_whole
-from mechdesign.formats.compression import write_all
+from mechdesign.formats.file_kinds import write_all
 from mechdesign.formats.inputs import RawInput
 
 READERS = {

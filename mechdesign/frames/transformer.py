@@ -49,7 +49,7 @@ from sklearn.utils.validation import (
 )
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.loading import load_without_boxes, require_without_boxes
+from mechdesign.channel.file import load_without_boxes, require_without_boxes
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import encode

@@ -44,8 +44,8 @@ from sqlite3 import Connection
 from typing import Any
 
 from mechdesign.channel.channel import Channel
+from mechdesign.core.documents import canonical
 from mechdesign.core.errors import InputError
-from mechdesign.core.json_values import canonical
 from mechdesign.core.wording import listed
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.census import Content

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AliasChoices, Field
 
-from mechdesign.core.records import Digest, Record
+from mechdesign.core.documents import Digest, Record
 
 FINISHING = "finishing"
 """The state of a release whose data are on disk, while its files are getting their names."""

@@ -33,15 +33,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mechdesign.core.documents import canonical
 from mechdesign.core.errors import InputError, errors_naming
-from mechdesign.core.files import PathLike
-from mechdesign.core.json_values import canonical
-from mechdesign.core.nameless_file import NamelessFile
+from mechdesign.core.files import NamelessFile, PathLike
 from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.opening import CUT, Batch, Source
 from mechdesign.formats.parquet_sink import free_notes
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.column_plan import Plan, refuse_inner
 from mechdesign.jobs.entries import Entry, Settings
 from mechdesign.jobs.ledger import Ledger

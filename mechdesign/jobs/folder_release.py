@@ -58,10 +58,9 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import EXISTS, PathLike, on_failure, real_path
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import Encoded, encode
-from mechdesign.formats.compression import compression_named
-from mechdesign.formats.folders import files_of
-from mechdesign.formats.opening import SUFFIXES
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.csv_text import TextOptions
+from mechdesign.formats.file_kinds import compression_named
+from mechdesign.formats.opening import SUFFIXES, files_of
 from mechdesign.jobs.column_plan import lookalikes
 from mechdesign.jobs.file_run import FileRecipe
 from mechdesign.jobs.folder_stage import (

@@ -23,17 +23,22 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import ClassVar
 
-from mechdesign.core.documents import FileDocument, read_document, write_document
+from mechdesign.core.documents import (
+    Digest,
+    FileDocument,
+    read_document,
+    write_document,
+)
 from mechdesign.core.errors import InputError
-from mechdesign.core.file_locks import open_locked, reason
 from mechdesign.core.files import (
     PathLike,
     on_failure,
+    open_locked,
     part_file,
     real_path,
+    reason,
     sync_folder,
 )
-from mechdesign.core.records import Digest
 from mechdesign.jobs.stopping import uninterrupted
 
 REPLACED = ".{}.old"

@@ -33,8 +33,8 @@ import numpy as np
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import Source
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.file_run import FileRecipe
 from mechdesign.jobs.options import ALL
 from mechdesign.jobs.people_run import for_people

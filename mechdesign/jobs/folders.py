@@ -15,9 +15,9 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
-from mechdesign.formats.compression import Compression
-from mechdesign.formats.folders import is_folder
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.csv_text import TextOptions
+from mechdesign.formats.file_kinds import Compression
+from mechdesign.formats.opening import is_folder
 from mechdesign.formats.urls import is_url, local
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
 from mechdesign.jobs.file_run import FileRecipe

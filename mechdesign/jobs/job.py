@@ -37,10 +37,9 @@ from sqlite3 import Connection
 from typing import Any
 
 from mechdesign.channel.channel import Channel
-from mechdesign.core.documents import versions
+from mechdesign.core.documents import canonical, versions
 from mechdesign.core.errors import InputError, StartAgain
 from mechdesign.core.files import PathLike, has_sha256, on_failure, real_path
-from mechdesign.core.json_values import canonical
 from mechdesign.formats.census import Content
 from mechdesign.formats.urls import STANDARD, Remote, is_url, place_of
 from mechdesign.jobs.bare_records import BareRecords

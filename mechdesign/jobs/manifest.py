@@ -33,8 +33,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mechdesign.channel.channel import Channel
-from mechdesign.core.documents import document_text, versions
-from mechdesign.core.json_values import without_infinities
+from mechdesign.core.documents import document_text, versions, without_infinities
 from mechdesign.jobs.entries import Entry, Use
 from mechdesign.jobs.manifest_records import (
     Audience,

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from mechdesign import __version__
 from mechdesign.auditing.stated import has_table
 from mechdesign.channel.channel import Channel
+from mechdesign.core.documents import canonical
 from mechdesign.core.errors import InputError
-from mechdesign.core.json_values import canonical
 from mechdesign.core.wording import quoted
 from mechdesign.jobs.manifest import decided_by
 from mechdesign.jobs.manifest_records import (

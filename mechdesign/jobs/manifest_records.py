@@ -46,9 +46,8 @@ from mechdesign.auditing.either import audit_boxes
 from mechdesign.auditing.population_promise import population_promise
 from mechdesign.auditing.stated import has_table
 from mechdesign.channel.channel import Channel
-from mechdesign.core.documents import FileDocument, read_document
+from mechdesign.core.documents import Digest, FileDocument, Record, read_document
 from mechdesign.core.files import PathLike
-from mechdesign.core.records import Digest, Record
 from mechdesign.core.wording import (
     at_most,
     factor_at_least,

@@ -29,16 +29,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mechdesign.channel.channel import Channel
+from mechdesign.core.documents import canonical
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.json_values import canonical
 from mechdesign.core.progress import Progress
 from mechdesign.core.wording import at_least, at_most, listed, quoted
 from mechdesign.formats.census import Content
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.digests import RecordCensus
 from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.opening import Source, open_source
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.bare_records import (
     BareContent,
     BareRecords,

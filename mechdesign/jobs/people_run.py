@@ -28,11 +28,16 @@ import numpy as np
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
-from mechdesign.formats.arrow_arrays import arrow_integers, arrow_texts
+from mechdesign.formats.arrow_arrays import (
+    KeptColumn,
+    Output,
+    WrittenColumn,
+    arrow_integers,
+    arrow_texts,
+)
 from mechdesign.formats.cell_forms import as_text
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.opening import Batch
-from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
 from mechdesign.formats.parquet import ParquetSource
 from mechdesign.jobs.entries import Settings
 from mechdesign.jobs.file_run import FileRun

@@ -24,11 +24,10 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike, check_target
 from mechdesign.core.progress import Progress
-from mechdesign.formats.compression import Compression
-from mechdesign.formats.folders import is_folder
+from mechdesign.formats.csv_text import TextOptions
+from mechdesign.formats.file_kinds import Compression
 from mechdesign.formats.inputs import GuardedInput
-from mechdesign.formats.opening import KINDS, Source, open_source, packing_of
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.opening import KINDS, Source, is_folder, open_source, packing_of
 from mechdesign.formats.urls import STANDARD, is_url, local, place_of
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
 from mechdesign.jobs.file_run import FileRecipe, FileRun

@@ -21,14 +21,18 @@ from typing import Any
 
 import numpy as np
 
+from mechdesign.core.files import NamelessFile
 from mechdesign.core.integers import Integers
-from mechdesign.core.nameless_file import NamelessFile
-from mechdesign.formats.arrow_arrays import arrow_integers, integers_of, taken_records
-from mechdesign.formats.compression import Compression
+from mechdesign.formats.arrow_arrays import (
+    KeptColumn,
+    arrow_integers,
+    integers_of,
+    taken_records,
+)
+from mechdesign.formats.csv_text import TextOptions
+from mechdesign.formats.file_kinds import Compression
 from mechdesign.formats.opening import open_source
-from mechdesign.formats.outputs import KeptColumn
 from mechdesign.formats.parquet import ParquetSource
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.release.draws import Key, RowNumbers
 
 ROOM = 16 << 20

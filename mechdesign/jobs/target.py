@@ -49,17 +49,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.file_locks import open_locked, reason
 from mechdesign.core.files import (
+    MODE,
+    NamelessFile,
     PathLike,
     check_target,
     keep_mode,
     on_failure,
+    open_locked,
     part_file,
     real_path,
+    reason,
     sync_folder,
 )
-from mechdesign.core.nameless_file import MODE, NamelessFile
 from mechdesign.formats.inputs import BLOCK
 from mechdesign.formats.urls import STANDARD, Remote, is_url
 from mechdesign.jobs.stopping import CutOff, Stopped, uninterrupted

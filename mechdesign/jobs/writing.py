@@ -24,16 +24,21 @@ from typing import Any
 import numpy as np
 
 from mechdesign.core.errors import InputError
-from mechdesign.formats.arrow_arrays import arrow_integers, arrow_texts
+from mechdesign.formats.arrow_arrays import (
+    KeptColumn,
+    Output,
+    WrittenColumn,
+    arrow_integers,
+    arrow_texts,
+)
 from mechdesign.formats.cell_forms import as_text
-from mechdesign.formats.compression import Compression
 from mechdesign.formats.csv import CsvBatch
 from mechdesign.formats.csv_sinks import CsvSink
+from mechdesign.formats.csv_text import TextOptions
+from mechdesign.formats.file_kinds import Compression
 from mechdesign.formats.opening import Batch, Kind, Sink, Source, sink_for
-from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
 from mechdesign.formats.parquet import ParquetSource
 from mechdesign.formats.parquet_sink import ParquetSink
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.recipe import BadRecord, Drawer, Place
 from mechdesign.tables.rebuilding import own_values
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.judging.values import covered, numbers_of
 from mechdesign.leaks.assessment import crossed_secret, identifies_records
 from mechdesign.leaks.coded_table import CodedColumn, CodedTable, coded_table

@@ -33,8 +33,8 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import Encoded, encode, encode_anything
 from mechdesign.formats.column_names import require_column
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import Batch, Source, open_source
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.leaks.assessment import crossed_secret, identifies_records
 from mechdesign.leaks.coded_table import CodedColumn, CodedTable, TableBuilder
 from mechdesign.leaks.crossing import Crossing, TextNumbers

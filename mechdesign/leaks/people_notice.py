@@ -36,10 +36,9 @@ from mechdesign.core.integers import Integers
 from mechdesign.core.wording import at_least, at_most, listed, quoted
 from mechdesign.formats.cells import Encoded, empty_as_missing
 from mechdesign.formats.census import Hashes
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.digests import RowHasher
-from mechdesign.formats.folders import files_of, is_folder
-from mechdesign.formats.opening import Batch, open_source
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.opening import Batch, files_of, is_folder, open_source
 from mechdesign.leaks.coded_table import (
     CodedColumn,
     CodedTable,

@@ -35,7 +35,7 @@ from mechdesign.mechanisms.box_request import TRUTH, BoxRequest
 from mechdesign.mechanisms.box_rows import StratumRecords
 from mechdesign.mechanisms.optimal import X_IS_PRIVATE
 from mechdesign.mechanisms.result import Design, LeastCost
-from mechdesign.tables.box_fill import RowsByBox, SymbolCounts
+from mechdesign.tables.box_coder import RowsByBox, SymbolCounts
 from mechdesign.tables.records import Records
 from mechdesign.tables.row_boxes import Boxes
 

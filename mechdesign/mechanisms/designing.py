@@ -27,9 +27,9 @@ from dataclasses import replace
 from typing import Any, ParamSpec, Protocol, cast, overload
 
 from mechdesign.auditing.population import lift_limits
-from mechdesign.channel.loading import require_without_boxes
+from mechdesign.channel.file import require_without_boxes
 from mechdesign.channel.record import TOTAL
-from mechdesign.core.above import above
+from mechdesign.core.display import above
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.mechanisms import combinations
@@ -43,7 +43,7 @@ from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import table_rules
 from mechdesign.mechanisms.unsuited_columns import refuse_identifier
 from mechdesign.notions import Notion
-from mechdesign.tables.cell_rules import REFUSE
+from mechdesign.tables.cell_values import REFUSE
 from mechdesign.tables.joint import Joint, Missing
 from mechdesign.tables.people import PERSON, RECORD
 from mechdesign.tables.people_tables import PeopleRoles, people_of_frame

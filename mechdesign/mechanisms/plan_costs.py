@@ -31,8 +31,7 @@ from mechdesign.mechanisms.least_cost_objective import (
 )
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.people import ABSENT
-from mechdesign.tables.symbol_lookup import CodedCells
-from mechdesign.tables.variable import Variable, numbers_of
+from mechdesign.tables.variable import CodedCells, Variable, numbers_of
 from solvers import Array
 from solvers.plans import CellCosts
 

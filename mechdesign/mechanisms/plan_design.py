@@ -66,7 +66,7 @@ from mechdesign.mechanisms.smallest_groups import (
     group_law,
 )
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.symbol_lookup import CodedCells
+from mechdesign.tables.variable import CodedCells
 from solvers import Array, SolverError
 from solvers.errors import OutOfTime
 from solvers.plans import (

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
-from mechdesign.channel.labels import output_labels
+from mechdesign.channel.output_cells import output_labels
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.float_design import (

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
-from mechdesign.tables.cell_numbers import kind_of
+from mechdesign.tables.cell_values import kind_of
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.output_budgets import smallest_cell
 from mechdesign.nonstochastic.queries import doubles
-from mechdesign.tables.bin_splits import least_cells, row_minima
+from mechdesign.tables.bin_edges import least_cells, row_minima
 
 LARGEST_VALUE = 1e120
 """Largest absolute value. Summed squares of differences of larger ones could leave the doubles."""

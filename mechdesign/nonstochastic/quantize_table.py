@@ -31,8 +31,8 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.core.wording import quoted
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import Source
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.formats.urls import STANDARD
 from mechdesign.nonstochastic.dividing import divided
 from mechdesign.nonstochastic.mechanism_file import (

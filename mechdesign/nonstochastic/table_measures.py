@@ -33,9 +33,9 @@ from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import encode
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.distinct import Numbering
 from mechdesign.formats.opening import open_source
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.nonstochastic import ranges
 from mechdesign.nonstochastic.blurring import preimage_epsilon
 from mechdesign.nonstochastic.hypothesis import TestingProblem, reporting_policy

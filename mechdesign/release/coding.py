@@ -44,7 +44,7 @@ from mechdesign.release.policies import (
 )
 from mechdesign.release.protocol import Releasable
 from mechdesign.tables.box_coder import NO_STRATUM, BoxCoder
-from mechdesign.tables.cell_numbers import Kind, kind_of, number_of
+from mechdesign.tables.cell_values import Kind, kind_of, number_of
 from mechdesign.tables.columns import (
     MISSING,
     UNKNOWN,

@@ -27,7 +27,7 @@ from mechdesign.release.released_values import (
     symbols_released,
 )
 from mechdesign.tables.bins import Bins
-from mechdesign.tables.cell_numbers import DAY, Kind
+from mechdesign.tables.cell_values import DAY, Kind
 from mechdesign.tables.joint import Joint
 
 

@@ -24,7 +24,7 @@ from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.cells import Encoded
 from mechdesign.release.protocol import Releasable
 from mechdesign.release.sampling import Sampler
-from mechdesign.tables.cell_rules import (
+from mechdesign.tables.cell_values import (
     DROP,
     MARGINAL,
     NEAREST,

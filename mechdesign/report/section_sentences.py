@@ -37,7 +37,7 @@ from mechdesign.core.wording import at_least, at_most, listed, percent_of
 from mechdesign.report import wording
 from mechdesign.report.asked import names_of
 from mechdesign.report.record import Belief, Promise, Request
-from mechdesign.tables.cell_rules import (
+from mechdesign.tables.cell_values import (
     DROP,
     MARGINAL,
     NEAREST,

@@ -21,7 +21,7 @@ from mechdesign.nonstochastic.thresholds_by_error import (
     least_distortion,
     thresholds_for,
 )
-from mechdesign.tables.bin_splits import row_minima
+from mechdesign.tables.bin_edges import row_minima
 from tests.cases.documents import rewrite
 
 AMOUNTS = (0, 10, 20, 50, 100)

@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mechdesign.core.errors import InputError
-from mechdesign.formats.arrow_arrays import released_dictionary
-from mechdesign.formats.outputs import KeptColumn
+from mechdesign.formats.arrow_arrays import KeptColumn, released_dictionary
 from mechdesign.formats.parquet_sink import ParquetLayout, ParquetSink
 from mechdesign.frames.sanitising import sanitise
 from mechdesign.jobs.release_file import sanitise_file

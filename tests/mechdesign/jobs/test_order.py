@@ -22,7 +22,7 @@ from mechdesign import (
     sanitise_file,
 )
 from mechdesign.core.errors import InputError
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.jobs import shuffling
 from mechdesign.jobs.manifest_records import read_manifest
 from tests.cases.released_records import KEY, city_channel, mixing_channel

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import encode
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.nonstochastic import reports as words
 from mechdesign.nonstochastic.claims import read_verified, verify_file
 from mechdesign.nonstochastic.groups import Groups

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.formats.cells import Encoded, as_whole
-from mechdesign.tables import symbol_lookup
+from mechdesign.tables import variable as variables
 from mechdesign.tables.columns import MISSING, UNKNOWN, positions_of
-from mechdesign.tables.symbol_lookup import NOWHERE, SymbolLookup
-from mechdesign.tables.variable import Variable
+from mechdesign.tables.variable import NOWHERE, SymbolLookup, Variable
 
 CELLS = ["", "a", "b", "1", "1.0", "2", "2.0", "x.0"]
 
@@ -53,14 +52,14 @@ def slow_position(symbols, columns, record):
     return UNKNOWN
 
 
-@pytest.mark.parametrize("limit", [0, 4, symbol_lookup.DENSE_LIMIT])
+@pytest.mark.parametrize("limit", [0, 4, variables.DENSE_LIMIT])
 @given(case=lookups())
 @settings(max_examples=150)
 def test_every_record_is_found_where_a_list_has_it(limit, case):
     """With arrays, by search, and with both in turns."""
     symbols, columns = case
     variable = Variable(tuple(f"c{k}" for k in range(len(columns))), tuple(symbols))
-    with mock.patch.object(symbol_lookup, "DENSE_LIMIT", limit):
+    with mock.patch.object(variables, "DENSE_LIMIT", limit):
         found = positions_of(columns, variable)
     expected = [slow_position(symbols, columns, r) for r in range(len(columns[0]))]
     assert found.tolist() == expected
