@@ -16,8 +16,8 @@ from .exporting.export import Export, export
 from .frames.sanitising import engine_errors, sanitise
 from .frames.transformer import ReleaseTransformer
 from .jobs.keys import create_key, read_key
+from .jobs.options import Applied
 from .jobs.release_file import sanitise_file
-from .jobs.results import Applied
 from .judging.figures import Judgement
 from .judging.judge import judge
 from .leaks.assessment import Assessment, assess

@@ -51,8 +51,8 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, has_sha256
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import open_source
-from mechdesign.jobs.manifest_proof import ManifestVerdict, judge_manifest
-from mechdesign.jobs.manifest_records import (
+from mechdesign.jobs.manifest import ManifestVerdict, judge_manifest
+from mechdesign.jobs.side_files import (
     InternalManifest,
     PublicManifest,
 )

@@ -14,8 +14,8 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, has_sha256
 from mechdesign.jobs.folder_stage import manifest_of
-from mechdesign.jobs.manifest_proof import judge_manifest, refuse_false
-from mechdesign.jobs.manifest_records import (
+from mechdesign.jobs.manifest import judge_manifest, refuse_false
+from mechdesign.jobs.side_files import (
     InternalColumn,
     InternalManifest,
     PublicColumn,

@@ -43,7 +43,7 @@ from mechdesign.cli.released import (
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.jobs.results import Applied
+    from mechdesign.jobs.options import Applied
     from mechdesign.nonstochastic.release_answers import RangeRelease
 
 
@@ -188,7 +188,7 @@ def _release_of(
     """The release through the channels of these files; it takes `progress` and `warn`."""
     from mechdesign.channel.file import load
     from mechdesign.jobs.folders import sanitise_path
-    from mechdesign.jobs.vital_files import keep_apart
+    from mechdesign.jobs.target import keep_apart
 
     channels = [load(path) for path in paths]
     columns.check_people(channels)

@@ -26,7 +26,7 @@ from mechdesign.cli.released import LedgerOption
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.jobs.entries import Entry
+    from mechdesign.jobs.ledger import Entry
 
 EXAMPLE = "Example:  mechdesign releases        Of one file:  mechdesign releases total people.csv"
 
@@ -97,8 +97,8 @@ def _list(
     common: options.CommonOptions,
 ) -> None:
     """Print all releases of the ledger."""
-    from mechdesign.jobs.draws_apart import draws_apart
     from mechdesign.jobs.ledger import Ledger
+    from mechdesign.jobs.past_releases import draws_apart
 
     entries: list[Entry] = []
     if path.exists():

@@ -14,7 +14,6 @@ heavy.
 
 from __future__ import annotations
 
-from html import escape
 from importlib import import_module
 from typing import Any
 
@@ -43,6 +42,9 @@ class Described:
         return above("display").summary(self)
 
     def _repr_html_(self) -> str:
+        # Every start loads this module, and only notebooks need the signs of HTML.
+        from html import escape
+
         # Symbols are texts of users, and may have the signs of HTML in them.
         return f"<pre>{escape(self.summary())}</pre>"
 

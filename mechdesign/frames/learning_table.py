@@ -21,7 +21,7 @@ from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.column_names import require_column
 from mechdesign.frames.eager import FrameChecks, adapter_of, sanitised
 from mechdesign.frames.people_guard import FIRST_RECORDS, refuse_people_of_frame
-from mechdesign.jobs.people_guard import refuse_people
+from mechdesign.jobs.people_run import refuse_people
 from mechdesign.jobs.recipe import Drawer, DrawnColumn, Recipe
 from mechdesign.release.released_values import LABEL
 

@@ -1,6 +1,6 @@
 """People with several records in frames: what designs, releases and draws of frames say of them.
 
-The rule is that of files (`jobs.people_guard`): columns that stay, what identifies records, and the
+The rule is that of files (`jobs.people_run`): columns that stay, what identifies records, and the
 order tell which records are of one person. The index of a frame of pandas is one more column.
 `design` with a frame says what it finds (`people_message`); releases, transformers and
 `Channel.apply` refuse it.
@@ -28,7 +28,7 @@ from mechdesign.frames.lazy_tables import LazyTable
 from mechdesign.frames.spark_frames import SparkFrame
 from mechdesign.jobs.channel_recipe import recipe_of
 from mechdesign.jobs.options import ReleaseOptions
-from mechdesign.jobs.people_guard import Read, refuse_people
+from mechdesign.jobs.people_run import Read, refuse_people
 from mechdesign.jobs.recipe import Recipe
 from mechdesign.leaks.people_notice import people_in, people_notice, reach_in
 from mechdesign.leaks.person_columns import may_name_people_by

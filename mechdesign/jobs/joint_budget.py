@@ -50,8 +50,7 @@ from mechdesign.core.wording import (
     quoted,
 )
 from mechdesign.formats.census import Content
-from mechdesign.jobs.entries import DONE, ROW, Drawn, Entry, Use
-from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.ledger import DONE, ROW, Drawn, Entry, Ledger, Use
 from mechdesign.jobs.same_records import releases_of
 from mechdesign.release.identified_draws import REDRAW
 

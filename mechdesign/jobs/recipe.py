@@ -38,7 +38,7 @@ from mechdesign.jobs.disclosure_checks import DisclosureChecks
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.output_columns import OutputColumn
 from mechdesign.release.draws import Key
-from mechdesign.release.first_symbols import FirstSymbols, Spellings
+from mechdesign.release.identified_draws import FirstSymbols, Spellings
 from mechdesign.tables.people import People
 
 Frame = TypeVar("Frame")

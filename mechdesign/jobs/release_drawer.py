@@ -52,7 +52,7 @@ from mechdesign.jobs.recipe import (
     Place,
     Recipe,
 )
-from mechdesign.leaks.order import Order
+from mechdesign.leaks.evidence import Order
 from mechdesign.release.drawing import Release
 from mechdesign.release.draws import (
     Identifiers,

@@ -33,12 +33,10 @@ from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
 from mechdesign.jobs.file_run import FileRecipe, FileRun
 from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.ledger import Ledger, Rehearsed
-from mechdesign.jobs.options import FileKeywords, FileOptions, options_of
-from mechdesign.jobs.people_guard import refuse_people
-from mechdesign.jobs.people_run import PeopleRun, for_people
-from mechdesign.jobs.results import Released
+from mechdesign.jobs.options import FileKeywords, FileOptions, Released, options_of
+from mechdesign.jobs.people_run import PeopleRun, for_people, refuse_people
 from mechdesign.jobs.side_files import Sides
-from mechdesign.jobs.vital_files import keep_off_ledger
+from mechdesign.jobs.target import keep_off_ledger
 from mechdesign.jobs.writing import FileFormat
 from mechdesign.tables.people import People
 from mechdesign.tables.people_source import PeopleSource

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.common_table import common_table
+from mechdesign.auditing.composition import common_table
 from mechdesign.auditing.independent_draws import PeopleTogether, together_of_people
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError

@@ -11,7 +11,8 @@ looks at the symbols of the other:
 - `nearby` is the share of records whose symbol is that of the record before, which is how a
   stranger guesses it; without the order it is `alone`, the sum of P(s)^2;
 - a serial number (whole numbers that leave few gaps) gives a protected column away if its order is
-  beyond chance, as the order of a file does (`order`); such numbers are there for nothing else;
+  beyond chance, as the order of a file does (`evidence.Order`); such numbers are there for nothing
+  else;
 - any other column does if nearly all symbols are right that way. An age in days may well tell
   something of a job, as every column that is kept on purpose does.
 
@@ -43,8 +44,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.integers import Integers
 from mechdesign.formats.cells import Encoded
-from mechdesign.leaks.evidence import decisive
-from mechdesign.leaks.order import Order
+from mechdesign.leaks.evidence import Order, decisive
 
 # -------------------------------------------------------------------- columns that rise
 

@@ -25,7 +25,7 @@ from mechdesign.core.wording import quoted
 from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
-from mechdesign.release.moved_numbers import distance_text, moved
+from mechdesign.release.released_values import distance_text, moved
 from mechdesign.tables.bin_edges import AUTO, specs_by_column
 from mechdesign.tables.joint import Joint
 

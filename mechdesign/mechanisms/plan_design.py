@@ -30,8 +30,13 @@ import numpy as np
 
 from mechdesign.auditing.averages import average_verdicts
 from mechdesign.auditing.demands import Demand, demands_of
-from mechdesign.auditing.extremes import LargestQuotients, output_masses
-from mechdesign.auditing.strata import members_of, strata_of, stratum_demands
+from mechdesign.auditing.extremes import (
+    LargestQuotients,
+    members_of,
+    output_masses,
+    strata_of,
+    stratum_demands,
+)
 from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import own_rows

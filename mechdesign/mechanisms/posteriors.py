@@ -37,7 +37,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.auditing.output_masses import OutputMasses
+from mechdesign.auditing.columns import OutputMasses
 from mechdesign.auditing.verdict import budget_used
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import MeanLimits

@@ -22,11 +22,11 @@ from typing import Any
 from mechdesign import __version__
 from mechdesign.auditing.composition import Composition
 from mechdesign.auditing.demands import own_budgets
+from mechdesign.auditing.extremes import given_achieved
 from mechdesign.auditing.law import Law, absent_channel_law, channel_law
 from mechdesign.auditing.measures import Utility, utility
 from mechdesign.auditing.population_extremes import OutOfTime
 from mechdesign.auditing.population_promise import PopulationPromise, population_promise
-from mechdesign.auditing.strata import given_achieved
 from mechdesign.auditing.verdict import Achieved, Audit, Used
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord, Objective

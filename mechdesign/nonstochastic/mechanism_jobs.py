@@ -45,8 +45,7 @@ from mechdesign.formats.opening import (
 from mechdesign.formats.urls import STANDARD, is_url, local, place_of
 from mechdesign.jobs.folders import sanitise_path
 from mechdesign.jobs.ledger import Ledger, Rehearsed, opened_ledger
-from mechdesign.jobs.target import Target
-from mechdesign.jobs.vital_files import keep_off_ledger
+from mechdesign.jobs.target import Target, keep_off_ledger
 from mechdesign.nonstochastic.claims import read_verified
 from mechdesign.nonstochastic.mechanism_file import MechanismFile, Outside
 from mechdesign.nonstochastic.release_answers import RangeRelease, charged

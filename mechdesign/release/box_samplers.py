@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.integers import IntegerRows, Integers
+from mechdesign.release.draws import Sampler
 from mechdesign.release.policies import FINE, MARGINAL, apportioned, policy_row
 from mechdesign.release.protocol import Releasable, ReleasablePart
-from mechdesign.release.sampling import Sampler
 from mechdesign.tables.box_coder import BoxCoder
 from mechdesign.tables.row_boxes import box_name
 

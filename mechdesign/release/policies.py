@@ -22,8 +22,8 @@ from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.cells import Encoded
+from mechdesign.release.draws import Sampler
 from mechdesign.release.protocol import Releasable
-from mechdesign.release.sampling import Sampler
 from mechdesign.tables.cell_values import (
     DROP,
     MARGINAL,

@@ -34,7 +34,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import STATED, at_least, at_most
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
-from mechdesign.release.moved_numbers import moved
+from mechdesign.release.released_values import moved
 from mechdesign.report import wording
 from mechdesign.report.asked import names_of, request_of
 from mechdesign.report.box_section import boxes_of, outputs_of

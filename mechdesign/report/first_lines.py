@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from mechdesign.auditing.averages import best_guess
-from mechdesign.auditing.strata import given_away
+from mechdesign.auditing.extremes import given_away
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import RELATIVE
 from mechdesign.core.balls import quotient_above

@@ -27,7 +27,7 @@ import numpy as np
 from mechdesign.auditing.composition import sum_above
 from mechdesign.auditing.unchanged import constant_truth_of_records
 from mechdesign.core.wording import about, at_least, at_most
-from mechdesign.release.moved_numbers import Moved, distance_text, unit_of
+from mechdesign.release.released_values import Moved, distance_text, unit_of
 from mechdesign.report import blocks, wording
 from mechdesign.report.record import LeastKept
 from mechdesign.tables.joint import Joint

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast
 
 from mechdesign.auditing.extremes import Achieved
-from mechdesign.release.moved_numbers import Moved
+from mechdesign.release.released_values import Moved
 from mechdesign.tables.uncovered_values import RareLimit
 
 if TYPE_CHECKING:

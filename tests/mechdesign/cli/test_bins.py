@@ -16,7 +16,7 @@ from mechdesign.cli import main
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.binning import NUMBERS_OF_BINS
 from mechdesign.mechanisms.unsuited_columns import many_numbers
-from mechdesign.release.moved_numbers import distance_text, moved
+from mechdesign.release.released_values import distance_text, moved
 
 BUDGET = ("--epsilon", "1")
 

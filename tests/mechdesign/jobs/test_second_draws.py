@@ -20,9 +20,9 @@ from mechdesign.formats.csv_text import TextOptions
 from mechdesign.jobs import file_run as run
 from mechdesign.jobs.job import Job
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.manifest_records import read_manifest
 from mechdesign.jobs.past_releases import history_of
 from mechdesign.jobs.release_file import sanitise_file
+from mechdesign.jobs.side_files import read_manifest
 from mechdesign.jobs.target import PartFiles
 from mechdesign.jobs.writing import write_release
 from mechdesign.release.policies import Policy

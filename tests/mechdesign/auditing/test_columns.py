@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.auditing import output_masses
-from mechdesign.auditing.output_masses import FEW, masses_by_output
+from mechdesign.auditing import columns
+from mechdesign.auditing.columns import FEW, masses_by_output
 from mechdesign.tables.joint import Joint
 
 WIDTH = FEW + 8
@@ -34,12 +34,12 @@ def test_masses_are_exact(data, most):
 
 
 def test_the_largest_sums_that_halves_may_have_fit_into_64_bits(monkeypatch):
-    assert (output_masses.MOST_COUNTED - 1) * (2**output_masses.HALF - 1) < 2**63
-    assert output_masses.LARGEST_VALUE == 2 ** (2 * output_masses.HALF)
+    assert (columns.MOST_COUNTED - 1) * (2**columns.HALF - 1) < 2**63
+    assert columns.LARGEST_VALUE == 2 ** (2 * columns.HALF)
     called = []
-    small = output_masses._small_masses
+    small = columns._small_masses
     monkeypatch.setattr(
-        output_masses,
+        columns,
         "_small_masses",
         lambda *values: called.append(1) or small(*values),
     )
