@@ -38,7 +38,7 @@ from .notions import (
     Notion,
 )
 from .release.draws import Key
-from .release.policies import Policy
+from .release.samplers import Policy
 from .tables.joint import Joint
 
 __version__: str

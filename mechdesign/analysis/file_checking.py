@@ -57,8 +57,8 @@ from mechdesign.jobs.side_files import (
     PublicManifest,
 )
 from mechdesign.release.coding import NearestRows
-from mechdesign.release.policies import OUTPUT, Policy
 from mechdesign.release.released_values import LABEL
+from mechdesign.release.samplers import OUTPUT, Policy
 from mechdesign.tables.variable import Variable
 
 _NO_SENSITIVE = (

@@ -31,7 +31,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import open_source
-from mechdesign.release.policies import NEAREST, Policy
+from mechdesign.release.samplers import NEAREST, Policy
 
 NO_MANIFEST = (
     "no valid manifest of it says whether draws stand in place of empty or unknown cells; if so, "

@@ -31,8 +31,8 @@ from mechdesign.analysis.model import ReleaseModel
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError
-from mechdesign.release.policies import NEAREST, REFUSE, Policy, policy_row
 from mechdesign.release.released_values import LABEL, by_output
+from mechdesign.release.samplers import NEAREST, REFUSE, Policy, policy_row
 
 
 def law_of_rule(channel: Channel, form: str, name: str, rule: str) -> Array:

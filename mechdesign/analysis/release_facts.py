@@ -22,7 +22,7 @@ from mechdesign.jobs.side_files import (
     PublicManifest,
     read_manifest,
 )
-from mechdesign.release.policies import Policy, recorded_rules
+from mechdesign.release.samplers import Policy, recorded_rules
 
 STANDARD = "-"
 

@@ -59,13 +59,13 @@ from mechdesign.release.drawing import (
     key_of,
 )
 from mechdesign.release.draws import Key, records_of
-from mechdesign.release.policies import REFUSE, Policy
 from mechdesign.release.released_frames import (
     apply_to_people,
     fix_where_whole,
     frame_of_columns,
 )
 from mechdesign.release.released_values import LABEL
+from mechdesign.release.samplers import REFUSE, Policy
 from mechdesign.tables.box_coder import BoxCoder, BoxFill, RowsByBox, SymbolCounts
 from mechdesign.tables.columns import is_frame, positions_of, values_of
 from mechdesign.tables.joint import Array, Joint

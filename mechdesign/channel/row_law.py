@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.wording import listed
-from mechdesign.release.box_samplers import filling_rows, law_of_boxes
 from mechdesign.release.protocol import ReleasablePart
+from mechdesign.release.samplers import filling_rows, law_of_boxes
 from mechdesign.tables.box_coder import BoxCoder
 from mechdesign.tables.people import ABSENT, People
 from mechdesign.tables.row_boxes import box_name

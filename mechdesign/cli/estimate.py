@@ -303,7 +303,7 @@ def _estimate_shares(
     from mechdesign.analysis.file_frequencies import NEAREST_COUNTS, NO_MANIFEST
     from mechdesign.analysis.law_estimates import estimate_shares
     from mechdesign.analysis.release_facts import has_fixed_counts
-    from mechdesign.release.policies import NEAREST
+    from mechdesign.release.samplers import NEAREST
     from mechdesign.report.layout import paragraph
     from mechdesign.report.releases import law_estimate_note, silent_note
 
@@ -370,7 +370,7 @@ def _estimate_statistics(
     from mechdesign.analysis.file_frequencies import NEAREST_COUNTS
     from mechdesign.analysis.law_statistics import estimate_means, estimate_regression
     from mechdesign.analysis.release_facts import has_fixed_counts
-    from mechdesign.release.policies import NEAREST
+    from mechdesign.release.samplers import NEAREST
     from mechdesign.report.layout import paragraph
     from mechdesign.report.releases import (
         statistics_record,

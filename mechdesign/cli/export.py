@@ -77,7 +77,7 @@ def export(
     """
     from mechdesign.channel.file import load_without_boxes
     from mechdesign.core.files import check_target
-    from mechdesign.release.policies import recorded_rules
+    from mechdesign.release.samplers import recorded_rules
     from mechdesign.report.section_sentences import cell_sentences
 
     # Before the channel is loaded: what cannot be written need not be made.

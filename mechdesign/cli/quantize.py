@@ -25,7 +25,7 @@ from mechdesign.cli.released import KeptOptions, LedgerOption
 from mechdesign.core.errors import InputError, errors_noting
 
 if TYPE_CHECKING:
-    from mechdesign.nonstochastic.quantize_options import QuantizeOptions
+    from mechdesign.nonstochastic.quantize_table import QuantizeOptions
     from mechdesign.nonstochastic.release_answers import RangeRelease
 
 EXAMPLE = (
@@ -255,7 +255,7 @@ def _options(asked: QueryOptions, budget: RangeBudget) -> QuantizeOptions:
     with a meaning (domain, thresholds, groups) are read here.
     """
     from mechdesign.comparison.grid import parse_grid
-    from mechdesign.nonstochastic.quantize_options import QuantizeOptions
+    from mechdesign.nonstochastic.quantize_table import QuantizeOptions
 
     # What is not read below has the same meaning there, as the texts that were typed.
     typed: dict[str, Any] = asdict(asked) | asdict(budget)

@@ -259,7 +259,7 @@ class OtherTable(TextFormat, TableOptions):
         together : bool
             Whether the channels are judged together, so that all must protect the same column.
         """
-        from mechdesign.release.policies import recorded_rules
+        from mechdesign.release.samplers import recorded_rules
         from mechdesign.tables.records import bins_by_column
 
         if self.table is None:
@@ -309,7 +309,7 @@ class OtherTable(TextFormat, TableOptions):
 
     def _read_people(self, channels: Sequence[md.Channel]) -> md.Joint:
         """The table of channels for people with several records, folded as their own one was."""
-        from mechdesign.release.policies import recorded_rules
+        from mechdesign.release.samplers import recorded_rules
         from mechdesign.tables.people_tables import PeopleRoles, read_people
 
         useful = [channel.useful for channel in channels]

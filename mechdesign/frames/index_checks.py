@@ -28,7 +28,7 @@ from mechdesign.frames.adapter import FrameAdapter
 from mechdesign.jobs.column_plan import lookalikes
 from mechdesign.jobs.options import ALL, ReleaseOptions
 from mechdesign.jobs.recipe import Drawer, Recipe
-from mechdesign.release.policies import REFUSE
+from mechdesign.release.samplers import REFUSE
 
 
 def keeps_index(adapter: FrameAdapter, options: ReleaseOptions) -> bool:

@@ -63,8 +63,8 @@ from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.notions import Notion
 from mechdesign.release.draws import Key
-from mechdesign.release.policies import REFUSE, Policy
 from mechdesign.release.released_values import LABEL
+from mechdesign.release.samplers import REFUSE, Policy
 from mechdesign.tables.columns import positions_of
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.tally import Missing, Roles, Tally

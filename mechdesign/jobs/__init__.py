@@ -8,7 +8,7 @@ The modules by what they do for that promise:
   `channel_recipe`, and the drawer `release_drawer`. Each of these recipes is the next one's base:
   what a table needs of it, then what a file needs, keys from a job of the ledger, and channels.
 - What may stay in the output: `column_plan` decides by the header, with `output_columns`;
-  `disclosure_checks` by the data.
+  `recipe` by the data.
 - The same record gets the same draw, and none is drawn twice by mistake: `job` keeps the order of
   the steps. `earlier_releases` and `identified_records` take the decisions. `release_drawer` says
   what a record is; `same_records` and `bare_records` tell whether records are the same.

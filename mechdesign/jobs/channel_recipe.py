@@ -45,8 +45,7 @@ from mechdesign.jobs.people_run import check_people
 from mechdesign.jobs.recipe import Codes, Drawer, Recipe, TablePart
 from mechdesign.jobs.release_drawer import ReleaseDrawer
 from mechdesign.jobs.side_files import Sides, codebook_text
-from mechdesign.leaks.crossing import Crossing
-from mechdesign.leaks.evidence import LEVEL, decisive, log_evidence
+from mechdesign.leaks.evidence import LEVEL, Crossing, decisive, log_evidence
 from mechdesign.release.drawing import (
     BOXES_NOT_FIXED,
     FIXED,
@@ -54,8 +53,8 @@ from mechdesign.release.drawing import (
     fixed_records,
 )
 from mechdesign.release.draws import Key
-from mechdesign.release.policies import MARGINAL, Policy, recorded_rules
 from mechdesign.release.released_values import LABEL, POSTERIOR_DRAW
+from mechdesign.release.samplers import MARGINAL, Policy, recorded_rules
 from mechdesign.tables.people import RECORDS, People
 
 LAW_NOT_KEPT = (

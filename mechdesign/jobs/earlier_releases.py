@@ -66,7 +66,7 @@ from mechdesign.jobs.recipe import RecordedDraws
 from mechdesign.jobs.same_records import SAME_FROM, is_same, releases_of
 from mechdesign.release.drawing import Release
 from mechdesign.release.identified_draws import REDRAW
-from mechdesign.release.policies import NEAREST, REFUSE
+from mechdesign.release.samplers import NEAREST, REFUSE
 
 # ---------------------------------------------------------------------------- sentences
 

@@ -48,7 +48,7 @@ from mechdesign.jobs.recipe import BadRecord, Drawer, Recipe, TablePart
 from mechdesign.jobs.side_files import Sides
 from mechdesign.jobs.target import Target
 from mechdesign.jobs.writing import FileFormat, schema_of, shuffle_file, write_release
-from mechdesign.leaks.crossing import Crossing
+from mechdesign.leaks.evidence import Crossing
 from mechdesign.release.identified_draws import REMEMBERED, TWO_SPELLINGS
 
 

@@ -74,7 +74,7 @@ from mechdesign.jobs.recipe import Drawer
 from mechdesign.jobs.stopping import uninterrupted
 from mechdesign.jobs.writing import schema_of
 from mechdesign.leaks.evidence import decisive, log_evidence
-from mechdesign.release.policies import REFUSE
+from mechdesign.release.samplers import REFUSE
 from mechdesign.tables.people_source import open_people
 
 REPLACED = ".{}.old"

@@ -87,7 +87,7 @@ from mechdesign.jobs.recipe import Recipe
 from mechdesign.jobs.release_file import release_or_rehearse
 from mechdesign.jobs.side_files import Sides
 from mechdesign.jobs.stopping import keep_stoppable
-from mechdesign.leaks.crossing import Crossing
+from mechdesign.leaks.evidence import Crossing
 from mechdesign.release.draws import Key
 from mechdesign.tables.people import at_place
 from mechdesign.tables.people_source import open_people

@@ -33,8 +33,8 @@ from mechdesign.formats.file_kinds import Compression
 from mechdesign.release.drawing import DRAWS
 from mechdesign.release.draws import Key
 from mechdesign.release.identified_draws import CHANGES
-from mechdesign.release.policies import REFUSE, Policy
 from mechdesign.release.released_values import FORMS, LABEL
+from mechdesign.release.samplers import REFUSE, Policy
 
 ColumnNames: TypeAlias = str | Sequence[str]
 """One column, or several."""

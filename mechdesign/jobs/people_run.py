@@ -64,7 +64,7 @@ from mechdesign.leaks.people_notice import (
     reach_in,
 )
 from mechdesign.release.identified_draws import KEEP
-from mechdesign.release.policies import NEAREST, REFUSE
+from mechdesign.release.samplers import NEAREST, REFUSE
 from mechdesign.tables.people import MOST_RECORDS, PERSON, RECORD, People, at_place
 from mechdesign.tables.people_source import FoldedTable, PeopleSource, refuse_kept
 from mechdesign.tables.rebuilding import own_type_of, own_values

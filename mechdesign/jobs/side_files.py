@@ -85,7 +85,7 @@ from mechdesign.core.wording import (
     quoted,
 )
 from mechdesign.jobs.ledger import Natural
-from mechdesign.release import identified_draws, policies, released_values
+from mechdesign.release import identified_draws, released_values, samplers
 from mechdesign.tables.confidence import scope_of
 from mechdesign.tables.uncovered_values import uncovered_sentence
 
@@ -106,7 +106,7 @@ class PublicColumn(Record):
     normalise: str
     trim: bool = False
     missing_codes: tuple[str, ...] = ()
-    changed: str = policies.REFUSE
+    changed: str = samplers.REFUSE
     draws: str = "independent"
     law_kept: bool = False
     given: tuple[str, ...] = ()
@@ -409,7 +409,7 @@ def template() -> Any:
     }
     environment.globals |= {
         "changes": identified_draws,
-        "policies": policies,
+        "policies": samplers,
         "values": released_values,
     }
     # A line that begins with blanks goes on with the line before it.

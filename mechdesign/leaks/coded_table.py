@@ -51,7 +51,7 @@ from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.digests import RowHasher
 from mechdesign.formats.distinct import numbered
 from mechdesign.formats.opening import open_source
-from mechdesign.leaks.crossing import TextNumbers
+from mechdesign.leaks.evidence import TextNumbers
 
 Codes: TypeAlias = NDArray[np.integer[Any]]
 

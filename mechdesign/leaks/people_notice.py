@@ -47,7 +47,7 @@ from mechdesign.leaks.coded_table import (
     combined_codes,
     hashed_cells,
 )
-from mechdesign.leaks.crossing import TextNumbers
+from mechdesign.leaks.evidence import TextNumbers
 from mechdesign.leaks.learners import numbers_in
 from mechdesign.leaks.person_columns import (
     SURE,
@@ -58,7 +58,7 @@ from mechdesign.leaks.person_columns import (
     may_name_people,
     reach_of_people,
 )
-from mechdesign.release.policies import normalised, normalised_cells, recorded_rules
+from mechdesign.release.samplers import normalised, normalised_cells, recorded_rules
 from mechdesign.tables.columns import positions_of
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.people import MOST_RECORDS

@@ -20,7 +20,7 @@ looks at the symbols of the other:
 left out, they tell it by their places.
 
 A column of which many records share each value leaves their order open, and is not looked at: what
-it tells by its values is for `crossing`.
+it tells by its values is for `evidence.Crossing`.
 
 *Columns that rise or fall with the place of a record.* A release in random order hides what the
 order of the file disclosed, unless a column beside it is a row number, a serial number or a time of

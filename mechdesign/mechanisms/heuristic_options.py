@@ -32,7 +32,7 @@ from mechdesign.core.arguments import fraction_of
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed
 from mechdesign.mechanisms.merged_sets import RISKS, Risk
-from mechdesign.release.policies import apportioned
+from mechdesign.release.samplers import apportioned
 
 COMPLETE = "complete-merging"
 SUBSETS = "subset-merging"

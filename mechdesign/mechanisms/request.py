@@ -47,7 +47,7 @@ from mechdesign.mechanisms.rules import check_sensitive
 from mechdesign.mechanisms.search import Search
 from mechdesign.mechanisms.watchdog import HEURISTICS
 from mechdesign.notions import Notion
-from mechdesign.release.policies import NEAREST, REFUSE, Policy, check_nearest
+from mechdesign.release.samplers import NEAREST, REFUSE, Policy, check_nearest
 from mechdesign.tables.confidence import check_level, unprotected
 from mechdesign.tables.joint import Joint
 from solvers import Envelope

@@ -39,10 +39,10 @@ from mechdesign.formats.opening import open_source
 from mechdesign.nonstochastic import ranges
 from mechdesign.nonstochastic.blurring import preimage_epsilon
 from mechdesign.nonstochastic.hypothesis import TestingProblem, reporting_policy
-from mechdesign.nonstochastic.microaggregation import identifiable_partition
 from mechdesign.nonstochastic.number_columns import BadCell, numbers_of, usable_records
 from mechdesign.nonstochastic.queries import exact_number
 from mechdesign.nonstochastic.ranges import Indices, JointRange
+from mechdesign.nonstochastic.thresholds_by_error import identifiable_partition
 from mechdesign.nonstochastic.zero_error import capacity_bounds
 from mechdesign.tables.reading import columns_named
 

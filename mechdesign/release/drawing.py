@@ -31,8 +31,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows, Integers
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import Encoded
-from mechdesign.release import policies
-from mechdesign.release.box_samplers import box_laws, marginal_of, sampler_of_laws
+from mechdesign.release import samplers
 from mechdesign.release.coding import BoxCoding, Coding, SymbolCoding
 from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers, Sampler
 from mechdesign.release.fixed_counts import (
@@ -42,9 +41,15 @@ from mechdesign.release.fixed_counts import (
     mean_counts,
 )
 from mechdesign.release.identified_draws import REDRAW, IdentifiedDraws
-from mechdesign.release.policies import REFUSE, Policy
 from mechdesign.release.protocol import Releasable
 from mechdesign.release.released_values import FORMS, LABEL, publication_of
+from mechdesign.release.samplers import (
+    REFUSE,
+    Policy,
+    box_laws,
+    marginal_of,
+    sampler_of_laws,
+)
 
 FIXED = "fixed"
 """Draws of fixed counts (`fixed_counts`)."""
@@ -321,7 +326,7 @@ def _coded(channel: Releasable, policy: Policy) -> tuple[Coding, Sampler]:
     coder = channel.coder
     if coder is None:
         coding = SymbolCoding(channel.useful, channel.given, policy)
-        return coding, policies.sampler_with_policies(channel, policy)
+        return coding, samplers.sampler_with_policies(channel, policy)
     laws = box_laws(channel, coder)
     coding = BoxCoding(coder, [law is None for law in laws], policy)
     # A box without a law is refused: its row only keeps the places.

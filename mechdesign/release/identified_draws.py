@@ -63,7 +63,7 @@ from mechdesign.formats import _rowhash
 from mechdesign.formats.cell_forms import plain_spelling
 from mechdesign.formats.digests import Hashes, RowHasher
 from mechdesign.release.draws import IDENTIFIERS, Identifiers, Key
-from mechdesign.release.policies import REFUSE
+from mechdesign.release.samplers import REFUSE
 from mechdesign.tables.columns import RecordFault
 
 # ------------------------------------------------------------------------ first symbols

@@ -47,11 +47,9 @@ from numpy.typing import NDArray
 from mechdesign.core.arguments import fraction_of
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import about, quoted
-from mechdesign.release import policies
-from mechdesign.release.box_samplers import Filling
 from mechdesign.release.draws import Key, Records, Sampler
-from mechdesign.release.policies import posterior_sampler, sampler_of, table_of
 from mechdesign.release.protocol import Releasable
+from mechdesign.release.samplers import Filling, posterior_sampler, sampler_of, table_of
 from mechdesign.tables.bins import Bins, middle_of
 from mechdesign.tables.cell_values import DAY, Kind
 from mechdesign.tables.joint import Joint
@@ -347,7 +345,7 @@ def publication_of(channel: Releasable, form: str) -> Publication:
         size = len(channel.outputs)
     elif form == POSTERIOR_DRAW:
         texts = tuple(zip(*channel.useful.symbols, strict=True))
-        symbols = (policies.posterior_sampler(channel),)
+        symbols = (posterior_sampler(channel),)
     else:
         columns = inner_samplers(channel, form)
         symbols = (symbol_sampler(channel),)

@@ -15,7 +15,7 @@ from mechdesign.analysis.file_frequencies import estimate_file
 from mechdesign.analysis.frequencies import estimate_frequencies
 from mechdesign.core.errors import InputError
 from mechdesign.jobs.release_file import sanitise_file
-from mechdesign.release.policies import Policy
+from mechdesign.release.samplers import Policy
 from mechdesign.tables.cell_values import CellRules
 
 MANY = 10**9

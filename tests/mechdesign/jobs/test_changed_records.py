@@ -24,7 +24,7 @@ from mechdesign.jobs.past_releases import history_of
 from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.jobs.writing import write_release
 from mechdesign.release.identified_draws import FirstSymbols
-from mechdesign.release.policies import Policy
+from mechdesign.release.samplers import Policy
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 

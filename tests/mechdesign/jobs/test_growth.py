@@ -11,7 +11,7 @@ from mechdesign.formats.digests import RowHasher
 from mechdesign.jobs import bare_records, identified_records
 from mechdesign.jobs.identified_records import IdentifiedRecords
 from mechdesign.jobs.release_file import sanitise_file
-from mechdesign.leaks import crossing
+from mechdesign.leaks import evidence
 from mechdesign.release import identified_draws
 from mechdesign.release.identified_draws import FirstSymbols, Spellings, new_records
 from tests.cases.growth import Work, assert_linear
@@ -88,7 +88,7 @@ def test_a_release_by_identifiers(tmp_path, monkeypatch):
                 identified_draws,
                 census,
                 bare_records,
-                crossing,
+                evidence,
             )
             sanitise_file(
                 channel,

@@ -21,7 +21,7 @@ from mechdesign.jobs.manifest import Manifest, released_channel
 from mechdesign.jobs.side_files import read_manifest
 from mechdesign.release.drawing import Release, channel_digest
 from mechdesign.release.draws import Key, RowNumbers
-from mechdesign.release.policies import Policy
+from mechdesign.release.samplers import Policy
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 

@@ -16,8 +16,7 @@ from mechdesign.formats.parquet_sink import ParquetLayout, ParquetSink
 from mechdesign.frames.sanitising import sanitise
 from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.leaks.inspection import inspect_file
-from mechdesign.nonstochastic.quantize_options import QuantizeOptions
-from mechdesign.nonstochastic.quantize_table import quantise_table
+from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 from tests.cases.released_records import mixing_channel
 
 HOUSES = 50

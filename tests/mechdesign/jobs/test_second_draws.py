@@ -25,7 +25,7 @@ from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.jobs.side_files import read_manifest
 from mechdesign.jobs.target import PartFiles
 from mechdesign.jobs.writing import write_release
-from mechdesign.release.policies import Policy
+from mechdesign.release.samplers import Policy
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 

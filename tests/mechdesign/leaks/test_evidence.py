@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from mechdesign.formats.cells import Encoded
 from mechdesign.leaks import evidence
-from mechdesign.leaks.crossing import Crossing
-from mechdesign.leaks.evidence import BLOCKS, LEVEL, Order, decisive
+from mechdesign.leaks.evidence import BLOCKS, LEVEL, Crossing, Order, decisive
 from mechdesign.leaks.twins import Twins
 
 

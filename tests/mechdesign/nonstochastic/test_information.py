@@ -21,7 +21,7 @@ from mechdesign.nonstochastic import (
     symmetric_leakage,
     zero_error,
 )
-from mechdesign.nonstochastic.boxes import Boxes
+from mechdesign.nonstochastic.indistinguishability import Boxes
 from mechdesign.nonstochastic.zero_error import fractional_cover, theta_bound
 from solvers.errors import BackendFailure
 from solvers.programs.theta import theta_matrix
