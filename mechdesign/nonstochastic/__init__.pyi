@@ -2,8 +2,15 @@ from .blurring import BlurredMeasure, BlurringPolicy, blurred_measure, preimage_
 from .hypothesis import TestingProblem, finite_problem, reporting_policy
 from .indistinguishability import Boxes, box_difference, linear_levels
 from .mechanism_file import MechanismFile
-from .noiseless import FibreCertificate, certify, composed_epsilon, design_quantizer
-from .output_budgets import epsilon_for, outputs_allowed, promises
+from .noiseless import (
+    FibreCertificate,
+    certify,
+    composed_epsilon,
+    design_quantizer,
+    epsilon_for,
+    outputs_allowed,
+    promises,
+)
 from .quantizers import Quantizer, uniform_quantizer
 from .queries import (
     LinearQuery,

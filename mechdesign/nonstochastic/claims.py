@@ -31,10 +31,10 @@ from mechdesign.nonstochastic.mechanism_file import (
     MechanismFile,
     loaded,
 )
-from mechdesign.nonstochastic.noiseless import composed_epsilon
-from mechdesign.nonstochastic.output_budgets import (
+from mechdesign.nonstochastic.noiseless import (
     ASSUMPTIONS,
     RangePromise,
+    composed_epsilon,
     outputs_allowed,
     promises,
 )

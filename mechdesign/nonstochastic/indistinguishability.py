@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.arguments import fraction_of
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.output_budgets import outputs_allowed
+from mechdesign.nonstochastic.noiseless import outputs_allowed
 from mechdesign.nonstochastic.queries import check_whole
 
 # --------------------------------------------------------------- ranges of real vectors

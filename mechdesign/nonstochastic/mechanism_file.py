@@ -53,8 +53,11 @@ from mechdesign.core.documents import FileDocument, Record
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import quoted
-from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
-from mechdesign.nonstochastic.output_budgets import outputs_allowed
+from mechdesign.nonstochastic.noiseless import (
+    FibreCertificate,
+    certify,
+    outputs_allowed,
+)
 from mechdesign.nonstochastic.quantizers import EvenThresholds, Quantizer
 from mechdesign.nonstochastic.queries import (
     MOST_INTEGERS,

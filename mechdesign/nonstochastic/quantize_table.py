@@ -54,14 +54,14 @@ from mechdesign.nonstochastic.mechanism_file import (
     Outside,
 )
 from mechdesign.nonstochastic.mechanism_jobs import ReleaseArguments, release_table
-from mechdesign.nonstochastic.noiseless import LAYOUTS
-from mechdesign.nonstochastic.number_columns import NUMBER
-from mechdesign.nonstochastic.output_budgets import (
+from mechdesign.nonstochastic.noiseless import (
+    LAYOUTS,
     allowance,
     epsilon_for,
     outputs_allowed,
     share_of,
 )
+from mechdesign.nonstochastic.number_columns import NUMBER
 from mechdesign.nonstochastic.queries import (
     QUERY,
     Domain,

@@ -41,9 +41,9 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.wording import about, at_most
 from mechdesign.nonstochastic.claims import VerifiedMechanism, guarantee_record
 from mechdesign.nonstochastic.mechanism_file import DISCLOSED_OUTSIDE, SizedQuantizer
-from mechdesign.nonstochastic.noiseless import LAYOUTS
-from mechdesign.nonstochastic.output_budgets import (
+from mechdesign.nonstochastic.noiseless import (
     ASSUMPTIONS,
+    LAYOUTS,
     RangePromise,
     epsilon_for,
     outputs_allowed,

@@ -58,7 +58,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.fibres import contributions
-from mechdesign.nonstochastic.output_budgets import allowance, smallest_cell
+from mechdesign.nonstochastic.noiseless import allowance, smallest_cell
 from mechdesign.nonstochastic.queries import LinearQuery, Query, doubles, exact_number
 from mechdesign.nonstochastic.solver_failures import solver_failures
 from mechdesign.nonstochastic.thresholds_by_levels import (

@@ -68,8 +68,12 @@ from mechdesign.nonstochastic.fibres import (
     lattice_unit,
     others,
 )
-from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
-from mechdesign.nonstochastic.output_budgets import Allowance, allowance
+from mechdesign.nonstochastic.noiseless import (
+    Allowance,
+    FibreCertificate,
+    allowance,
+    certify,
+)
 from mechdesign.nonstochastic.quantizers import Quantizer, quantizer_between
 from mechdesign.nonstochastic.queries import LinearQuery, Query, Stratum
 from mechdesign.nonstochastic.solver_failures import solver_failures

@@ -327,7 +327,7 @@ def test_a_header_with_brackets_is_no_json(tmp_path, text):
 
 
 def test_statistics_files_need_the_extra(tmp_path, monkeypatch):
-    import mechdesign.formats.statistics_files as module
+    import mechdesign.formats.opening as module
 
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     path = tmp_path / "table.sav"

@@ -24,7 +24,7 @@ from mechdesign.nonstochastic import (
     uniform_quantizer,
 )
 from mechdesign.nonstochastic.mechanism_file import FORMAT, VERSION, MechanismFile
-from mechdesign.nonstochastic.output_budgets import promises
+from mechdesign.nonstochastic.noiseless import promises
 from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 
 
