@@ -314,6 +314,7 @@ ASSUMPTIONS = (
 
 # ------------------------------------------------------------------------- certificates
 
+
 @dataclass(frozen=True)
 class FibreCertificate:
     """The most outputs that one individual can bring about.
