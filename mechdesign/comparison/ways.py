@@ -51,8 +51,7 @@ from mechdesign.auditing.measures import utility
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import AverageBudget
-from mechdesign.comparison.grid import Case
-from mechdesign.comparison.rows import ComparisonRow
+from mechdesign.comparison.rows import Case, ComparisonRow
 from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.progress import Steps

@@ -54,7 +54,6 @@ from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion
 from mechdesign.report import writing
-from mechdesign.report.asked import origin_of
 from mechdesign.report.boxes import kept_by
 from mechdesign.report.content import (
     full_report,
@@ -62,7 +61,7 @@ from mechdesign.report.content import (
     remarks_of,
     summary_report,
 )
-from mechdesign.report.record import Command, Fact, Report
+from mechdesign.report.record import Command, Fact, Report, origin_of
 from mechdesign.tables.joint import Joint
 
 Watch: TypeAlias = Callable[..., AbstractContextManager[Any]]
