@@ -67,13 +67,13 @@ from mechdesign.mechanisms.averages import (
 from mechdesign.mechanisms.designing import design_requested
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.protocols import are_compared, protocols
+from mechdesign.mechanisms.purposes import task_figures, task_joint
 from mechdesign.mechanisms.queries import PURPOSES, Queries, queries_of
 from mechdesign.mechanisms.query_design import total_variance
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design, TaskUtility
 from mechdesign.mechanisms.rules import Rules, check_sensitive
 from mechdesign.mechanisms.search import Search
-from mechdesign.mechanisms.task_design import task_figures, task_joint
 from mechdesign.mechanisms.watchdog import HEURISTICS
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint

@@ -50,8 +50,13 @@ from mechdesign.core.integers import Integers
 from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import joined_name, quoted
 from mechdesign.mechanisms.box_parts import DesignedParts, PartDesigns, PartSummary
-from mechdesign.mechanisms.box_request import AUTO, BoxRequest
-from mechdesign.mechanisms.box_rows import SLICE_SHARE, conditional_entropy, entropy
+from mechdesign.mechanisms.box_request import (
+    AUTO,
+    SLICE_SHARE,
+    BoxRequest,
+    conditional_entropy,
+    entropy,
+)
 from mechdesign.mechanisms.result import Certificate, Design
 from mechdesign.mechanisms.unsuited_columns import refuse_secret_identifier
 from mechdesign.notions import to_record

@@ -31,8 +31,7 @@ import numpy as np
 from mechdesign.channel.channel import BoxPart
 from mechdesign.core.integers import Integers
 from mechdesign.mechanisms.box_plan import BoxPlanner, design_for_boxes
-from mechdesign.mechanisms.box_request import TRUTH, BoxRequest
-from mechdesign.mechanisms.box_rows import StratumRecords
+from mechdesign.mechanisms.box_request import TRUTH, BoxRequest, StratumRecords
 from mechdesign.mechanisms.optimal import X_IS_PRIVATE
 from mechdesign.mechanisms.result import Design, LeastCost
 from mechdesign.tables.box_fill import RowsByBox, SymbolCounts

@@ -52,8 +52,14 @@ from numpy.typing import NDArray
 from mechdesign.channel.box_claims import protected_groups
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms.box_own import own_boxes
-from mechdesign.mechanisms.box_request import AUTO, TRUTH, BoxRequest
-from mechdesign.mechanisms.box_rows import SLICE_SHARE, GroupedRows, StratumRecords
+from mechdesign.mechanisms.box_request import (
+    AUTO,
+    SLICE_SHARE,
+    TRUTH,
+    BoxRequest,
+    GroupedRows,
+    StratumRecords,
+)
 from mechdesign.mechanisms.by_rules import for_population
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design

@@ -4,7 +4,7 @@ A notion such as chi2 allows posteriors in a convex set (`convex_means`), and a 
 information is a total over all outputs. `ColumnLimits` has both for a table, and solves the program
 of least cost with them by tangents (`solvers.average.assignment_convex`).
 
-The set of l1 and chi2 with their inverses is not convex (`inverse_means`). Then
+The set of l1 and chi2 with their inverses is not convex (`convex_means`). Then
 
 - the bound is that of the convex set around it;
 - channels are searched for in a convex part of it, one for each output. Above a lift of 1 the
@@ -31,8 +31,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.limits import MeanLimits
 from mechdesign.mechanisms.average_budgets import float_gains, in_solver_unit
-from mechdesign.mechanisms.convex_means import allowed_set
-from mechdesign.mechanisms.inverse_means import inside_covered
+from mechdesign.mechanisms.convex_means import allowed_set, inside_covered
 from mechdesign.tables.joint import Joint
 from solvers import Array, ConvexSet, CoveredSet
 from solvers.assignment.assignment import Assigned, Assignment

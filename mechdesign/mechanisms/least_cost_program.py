@@ -54,7 +54,8 @@ from mechdesign.core.limits import MeanLimits
 from mechdesign.core.progress import Step
 from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.average_budgets import GUESSES, NO_PROMISE
-from mechdesign.mechanisms.least_cost_limits import (
+from mechdesign.mechanisms.least_cost_means import ColumnLimits
+from mechdesign.mechanisms.least_cost_objective import (
     LARGE_FROM,
     LARGE_MARGIN,
     LARGEST_DEVIATION,
@@ -64,7 +65,6 @@ from mechdesign.mechanisms.least_cost_limits import (
     TANGENT_MARGIN,
     ChannelLimits,
 )
-from mechdesign.mechanisms.least_cost_means import ColumnLimits
 from mechdesign.mechanisms.least_cost_rounding import candidates, deviation_of, square
 from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.posteriors import has_polytope

@@ -44,7 +44,7 @@ from mechdesign.nonstochastic.fibres import (
     others,
 )
 from mechdesign.nonstochastic.queries import LinearQuery, Query, Stratum
-from solvers.programs.highs import Program, Solution, SparseRows
+from solvers.programs import Program, Solution, SparseRows
 
 LARGEST_FIBRES = 20_000_000
 """Most members of all fibres together, which take 160 MB."""

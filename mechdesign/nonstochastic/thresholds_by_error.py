@@ -54,7 +54,7 @@ from mechdesign.nonstochastic.thresholds_by_levels import (
     ThresholdChoice,
     earliest,
 )
-from solvers.programs.highs import solve_program
+from solvers.programs import solve_program
 
 LARGEST_COSTS = 400
 """Most answers whose cells are all priced, which takes 80,000 columns of an integer program."""

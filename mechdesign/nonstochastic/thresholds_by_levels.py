@@ -40,7 +40,7 @@ from mechdesign.nonstochastic.output_budgets import Allowance, allowance
 from mechdesign.nonstochastic.quantizers import Quantizer, quantizer_between
 from mechdesign.nonstochastic.queries import Query
 from mechdesign.nonstochastic.solver_failures import solver_failures
-from solvers.programs.highs import solve_program
+from solvers.programs import solve_program
 
 # ----------------------------------------------------------- thresholds and their proof
 

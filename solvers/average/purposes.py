@@ -48,7 +48,7 @@ from solvers.errors import (
     TooManyVertices,
 )
 from solvers.points import Array, Points
-from solvers.programs.master import HighsMaster
+from solvers.programs import HighsMaster
 from solvers.purposes.task_pricing import task_entropies
 from solvers.sets.polytope import Polytope
 

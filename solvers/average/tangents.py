@@ -40,7 +40,7 @@ from solvers.pricing.concave import (
     MEMORY_LIMIT,
     ConcaveSearch,
 )
-from solvers.pricing.kernel_rows import KernelRows, identical_columns, kernel_rows
+from solvers.sets.polytope import KernelRows, identical_columns, kernel_rows
 
 FIRST_TANGENTS = (
     1e-4,

@@ -23,12 +23,15 @@ import numpy as np
 
 from solvers.enumeration import pivot
 from solvers.enumeration.cdd import EXACT, FLOAT, by_cdd
-from solvers.enumeration.pivot import Estimate, estimate, explicit_rows, few_vertices
-from solvers.enumeration.result import (
+from solvers.enumeration.pivot import (
     DEFAULT_MAX_VERTICES,
     DEFAULT_MEMORY_LIMIT,
+    Estimate,
     ListingLimits,
     Vertices,
+    estimate,
+    explicit_rows,
+    few_vertices,
     finished_vertices,
 )
 from solvers.errors import BackendFailure, InvalidOption, TooManyVertices

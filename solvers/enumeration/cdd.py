@@ -4,7 +4,7 @@
    auxiliary variables are eliminated (Fourier and Motzkin).
 2. cddlib turns them into generators [1, v], one for each vertex v (`_generators`). Whatever else it
    gives (rays, lines) is a failure, since a polytope has none.
-3. `result` sorts them, merges near ones, and holds each against the original rows.
+3. They are sorted, near ones merged, and each is held against the original rows.
 
 For example, v_1 <= 0.7 for two coordinates is [-1, 1, 1] (the sum, an equation), [0.7, -1, 0],
 [0, 1, 0] and [0, 0, 1]; the generators are [1, 0.7, 0.3] and [1, 0, 1].
@@ -26,8 +26,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from solvers.enumeration.pivot import EMPTY, walk
-from solvers.enumeration.result import Vertices, finished_vertices, ordered
+from solvers.enumeration.pivot import EMPTY, Vertices, finished_vertices, ordered, walk
 from solvers.errors import BackendFailure, EmptyPolytope
 from solvers.points import Array
 from solvers.sets.polytope import Polytope

@@ -29,7 +29,7 @@ from solvers.envelope.preparation import Incumbents, Resources, check_length
 from solvers.points import Array, Points
 from solvers.pricing.concave import MEMORY_LIMIT
 from solvers.pricing.set_searches import RobustSearch
-from solvers.programs.master import HighsMaster
+from solvers.programs import HighsMaster
 from solvers.results import Envelope, Pricer, Progress
 from solvers.sets.uncertain import UncertainSet
 

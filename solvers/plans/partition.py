@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvers.plans.costs import Costs, Indices
+from solvers.plans.problem import Costs, Indices
 from solvers.plans.ranges import Ranges
 from solvers.points import Array
 

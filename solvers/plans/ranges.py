@@ -22,8 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from solvers.errors import NoPlan
-from solvers.plans.costs import Indices
-from solvers.plans.problem import PlanLimits, PlanPenalty
+from solvers.plans.problem import Indices, PlanLimits, PlanPenalty
 from solvers.points import Array
 
 AFFINE = 1e-12

@@ -25,20 +25,18 @@ import numpy as np
 
 from solvers.errors import BackendFailure, NoPlan, OutOfTime
 from solvers.pace import NEVER, Clock
-from solvers.plans.alone import alone
-from solvers.plans.blind import blind_draw
-from solvers.plans.bounds import ceiling, sharpened
-from solvers.plans.costs import Indices
+from solvers.plans.bounds import alone, ceiling, sharpened
 from solvers.plans.generation import (
     ALL_PAIRS,
     Flows,
     Generation,
     all_pairs,
+    blind_draw,
     near_pairs,
 )
 from solvers.plans.partition import TRIED, Cutter, Part
 from solvers.plans.pricing import OutputPrices, Pricer, Pricing
-from solvers.plans.problem import PlanProblem
+from solvers.plans.problem import Indices, PlanProblem
 from solvers.plans.program import SHORTEST, Group, Prices, foreseen
 from solvers.plans.ranges import Ranges
 from solvers.points import Array

@@ -40,9 +40,8 @@ from solvers.pricing.concave import (
     SearchResult,
     SearchStatus,
 )
-from solvers.pricing.kernel_rows import best_of_groups, identical_columns
 from solvers.pricing.plane_sweep import OUTSIDE, PlaneSweep, Polygon, polygon_of
-from solvers.sets.polytope import Polytope
+from solvers.sets.polytope import Polytope, best_of_groups, identical_columns
 
 INSIDE = 2e-13
 """Violation of a line by a column that is rounding: what the simplex of the branch and bound

@@ -31,10 +31,9 @@ from solvers.errors import (
     TooManyVertices,
 )
 from solvers.points import Array, Points
-from solvers.programs.master import HighsMaster, MasterSolution
+from solvers.programs import HighsMaster, MasterSolution
 from solvers.purposes.task_pricing import Branching, Listing, task_entropies
-from solvers.results import EnvelopeStatus, Progress, envelope_bound
-from solvers.rounds import run_rounds
+from solvers.results import EnvelopeStatus, Progress, envelope_bound, run_rounds
 from solvers.sets.polytope import Polytope
 
 PRICING_SHARE = 0.25

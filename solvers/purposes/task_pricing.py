@@ -37,7 +37,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.points import Array, entropy_terms
-from solvers.programs.highs import SHARP, highs_with
+from solvers.programs import SHARP, highs_with
 from solvers.sets.polytope import Polytope
 
 NODES_A_ROUND = 2000

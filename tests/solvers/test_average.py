@@ -23,13 +23,15 @@ from solvers import (
 )
 from solvers.average.channels import (
     Array,
+    BaselineChannel,
     Measure,
     best_channel_on_average,
     best_channel_within,
+    convex_concave,
     funnel_measures,
+    greedy_merging,
     least_leakage,
 )
-from solvers.average.funnels import BaselineChannel, convex_concave, greedy_merging
 from solvers.average.goals import Charge, Master
 from solvers.average.pricing import AveragePricing
 from solvers.average.tangents import Tangents

@@ -14,7 +14,7 @@ from mechdesign.auditing.averages import average_leakage
 from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.core.limits import DistanceMean
 from mechdesign.mechanisms import design
-from mechdesign.mechanisms.inverse_means import (
+from mechdesign.mechanisms.convex_means import (
     AboveInverseDistance,
     InverseDistanceFunction,
 )

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms import watchdog
-from mechdesign.mechanisms.heuristic_options import STANDARD
-from mechdesign.mechanisms.partitions import Merging
+from mechdesign.mechanisms.merged_sets import Merging
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search
+from mechdesign.mechanisms.search import STANDARD, Search
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 from mechdesign.tables.joint import Joint
 from tests.cases.designs import complete_merging, merged_by_risk, subset_merging
