@@ -36,8 +36,8 @@ output are w_s = P(s | y) / P(s), and k is 1 or 2, for the l1 and the chi2 dista
 `InverseDistanceFunction` is the average itself, sum_s P(s) phi(w_s) with phi(w) = |1/w - 1|^k.
 `BelowInverseDistance` is a convex function below it on a box of lifts, and has the cuts that a
 search needs; `AboveInverseDistance` is one above it, for convex parts of the set.
-`solvers.envelope.covered` divides boxes where they are too wide: on smaller ones the function and
-that below are closer.
+`solvers.envelope.other_sets` divides boxes where they are too wide: on smaller ones the function
+and that below are closer.
 
 phi falls to zero at w = 1 and grows from there on. It is convex below 1; above, it is concave for
 k = 1, and for k = 2 convex up to 3/2 and concave beyond (phi'' = (6 - 4 w) / w^4). On an interval

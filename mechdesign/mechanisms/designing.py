@@ -36,11 +36,11 @@ from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.average_budgets import NO_PROMISE
 from mechdesign.mechanisms.box_request import BoxRequest
 from mechdesign.mechanisms.by_rules import binned_for, by_rules, for_population
+from mechdesign.mechanisms.classes import refuse_identifier
 from mechdesign.mechanisms.people_request import bins_of_people
 from mechdesign.mechanisms.request import DesignRequest, names_of_columns
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import table_rules
-from mechdesign.mechanisms.unsuited_columns import refuse_identifier
 from mechdesign.notions import Notion
 from mechdesign.tables.cell_rules import REFUSE
 from mechdesign.tables.joint import Joint, Missing

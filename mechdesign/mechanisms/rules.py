@@ -64,7 +64,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.limits import MeanLimits
 from mechdesign.core.wording import quoted
-from mechdesign.mechanisms.classes import Classes, classes
+from mechdesign.mechanisms.classes import Classes, classes, refuse_secret_identifier
 from mechdesign.mechanisms.convex_means import allowed_set
 from mechdesign.mechanisms.cut_sets import CutSet, MeanCuts
 from mechdesign.mechanisms.merged_sets import (
@@ -89,7 +89,6 @@ from mechdesign.mechanisms.search import (
     Solve,
     envelope_by_any_method,
 )
-from mechdesign.mechanisms.unsuited_columns import refuse_secret_identifier
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import added_columns

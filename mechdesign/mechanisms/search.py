@@ -55,7 +55,7 @@ from mechdesign.mechanisms.merged_sets import RISKS, Risk
 from mechdesign.release.policies import apportioned
 from mechdesign.tables.joint import Joint
 from solvers import Array, Envelope, EnvelopeStatus, Polytope, Progress, lower_envelope
-from solvers.enumeration.cdd import exact_available
+from solvers.enumeration import exact_available
 from solvers.errors import BackendFailure, TooManyVertices
 
 # --------------------------------------------------------------- options of the optimum

@@ -1,6 +1,6 @@
 """What merging symbols would buy, in lines for the first screen of `design`.
 
-Every proposal (`mechanisms.merge_proposals`) is an item of a list: its options, what it keeps, and
+Every proposal (`mechanisms.box_design`) is an item of a list: its options, what it keeps, and
 which symbols it merges. The paragraph below is about the choice among them. Each promise fails with
 probability at most 1 - level, so one of `count` promises fails with at most count * (1 - level):
 of 5 promises of 95 % the best one is sure of 75 % only.
@@ -9,7 +9,7 @@ of 5 promises of 95 % the best one is sure of 75 % only.
 from __future__ import annotations
 
 from mechdesign.core.wording import listed, percent_of
-from mechdesign.mechanisms.merge_proposals import (
+from mechdesign.mechanisms.box_design import (
     MergeProposal,
     MergeProposals,
     level_for_all,

@@ -33,8 +33,7 @@ from solvers.average.channels import (
     least_leakage,
 )
 from solvers.average.goals import Charge, Master
-from solvers.average.pricing import AveragePricing
-from solvers.average.tangents import Tangents
+from solvers.average.pricing import AveragePricing, Tangents
 from solvers.pricing.concave import SearchCounts, SearchResult, SearchStatus
 from solvers.results import EnvelopeStatus
 from tests.ending import ends_by_itself, processor_seconds
