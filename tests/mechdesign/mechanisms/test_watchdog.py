@@ -213,7 +213,7 @@ def test_a_lift_of_exactly_two_is_decided_exactly():
 def test_a_wrong_partition_ends_in_a_constant(adult, monkeypatch):
     """Even if the partition were wrong, nothing that fails the exact audit would come out."""
     singles = Merging(tuple((x,) for x in range(15)), repaired=False, borrowed=())
-    monkeypatch.setattr(watchdog.partitions, "merge_subsets", lambda *_, **__: singles)
+    monkeypatch.setattr(watchdog.merged_sets, "merge_subsets", lambda *_, **__: singles)
     design = subset_merging(adult, LIP(0.5))
     assert len(design.channel.outputs) == 1
     assert design.nmi == 0.0
