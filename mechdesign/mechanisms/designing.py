@@ -35,7 +35,13 @@ from mechdesign.formats.cell_forms import CellForm
 from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.average_budgets import NO_PROMISE
 from mechdesign.mechanisms.box_request import BoxRequest
-from mechdesign.mechanisms.by_rules import binned_for, by_rules, for_population
+from mechdesign.mechanisms.by_rules import (
+    binned_for,
+    by_rules,
+    check_room,
+    for_population,
+    spending,
+)
 from mechdesign.mechanisms.classes import refuse_identifier
 from mechdesign.mechanisms.people_request import bins_of_people
 from mechdesign.mechanisms.request import DesignRequest, names_of_columns
@@ -121,9 +127,6 @@ def _requested(request: DesignRequest) -> Design:
     rules = table_rules(joint, notion, whole=whole, after=request.after)
     if not request.after:
         return by_rules(rules, request, started)
-    # Loaded here, because few designs need it.
-    from mechdesign.mechanisms.by_rules import check_room, spending
-
     check_room(rules, request.after)
     result = by_rules(rules, request, started)
     return spending(result, rules, whole, request.after, request.time_limit)
@@ -180,9 +183,6 @@ def _rows_of_table(
     )
     if not request.after:
         return plan_design(plan)
-    # Loaded here, because few designs need it.
-    from mechdesign.mechanisms.by_rules import check_room, spending
-
     rules = table_rules(joint, notion, whole=whole, after=request.after)
     check_room(rules, request.after)
     result = plan_design(plan)
