@@ -57,13 +57,12 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
 from mechdesign.mechanisms import OBJECTIVES
 from mechdesign.mechanisms.designing import design_requested
-from mechdesign.mechanisms.heuristic_options import RESPONSE, HeuristicOptions
 from mechdesign.mechanisms.least_cost_objective import DISTANCE, INFORMATION, TRUTH
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import Rounded
-from mechdesign.mechanisms.search import Search
+from mechdesign.mechanisms.search import RESPONSE, HeuristicOptions, Search
 from mechdesign.mechanisms.watchdog import HEURISTICS, heuristic
 from mechdesign.tables.joint import Joint
 

@@ -48,7 +48,7 @@ from mechdesign.core.files import PathLike, sha256_of
 from mechdesign.core.wording import STATED
 from mechdesign.formats.opening import files_of, is_folder
 from mechdesign.mechanisms.optimal import OPTIMAL
-from mechdesign.mechanisms.plan_figures import groups_of
+from mechdesign.mechanisms.plan_costs import groups_of
 from mechdesign.mechanisms.proving import with_certificate
 from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded

@@ -38,8 +38,7 @@ from typing import Any
 
 import numpy as np
 
-from solvers.envelope.column_pool import ColumnPool, GrowingBox
-from solvers.envelope.levels import Levels
+from solvers.envelope.column_pool import ColumnPool, GrowingBox, Levels
 from solvers.points import Array, Points
 from solvers.pricing.concave import (
     MOST_STARTS,
@@ -47,7 +46,7 @@ from solvers.pricing.concave import (
     SearchResult,
     SearchStatus,
 )
-from solvers.programs.master import HighsMaster, MasterSolution, MasterStatus
+from solvers.programs import HighsMaster, MasterSolution, MasterStatus
 from solvers.results import (
     EnvelopeStatus,
     Pricer,
@@ -486,7 +485,7 @@ class Generation:
     # ------------------------------------------------------ phase 2 of large trees: levels
 
     def _climb(self) -> EnvelopeStatus | None:
-        """Prove one level after the other (`solvers.envelope.levels`), until the gap is closed."""
+        """Prove one level after the other (`Levels`), until the gap is closed."""
         levels = Levels(self.value - self.bound)
         columns = 1
         self._idle.reset()

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from solvers.envelope.levels import (
+from solvers.envelope.column_pool import (
     ALLOWANCE,
     FIRST_NODES,
     FIRST_STEP,
