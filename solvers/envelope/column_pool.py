@@ -252,7 +252,7 @@ FIRST_STEP = 0.1
 """The first step, as a share of what is not proven."""
 
 LARGEST_STEP = 0.5
-"""No step is a larger share of what is not proven."""
+"""No step is a larger share of what is not proven, while nothing is known about the growth."""
 
 SHORTER = 0.5
 LARGER = 2.0
@@ -304,7 +304,8 @@ class Levels:
             if last < in_time < GROWTH * (1.0 + GROWTH) * last:
                 self._expected = in_time
                 self._step = math.log(in_time / last) / self._rate
-        return bound + min(self._step, LARGEST_STEP * (value - bound))
+        share = 1.0 if self._rate > 0.0 else LARGEST_STEP
+        return bound + min(self._step, share * (value - bound))
 
     def learn(self, result: SearchResult, level: float, seconds: float) -> None:
         """Set the next step and its nodes by how the tree of a level ended."""

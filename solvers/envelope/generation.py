@@ -289,6 +289,7 @@ class Generation:
 
     def _improve(self) -> EnvelopeStatus | None:
         """Searches at the master's own prices, until a round of all kinds of them finds little."""
+        walks_first = True
         while self._left() > 0.0 and self.value - self.bound > self._aim:
             if self._idle.count(self.bound, self.value) > IDLE_ROUNDS:
                 return None
@@ -301,10 +302,16 @@ class Generation:
             self._columns.accept(solution)
             walked = self._columns.in_use(solution)
             self._columns.thin(solution)
-            # Walks go first: they start at outputs that are in use, and cost few pivots.
-            columns = self._walk(solution.dual, walked)
+            # Walks go first: they start at outputs that are in use, and cost few pivots. With many
+            # coordinates they look at many neighbours, and may find little; then they go last.
+            columns = 0
+            if walks_first:
+                columns = self._walk(solution.dual, walked)
+                walks_first = columns >= ENOUGH
             if columns < ENOUGH:
                 columns += self._descend(solution.dual)
+            if columns < ENOUGH and not walks_first:
+                columns += self._walk(solution.dual, walked)
             if columns < ENOUGH:
                 return None
             self._report()
