@@ -64,9 +64,10 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import open_source
-from mechdesign.formats.text_options import TextOptions
-from mechdesign.release.policies import NEAREST, Policy
+from mechdesign.release.samplers import Policy
+from mechdesign.tables.cell_values import NEAREST
 from mechdesign.tables.row_boxes import BOX, box_name
 
 NO_MANIFEST = (

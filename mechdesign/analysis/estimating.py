@@ -39,7 +39,7 @@ from mechdesign.analysis.release_facts import (
     other_records,
 )
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.loading import require_channel
+from mechdesign.channel.file import require_channel
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.request import names_of_columns

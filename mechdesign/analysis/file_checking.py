@@ -52,19 +52,19 @@ from mechdesign.analysis.released_table import Advance, Released, released_file
 from mechdesign.analysis.row_checking import check_filled, check_rows, is_wide
 from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.channel import Array, Channel
-from mechdesign.channel.loading import require_channel
+from mechdesign.channel.file import require_channel
 from mechdesign.channel.row_law import RowLaw
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, has_sha256
 from mechdesign.formats.cells import encode_anything
 from mechdesign.formats.column_names import require_text_names
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import open_source
-from mechdesign.formats.text_options import TextOptions
-from mechdesign.jobs.manifest_proof import ManifestVerdict, judge_manifest
-from mechdesign.jobs.manifest_records import InternalManifest, PublicManifest
+from mechdesign.jobs.manifest import ManifestVerdict, judge_manifest
+from mechdesign.jobs.side_files import InternalManifest, PublicManifest
 from mechdesign.release.coding import NearestRows
-from mechdesign.release.policies import OUTPUT, Policy
 from mechdesign.release.released_values import LABEL
+from mechdesign.release.samplers import OUTPUT, Policy
 from mechdesign.tables.variable import Variable
 
 _NO_SENSITIVE = (

@@ -41,7 +41,7 @@ from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import percent_of, quoted
-from mechdesign.release.policies import Policy
+from mechdesign.release.samplers import Policy
 
 Method = Literal["unbiased", "ml"]
 Target = Literal["population", "records"]

@@ -59,7 +59,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.wording import listed
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.tables.columns import positions_of, values_of
 from mechdesign.tables.people import People
 from mechdesign.tables.people_source import fold_frame

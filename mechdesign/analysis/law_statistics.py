@@ -49,7 +49,7 @@ from mechdesign.channel.row_law import RowLaw
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.csv_text import TextOptions
 
 SINGULAR = 1e-10
 """Smallest eigenvalue of the normal matrix, scaled to a unit diagonal, relative to the largest,

@@ -38,22 +38,21 @@ from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, has_sha256
 from mechdesign.jobs.folder_stage import manifest_of
-from mechdesign.jobs.manifest_proof import judge_manifest, refuse_false
-from mechdesign.jobs.manifest_records import (
+from mechdesign.jobs.manifest import judge_manifest, refuse_false
+from mechdesign.jobs.side_files import (
     InternalColumn,
     InternalManifest,
     PublicColumn,
     PublicManifest,
     read_manifest,
 )
-from mechdesign.release.policies import (
-    NEAREST,
-    REFUSE,
+from mechdesign.release.released_values import LABEL, by_output
+from mechdesign.release.samplers import (
     Policy,
     policy_row,
     recorded_rules,
 )
-from mechdesign.release.released_values import LABEL, by_output
+from mechdesign.tables.cell_values import NEAREST, REFUSE
 
 STANDARD = "-"
 

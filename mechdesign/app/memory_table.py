@@ -40,8 +40,8 @@ from typing import Any, Generic, TypeVar
 from mechdesign.app.choice import Choice
 from mechdesign.core.errors import FileError, InputError, MechdesignError, errors_naming
 from mechdesign.core.wording import quoted
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import Source, open_source
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.leaks.doctor import likely_text
 
 MOST_COLUMNS = 1_000

@@ -55,9 +55,9 @@ from mechdesign.app.results import (
     Say,
 )
 from mechdesign.core.errors import InputError
-from mechdesign.core.nameless_file import DESCRIPTORS, NamelessFile
+from mechdesign.core.files import DESCRIPTORS, NamelessFile
 from mechdesign.formats.column_names import names_text
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.csv_text import TextOptions
 
 if TYPE_CHECKING:
     from mechdesign.analysis.checking import ReleaseCheck
@@ -259,7 +259,7 @@ def judge_file(
 
 def channel_in(text: str) -> Channel:
     """The channel of a channel file that is in memory."""
-    from mechdesign.channel.loading import load
+    from mechdesign.channel.file import load
 
     with _readable(text.encode()) as path:
         return load(path)

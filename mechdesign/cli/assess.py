@@ -289,7 +289,7 @@ def inspect(
     value comes again, always with the same symbol), and how often the symbol is guessed
     right with it and without it.
     """
-    from mechdesign.channel.loading import load
+    from mechdesign.channel.file import load
     from mechdesign.leaks.inspection import inspect_file
     from mechdesign.report.writing import check_report, document_text, save_text
 

@@ -375,7 +375,7 @@ def _audit_channel(
     after: options.AfterOptions,
 ) -> Verdict:
     """The verdict on a channel file, alone or together with earlier releases."""
-    from mechdesign.auditing.common_table import common_table
+    from mechdesign.auditing.composition import common_table
     from mechdesign.auditing.population import set_behind
     from mechdesign.auditing.population_promise import population_promise
     from mechdesign.auditing.stated import has_table, statement_of

@@ -47,7 +47,7 @@ from mechdesign.core.arguments import share_of
 from mechdesign.core.errors import InputError, errors_noting
 
 if TYPE_CHECKING:
-    from mechdesign.mechanisms.merge_proposals import MergeProposals
+    from mechdesign.mechanisms.box_design import MergeProposals
     from mechdesign.mechanisms.request import DesignRequest
 
 
@@ -333,7 +333,7 @@ def _proposals(
     """
     if result.confidence is None:
         return None
-    from mechdesign.mechanisms.merge_proposals import merge_proposals
+    from mechdesign.mechanisms.box_design import merge_proposals
 
     # Advice is not worth an endless search: without a limit it has the default one.
     seconds = options.SearchOptions().seconds or 0.0
@@ -382,7 +382,7 @@ def _answer(
     proposals: MergeProposals | None,
 ) -> None:
     """Print notes, and the design as text or as one JSON object."""
-    from mechdesign.mechanisms.unsuited_columns import many_numbers
+    from mechdesign.mechanisms.classes import many_numbers
     from mechdesign.report.command_records import design_record
 
     # Many different numbers are best sorted into bins, unless their distance is what counts.

@@ -106,7 +106,7 @@ def estimate(
     """
     common.refuse_beside(as_csv)
     from mechdesign.analysis.estimating import Estimator, estimator_of
-    from mechdesign.channel.loading import load
+    from mechdesign.channel.file import load
 
     # The kind of the channel decides which options have a meaning; the others are refused, because
     # the user would take an ignored one for obeyed.
@@ -302,9 +302,9 @@ def _estimate_shares(
     from mechdesign.analysis.box_frequencies import NEAREST_COUNTS, NO_MANIFEST
     from mechdesign.analysis.law_estimates import estimate_shares
     from mechdesign.analysis.release_facts import has_fixed_counts
-    from mechdesign.release.policies import NEAREST
     from mechdesign.report.releases import law_estimate_note, silent_note
     from mechdesign.report.wording import paragraph
+    from mechdesign.tables.cell_values import NEAREST
 
     _refuse_renaming(file)
     level = number("--level", asked.level)
@@ -369,12 +369,12 @@ def _estimate_statistics(
     from mechdesign.analysis.box_frequencies import NEAREST_COUNTS
     from mechdesign.analysis.law_statistics import estimate_means, estimate_regression
     from mechdesign.analysis.release_facts import has_fixed_counts
-    from mechdesign.release.policies import NEAREST
     from mechdesign.report.releases import (
         statistics_record,
         statistics_text,
     )
     from mechdesign.report.wording import paragraph
+    from mechdesign.tables.cell_values import NEAREST
 
     _refuse_renaming(file)
     fixed = has_fixed_counts(file.path, channel)

@@ -250,9 +250,9 @@ def _of_table(path: str, name: str) -> str:
     from mechdesign.comparison.planning import BINS
     from mechdesign.leaks.assessment import identifies_records
     from mechdesign.leaks.coded_table import coded_table
-    from mechdesign.mechanisms.unsuited_columns import all_but_identifies
+    from mechdesign.mechanisms.classes import all_but_identifies
     from mechdesign.report.wording import aligned, count, label
-    from mechdesign.tables.cell_numbers import kind_of
+    from mechdesign.tables.cell_values import kind_of
 
     table = coded_table(path)
     rows: list[tuple[str, ...]] = [("column", "values", "")]

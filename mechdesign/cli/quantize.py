@@ -25,7 +25,7 @@ from mechdesign.cli.released import KeptOptions, LedgerOption
 from mechdesign.core.errors import InputError, errors_noting
 
 if TYPE_CHECKING:
-    from mechdesign.nonstochastic.quantize_options import QuantizeOptions
+    from mechdesign.nonstochastic.quantize_table import QuantizeOptions
     from mechdesign.nonstochastic.release_answers import RangeRelease
 
 QUANTIZE_EXAMPLE = (
@@ -191,7 +191,7 @@ def quantize(
 
 def _mechanism_path(files: QueryFiles, quantising: QuantizeOptions) -> str:
     """Where the mechanism file is, or the folder of several."""
-    from mechdesign.formats.folders import is_folder
+    from mechdesign.formats.opening import is_folder
 
     if quantising.query == "identity" and is_folder(files.source):
         # A folder of files gets a mechanism file for each of them.
@@ -255,7 +255,7 @@ def _options(asked: QueryOptions, budget: RangeBudget) -> QuantizeOptions:
     with a meaning (domain, thresholds, groups) are read here.
     """
     from mechdesign.comparison.rows import parse_grid
-    from mechdesign.nonstochastic.quantize_options import QuantizeOptions
+    from mechdesign.nonstochastic.quantize_table import QuantizeOptions
 
     # What is not read below has the same meaning there, as the texts that were typed.
     typed: dict[str, Any] = asdict(asked) | asdict(budget)
@@ -288,7 +288,7 @@ def _domain(text: str | None) -> Sequence[float] | Mapping[float, object] | None
     its shares as they were written.
     """
     from mechdesign.comparison.rows import parse_grid
-    from mechdesign.tables.confidence_files import read_shares
+    from mechdesign.tables.confidence import read_shares
 
     if text is None:
         return None

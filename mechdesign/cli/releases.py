@@ -26,7 +26,7 @@ from mechdesign.cli.released import LedgerOption
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.jobs.entries import Entry
+    from mechdesign.jobs.ledger import Entry
 
 RELEASES_EXAMPLE = (
     "Example:  mechdesign releases        "
@@ -100,8 +100,8 @@ def _list(
     common: options.CommonOptions,
 ) -> None:
     """Print all releases of the ledger."""
-    from mechdesign.jobs.draws_apart import draws_apart
     from mechdesign.jobs.ledger import Ledger
+    from mechdesign.jobs.past_releases import draws_apart
 
     entries: list[Entry] = []
     if path.exists():
@@ -127,7 +127,7 @@ def _total(
     common: options.CommonOptions,
 ) -> None:
     """Print the releases of one data set, and the joint budget of all its draws."""
-    from mechdesign.channel.loading import load
+    from mechdesign.channel.file import load
     from mechdesign.jobs.ledger import Ledger
     from mechdesign.jobs.past_releases import history_of
     from mechdesign.report.wording import paragraph

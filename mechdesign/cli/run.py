@@ -294,7 +294,7 @@ def _verify(
     on the table of today.
     """
     from mechdesign.auditing.stated import has_table
-    from mechdesign.channel.loading import load
+    from mechdesign.channel.file import load
 
     channel = values["output"]
     # The line that `design` would write into the file of this section.

@@ -166,9 +166,9 @@ def export(
     A draw compares 53 bits of a keyed hash of the record's identifier with the integers of the
     channel. The key is a parameter of the query and stands in no file.
     """
-    from mechdesign.channel.loading import load_without_boxes
+    from mechdesign.channel.file import load_without_boxes
     from mechdesign.core.files import check_target
-    from mechdesign.release.policies import recorded_rules
+    from mechdesign.release.samplers import recorded_rules
     from mechdesign.report.sentences import cell_sentences
 
     # Before the channel is loaded: what cannot be written need not be made.
@@ -297,7 +297,7 @@ def measure(
     They are measured on the channel's own table unless another one is given.
     """
     from mechdesign.auditing.measures import measure as measures_of
-    from mechdesign.channel.loading import load_without_boxes
+    from mechdesign.channel.file import load_without_boxes
     from mechdesign.report.terminal import measures_text
 
     if is_mechanism(channel):
@@ -362,7 +362,7 @@ def compose(
     of different columns need a --table that has all of them. Budgets do not simply add: the
     sum is shown beside the exact figures.
     """
-    from mechdesign.channel.loading import load_without_boxes
+    from mechdesign.channel.file import load_without_boxes
     from mechdesign.report.sentences import composition_record, composition_text
     from mechdesign.report.wording import paragraph
 

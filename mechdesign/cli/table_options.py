@@ -27,7 +27,7 @@ from mechdesign.core.wording import listed
 
 if TYPE_CHECKING:
     from mechdesign.formats.cell_forms import CellForm
-    from mechdesign.formats.text_options import TextOptions
+    from mechdesign.formats.csv_text import TextOptions
     from mechdesign.leaks.people_notice import PeopleFound
     from mechdesign.tables.variable import Variable
 
@@ -53,7 +53,7 @@ class TextFormat:
 
     def text(self) -> TextOptions:
         """As the readers take it."""
-        from mechdesign.formats.text_options import TextOptions
+        from mechdesign.formats.csv_text import TextOptions
 
         delimiter = self.delimiter
         if delimiter in ("tab", "\\t"):
@@ -267,7 +267,7 @@ class OtherTable(TextFormat, TableOptions):
         together : bool
             Whether the channels are judged together, so that all must protect the same column.
         """
-        from mechdesign.release.policies import recorded_rules
+        from mechdesign.release.samplers import recorded_rules
         from mechdesign.tables.records import bins_by_column
 
         if self.table is None:
@@ -317,7 +317,7 @@ class OtherTable(TextFormat, TableOptions):
 
     def _read_people(self, channels: Sequence[md.Channel]) -> md.Joint:
         """The table of channels for people with several records, folded as their own one was."""
-        from mechdesign.release.policies import recorded_rules
+        from mechdesign.release.samplers import recorded_rules
         from mechdesign.tables.people_tables import PeopleRoles, read_people
 
         useful = [channel.useful for channel in channels]

@@ -46,11 +46,15 @@ from pydantic import TypeAdapter, ValidationError
 
 from mechdesign import notions as n
 from mechdesign.core.arguments import list_argument, repeated
-from mechdesign.core.documents import FileDocument, read_document, write_document
+from mechdesign.core.documents import (
+    Digest,
+    FileDocument,
+    canonical,
+    read_document,
+    write_document,
+)
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, read_errors, replacing
-from mechdesign.core.json_values import canonical
-from mechdesign.core.records import Digest
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 

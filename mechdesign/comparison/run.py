@@ -52,13 +52,13 @@ from mechdesign.core.errors import InputError, SolverFailure, require_type
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.mechanisms import OBJECTIVES
-from mechdesign.mechanisms.heuristic_options import RESPONSE
 from mechdesign.mechanisms.least_cost_objective import DISTANCE, INFORMATION
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.posteriors import check_optimum
 from mechdesign.mechanisms.queries import Queries
 from mechdesign.mechanisms.request import MECHANISMS, names_of_columns
 from mechdesign.mechanisms.result import Design
+from mechdesign.mechanisms.search import RESPONSE
 from mechdesign.tables.confidence import check_counts, check_level
 from mechdesign.tables.joint import Joint
 

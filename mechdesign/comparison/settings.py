@@ -44,26 +44,25 @@ from typing import Any
 
 import numpy as np
 
+from mechdesign.auditing.extremes import strata_of
 from mechdesign.auditing.measures import beyond_given, utility
-from mechdesign.auditing.strata import strata_of
 from mechdesign.auditing.unchanged import unchanged_cells
 from mechdesign.auditing.verdict import Audit, audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import own_rows
 from mechdesign.channel.record import TOTAL, ChannelRecord
 from mechdesign.comparison.rows import AT, Case, Setting, check_names
+from mechdesign.core.documents import canonical
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
-from mechdesign.core.json_values import canonical
 from mechdesign.mechanisms import OBJECTIVES
 from mechdesign.mechanisms.designing import design_requested
-from mechdesign.mechanisms.heuristic_options import RESPONSE, HeuristicOptions
 from mechdesign.mechanisms.least_cost_objective import DISTANCE, INFORMATION, TRUTH
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import Rounded
-from mechdesign.mechanisms.search import Search
+from mechdesign.mechanisms.search import RESPONSE, HeuristicOptions, Search
 from mechdesign.mechanisms.watchdog import HEURISTICS, heuristic
 from mechdesign.tables.joint import Joint
 

@@ -30,7 +30,7 @@ purpose. `_figure` measures all of them by the purpose:
   better.
 
 Where the column itself is protected by local differential privacy, its known protocols stand beside
-these (`mechanisms.protocols`).
+these (`mechanisms.query_design`).
 
 For the frequencies of three symbols at ALIP with eps_l = eps_u = 0.25: ::
 
@@ -62,14 +62,13 @@ from mechdesign.mechanisms.averages import (
 )
 from mechdesign.mechanisms.designing import design_requested
 from mechdesign.mechanisms.optimal import OPTIMAL
-from mechdesign.mechanisms.protocols import are_compared, protocols
+from mechdesign.mechanisms.purposes import task_figures, task_joint
 from mechdesign.mechanisms.queries import PURPOSES, Queries, queries_of
-from mechdesign.mechanisms.query_design import total_variance
+from mechdesign.mechanisms.query_design import are_compared, protocols, total_variance
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design, QueryAccuracy, TaskUtility
 from mechdesign.mechanisms.rules import Rules, check_sensitive
 from mechdesign.mechanisms.search import Search
-from mechdesign.mechanisms.task_design import task_figures, task_joint
 from mechdesign.mechanisms.watchdog import HEURISTICS
 from mechdesign.tables.joint import Joint
 

@@ -49,7 +49,7 @@ from mechdesign.core.wording import quoted
 from mechdesign.jobs.column_plan import lookalikes
 from mechdesign.jobs.options import ALL, ReleaseOptions
 from mechdesign.jobs.recipe import Drawer, Recipe
-from mechdesign.release.policies import REFUSE
+from mechdesign.tables.cell_values import REFUSE
 
 
 class FrameAdapter(Protocol):

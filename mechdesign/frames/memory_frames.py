@@ -33,9 +33,16 @@ import narwhals as nw
 import numpy as np
 
 from mechdesign.core.integers import Integers
-from mechdesign.formats.arrow_arrays import arrow_integers, integers_of, taken_records
+from mechdesign.formats.arrow_arrays import (
+    KeptColumn,
+    Output,
+    WrittenColumn,
+    arrow_integers,
+    field_of,
+    integers_of,
+    taken_records,
+)
 from mechdesign.formats.cells import not_a_symbol
-from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, field_of
 from mechdesign.formats.parquet_sink import PANDAS, metadata_of
 from mechdesign.frames.adapter import NativeTable
 from mechdesign.jobs.recipe import Drawer

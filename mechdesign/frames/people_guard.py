@@ -44,7 +44,7 @@ from mechdesign.frames.lazy_tables import LazyTable
 from mechdesign.frames.spark_frames import SparkFrame
 from mechdesign.jobs.channel_recipe import recipe_of
 from mechdesign.jobs.options import ReleaseOptions
-from mechdesign.jobs.people_guard import Read, refuse_people
+from mechdesign.jobs.people_run import Read, refuse_people
 from mechdesign.jobs.recipe import Drawer, DrawnColumn, Recipe
 from mechdesign.leaks.people_notice import people_in, people_notice, reach_in
 from mechdesign.leaks.person_columns import may_name_people_by

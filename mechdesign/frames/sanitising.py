@@ -61,7 +61,7 @@ from mechdesign.jobs.options import ReleaseKeywords, options_of
 from mechdesign.jobs.people_run import for_people, released_sequences, watch_order
 from mechdesign.jobs.recipe import Drawer, Recipe
 from mechdesign.jobs.same_records import SAME_FROM
-from mechdesign.jobs.shuffling import random_words
+from mechdesign.jobs.writing import random_words
 from mechdesign.release.released_frames import released_frame
 from mechdesign.tables.people import People
 from mechdesign.tables.people_source import fold_frame, refuse_kept

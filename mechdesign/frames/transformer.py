@@ -49,7 +49,7 @@ from sklearn.utils.validation import (
 )
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.loading import load_without_boxes, require_without_boxes
+from mechdesign.channel.file import load_without_boxes, require_without_boxes
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import encode
@@ -63,8 +63,8 @@ from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.notions import Notion
 from mechdesign.release.draws import Key
-from mechdesign.release.policies import REFUSE, Policy
 from mechdesign.release.released_values import LABEL
+from mechdesign.release.samplers import REFUSE, Policy
 from mechdesign.tables.columns import positions_of
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.tally import Missing, Roles, Tally

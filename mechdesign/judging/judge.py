@@ -19,10 +19,10 @@ import numpy as np
 
 from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.loading import load, require_channel
+from mechdesign.channel.file import load, require_channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.judging.analysts import analysts_part
 from mechdesign.judging.figures import AREA, Figure, Judgement, Part
 from mechdesign.judging.groups import groups_part, singling_out_part

@@ -32,8 +32,8 @@ from dataclasses import asdict
 from typing import Any
 
 from mechdesign.auditing.breaches import BreachVerdict, Direction
-from mechdesign.auditing.implied_bounds import guarantees
 from mechdesign.auditing.law import Law
+from mechdesign.auditing.leakages import guarantees
 from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.stated import Statement, unproven_text, wrong_text
 from mechdesign.auditing.verdict import Audit
@@ -43,7 +43,7 @@ from mechdesign.channel.record import RELATIVE
 from mechdesign.core.wording import STATED, at_least, at_most, joined_name
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion, to_record
-from mechdesign.release.moved_numbers import moved
+from mechdesign.release.released_values import moved
 from mechdesign.report.boxes import box_channel_facts, box_facts
 from mechdesign.report.plain_values import optional_record
 from mechdesign.report.sentences import population_record, spending_record

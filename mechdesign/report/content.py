@@ -34,7 +34,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import STATED, at_least, at_most
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
-from mechdesign.release.moved_numbers import moved
+from mechdesign.release.released_values import moved
 from mechdesign.report import wording
 from mechdesign.report.boxes import boxes_of, kept_by, outputs_of, rows_of
 from mechdesign.report.law_section import (

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mechdesign.auditing.averages import best_guess
-from mechdesign.auditing.strata import given_away
+from mechdesign.auditing.extremes import given_away
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import RELATIVE
 from mechdesign.core.balls import quotient_above
@@ -29,7 +29,7 @@ from mechdesign.report.record import Report, Request, names_of, protected
 from mechdesign.tables.people import RECORDS
 
 if TYPE_CHECKING:
-    from mechdesign.mechanisms.merge_proposals import MergeProposal, MergeProposals
+    from mechdesign.mechanisms.box_design import MergeProposal, MergeProposals
 
 MOST_LINES = 25
 """Lines of a terminal that was never resized, with one left for the prompt."""
@@ -370,7 +370,7 @@ def proposal_lines(proposals: MergeProposals, nmi: float, level: float) -> list[
         The confidence of each promise.
     """
     # What proposes knows every search, and these lines are for audits, too.
-    from mechdesign.mechanisms.merge_proposals import level_for_all, level_of_all
+    from mechdesign.mechanisms.box_design import level_for_all, level_of_all
 
     if not proposals.shown:
         return []

@@ -409,7 +409,7 @@ def unchanged_share(design: Design) -> Fraction | None:
     """The expected share of records whose output is their own symbol; None without the table.
 
     An output has the name of a symbol only if it comes from this symbol alone, or if outputs are
-    symbols of the column (`channel.labels`).
+    symbols of the column (`channel.output_cells`).
     """
     channel = design.channel
     if channel.joint is None:

@@ -50,7 +50,11 @@ from mechdesign.auditing.unchanged import constant_truth_of_records
 from mechdesign.channel.channel import Channel
 from mechdesign.core.wording import about, at_least, at_most, quoted
 from mechdesign.mechanisms.result import Design
-from mechdesign.release.moved_numbers import Moved, distance_text, unit_of
+from mechdesign.release.released_values import (
+    Moved,
+    distance_text,
+    unit_of,
+)
 from mechdesign.report import blocks, wording
 from mechdesign.report.record import LeastKept
 from mechdesign.tables.joint import Joint

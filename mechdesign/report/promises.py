@@ -2,7 +2,7 @@
 
 `promise_of` is the promise alone, as everybody may see it. A notion bounds single lifts
 (`promised_bounds`), and from these follow bounds on the other measures, such as the total variation
-(`auditing.implied_bounds`). `promise_on_table` adds what only the holder of the table can compute:
+(`auditing.leakages`). `promise_on_table` adds what only the holder of the table can compute:
 the budgets that the channel uses of its promise, its worst cell, the values that it attains of
 every measure, and the beliefs before and after.
 
@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 
 from mechdesign.auditing.composition import sum_above
 from mechdesign.auditing.demands import allowed_sides
-from mechdesign.auditing.implied_bounds import guarantees
-from mechdesign.auditing.leakages import belief_ranges
+from mechdesign.auditing.leakages import belief_ranges, guarantees
 from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Achieved, Audit, Used, Worst
 from mechdesign.channel.channel import Channel
@@ -73,7 +72,7 @@ MEASURES = {
         "alpha-lift-inverse, every alpha > 1", "", "every_alpha_lift_inverse"
     ),
 }
-"""Names for each entry of `auditing.implied_bounds.guarantees`.
+"""Names for each entry of `auditing.leakages.guarantees`.
 
 `auditing.measures` has no suprema over alpha. They are the extreme lifts, so `guarantees` of the
 achieved budgets attains them.

@@ -28,7 +28,7 @@ from mechdesign.auditing.extremes import Achieved
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import RELATIVE
 from mechdesign.notions import Notion, to_record
-from mechdesign.release.moved_numbers import Moved
+from mechdesign.release.released_values import Moved
 from mechdesign.report.wording import title
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.people import SEQUENCE

@@ -64,7 +64,7 @@ from mechdesign.core.wording import (
 from mechdesign.mechanisms.result import Spending
 from mechdesign.report import wording
 from mechdesign.report.record import Belief, Promise, Request, names_of
-from mechdesign.tables.cell_rules import (
+from mechdesign.tables.cell_values import (
     DROP,
     MARGINAL,
     NEAREST,

@@ -10,7 +10,7 @@ import mechdesign as md
 from mechdesign import sanitise_file
 from mechdesign.analysis import linear
 from mechdesign.analysis.law_estimates import estimate_shares
-from mechdesign.release.policies import Policy
+from mechdesign.release.samplers import Policy
 
 NOTION = md.LIP(0.5)
 

@@ -37,7 +37,7 @@ from mechdesign.cli.released import KeptOptions
 from mechdesign.cli.row_options import RowOptions
 from mechdesign.cli.table_options import InputTable
 from mechdesign.core.errors import InputError
-from mechdesign.jobs.manifest_records import read_manifest
+from mechdesign.jobs.side_files import read_manifest
 from mechdesign.mechanisms.request import DesignRequest
 from tests.mechdesign.app.test_server import FORM, act, get, wait
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.mechanisms.protocols import (
+from mechdesign.mechanisms.queries import FREQUENCIES
+from mechdesign.mechanisms.query_design import (
     HADAMARD,
     OUE,
     RAPPOR,
@@ -17,7 +18,6 @@ from mechdesign.mechanisms.protocols import (
     SELECTION,
     protocols,
 )
-from mechdesign.mechanisms.queries import FREQUENCIES
 
 
 def column(counts):
