@@ -610,10 +610,11 @@ def row_of(case: Case, design: Design) -> ComparisonRow:
         repaired=design.repaired,
         seconds=design.seconds,
     )
+    if design.truth is not None:
+        row = replace(row, truth=share_of_cells(design.truth))
     if design.truth is not None and design.law is not None:
         row = replace(
             row,
-            truth=share_of_cells(design.truth),
             frequency_deviation=design.law.largest_deviation,
             total_variation=design.law.total_variation,
         )
