@@ -45,7 +45,7 @@ from mechdesign.comparison.rows import (
     curves,
     notion_labels,
 )
-from mechdesign.comparison.settings import ComparisonSettings, row_ways
+from mechdesign.comparison.settings import ComparisonSettings, box_ways, row_ways
 from mechdesign.comparison.ways import PurposeRequest, average_rows, purpose_of
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, SolverFailure, require_type
@@ -293,7 +293,7 @@ def compare(
         names = _mechanisms(mechanisms, named)
         _check_cost_settings(settings, names)
     else:
-        _check_rows(settings, confidence)
+        _check_rows(settings)
         if joint.useful.columns != useful:
             joint = joint.releasing((*beside, *released))
         names, left_out = row_ways(mechanisms, named, joint)
@@ -305,7 +305,11 @@ def compare(
                 "(--objectives distance)"
             )
     if confidence is not None:
-        names += _at_level(names, joint, confidence)
+        at_level = names
+        if released is not None:
+            at_level, single = box_ways(names)
+            left_out += single
+        names += _at_level(at_level, joint, confidence)
     elif known_shares is not None or unseen:
         raise InputError(
             "known_shares (--known-shares) and unseen symbols (--symbols) need a confidence level "
@@ -365,13 +369,8 @@ def _check_columns(settings: ComparisonSettings) -> None:
         )
 
 
-def _check_rows(settings: ComparisonSettings, confidence: float | None) -> None:
+def _check_rows(settings: ComparisonSettings) -> None:
     """Raise InputError for what a comparison of rows does not have."""
-    if confidence is not None:
-        raise InputError(
-            "a confidence level (--confidence) is not built for a comparison of rows, which are "
-            "then released as boxes: leave it out"
-        )
     if settings.keep_frequencies is not None or settings.as_published:
         raise InputError(
             "keep_frequencies (--keep-frequencies, --free-frequencies) and as_published "
@@ -603,7 +602,10 @@ def row_of(case: Case, design: Design) -> ComparisonRow:
         eps_l=eps_l,
         eps_u=eps_u,
         nmi=design.nmi,
-        upper_bound_nmi=design.certificate.upper_bound_nmi,
+        # The bound of boxes is one for these boxes: others may keep more.
+        upper_bound_nmi=(
+            None if design.audit is not None else design.certificate.upper_bound_nmi
+        ),
         max_log_lift=design.achieved.eps_u,
         min_log_lift=0.0 - design.achieved.eps_l,  # never -0.0
         satisfied=design.verified,

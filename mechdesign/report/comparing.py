@@ -171,10 +171,9 @@ def _way_section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow])
     """
     lines = [["epsilon", "way", "promise", "factor", "kept", "unchanged", "law moves"]]
     for row in sorted(rows, key=lambda row: row.epsilon):
-        texts = ["-", "-"]
-        if row.truth is not None and row.total_variation is not None:
-            unchanged = wording.percent_at_least(row.truth)
-            texts = [unchanged, at_most(row.total_variation, 2)]
+        # Of boxes no law of single rows is known.
+        moved = "-" if row.total_variation is None else at_most(row.total_variation, 2)
+        unchanged = "-" if row.truth is None else wording.percent_at_least(row.truth)
         lines.append(
             [
                 f"{row.epsilon:g}",
@@ -182,7 +181,8 @@ def _way_section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow])
                 "kept" if row.satisfied else "BROKEN",
                 wording.range_text(0.0 - row.min_log_lift, row.max_log_lift),
                 wording.percent_at_least(row.nmi),
-                *texts,
+                unchanged,
+                moved,
             ]
         )
     return _titled(curve, rows, lines)
