@@ -86,7 +86,6 @@ def _row(
     outputs: int,
     seconds: float,
     figure: float,
-    figure_bound: float | None = None,
 ) -> ComparisonRow:
     """The row of a verified channel with its figure; `sides` are the budgets eps_l and eps_u."""
     eps_l, eps_u = sides
@@ -106,7 +105,6 @@ def _row(
         repaired=False,
         seconds=seconds,
         figure=figure,
-        figure_bound=figure_bound,
         outputs=outputs,
     )
 
