@@ -35,7 +35,6 @@ from mechdesign.core.wording import about, at_most, percent_of
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import LIP, from_record
 from mechdesign.report import blocks, wording
-from mechdesign.report.plain_values import optional_record
 from mechdesign.report.promises import (
     counted_lines,
     effect_text,
@@ -49,6 +48,7 @@ from mechdesign.report.record import (
     BoxRow,
     Report,
     names_of,
+    optional_record,
 )
 from mechdesign.tables.confidence import set_of_record
 from mechdesign.tables.row_boxes import box_name

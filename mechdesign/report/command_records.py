@@ -45,7 +45,7 @@ from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion, to_record
 from mechdesign.release.released_values import moved
 from mechdesign.report.boxes import box_channel_facts, box_facts
-from mechdesign.report.plain_values import optional_record
+from mechdesign.report.record import optional_record
 from mechdesign.report.sentences import population_record, spending_record
 from mechdesign.report.wording import label
 

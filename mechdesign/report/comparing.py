@@ -47,8 +47,9 @@ from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.run import Comparison
 from mechdesign.core.wording import at_least, at_most
 from mechdesign.mechanisms.queries import TASK
-from mechdesign.report import plain_values, wording
+from mechdesign.report import wording
 from mechdesign.report.drawing import curve_name
+from mechdesign.report.record import picked
 from mechdesign.report.sentences import NAMES, NO_PROMISE_FOR_ONE, text_of
 
 MOST_LINES = 16
@@ -379,8 +380,7 @@ def _advice_record(advice: Recommendation) -> dict[str, Any]:
         "notion": advice.notion,
         "lam": advice.lam,
         "at_most_twice": [
-            plain_values.picked(row, "mechanism", "epsilon", "nmi")
-            for row in advice.twice
+            picked(row, "mechanism", "epsilon", "nmi") for row in advice.twice
         ],
         "keeps_most": most,
         "before": dict(zip(advice.symbols, advice.before, strict=True)),
