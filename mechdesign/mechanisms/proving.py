@@ -100,8 +100,6 @@ def with_certificate(
     statement: Statement,
     channel: Channel,
     beside: Beside = ALONE,
-    *,
-    time_limit: float | None = None,
 ) -> Statement:
     """The statement of a channel file with its bounds proven again, or not."""
     proven: dict[str, float] = {}
@@ -111,7 +109,7 @@ def with_certificate(
         if not is_bound(name) or name in known_wrong:
             continue
         try:
-            value = _proven(channel, name, stated, beside, time_limit)
+            value = _proven(channel, name, stated, beside)
         except (InputError, SolverError) as error:
             unproven.append(Unproven(name, stated, None, str(error)))
             continue
@@ -139,9 +137,7 @@ def _reaches(name: str, stated: float, proven: float) -> bool:
     return proven >= stated - slack
 
 
-def _proven(
-    channel: Channel, name: str, stated: float, beside: Beside, time_limit: float | None
-) -> float:
+def _proven(channel: Channel, name: str, stated: float, beside: Beside) -> float:
     """The bound of this name that the file proves.
 
     Raises
@@ -190,7 +186,7 @@ def _proven(
         return cost_bound(channel, proof, demands, least_of_sides)
     if isinstance(proof, CostProof):
         raise InputError(NOT_OF_THIS_KIND)
-    again = ProvenAgain(channel, joint, beside, time_limit)
+    again = ProvenAgain(channel, joint, beside)
     again.check(len(proof.prices))
     if name == TASK_BOUND and isinstance(proof, TaskProof):
         return again.task_bound(proof, stated)
@@ -228,7 +224,6 @@ class ProvenAgain:
     channel: Channel
     joint: Joint
     beside: Beside
-    time_limit: float | None
 
     def check(self, prices: int) -> None:
         """Refuse what no proof of prices is about."""
@@ -303,7 +298,9 @@ class ProvenAgain:
                     "no proof is kept of a set of populations with budgets of single symbols"
                 )
             bound = proven_over_tables(
-                rules.uncertain, proof.prices, least=least, time_limit=self.time_limit
+                rules.uncertain,
+                proof.prices,
+                least=least,
             )
             proven = share_bound(bound, self.entropy)
             if _reaches(UPPER_BOUND, stated, proven) or not rules.has_table:
@@ -321,7 +318,6 @@ class ProvenAgain:
             rules.reduced.joint.p_x,
             prices,
             least=least,
-            time_limit=self.time_limit,
         )
         return share_bound(bound, self.entropy)
 
@@ -387,7 +383,6 @@ class ProvenAgain:
             proof.prices,
             np.array(proof.leakages or ()),
             least=least,
-            time_limit=self.time_limit,
         )
 
     def _within(
@@ -425,7 +420,6 @@ class ProvenAgain:
                 proof.prices,
                 charge,
                 self._touched(proof),
-                time_limit=self.time_limit,
             )
             return task_bound(figures, bound)
         bound = proven_task(
@@ -434,7 +428,6 @@ class ProvenAgain:
             given_x,
             proof.prices,
             least=least,
-            time_limit=self.time_limit,
         )
         return task_bound(figures, bound)
 
@@ -460,7 +453,6 @@ class ProvenAgain:
                 inverse,
                 charge,
                 self._touched(proof),
-                time_limit=self.time_limit,
             )
         else:
             bound = proven_variance(
@@ -469,7 +461,6 @@ class ProvenAgain:
                 queries.gram,
                 proof.prices,
                 inverse,
-                time_limit=self.time_limit,
             )
         return variance_of(bound, queries, self.joint.p_x)
 
