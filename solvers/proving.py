@@ -16,6 +16,7 @@ What is priced is the entropy over a polytope (`proven_bound`), over an uncertai
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -29,11 +30,12 @@ from solvers.average.purposes import BOUND_ERROR as WITHIN_ERROR
 from solvers.average.purposes import cell_vertices
 from solvers.enumeration import vertices
 from solvers.envelope.preparation import Preparation, Resources
-from solvers.errors import BackendFailure, TooManyVertices
+from solvers.errors import BackendFailure, OutOfTime, TooManyVertices
 from solvers.points import Array
 from solvers.pricing.concave import (
     MEMORY_LIMIT,
     ConcaveSearch,
+    check_limits,
     check_prices,
 )
 from solvers.pricing.set_searches import RobustSearch
@@ -72,6 +74,9 @@ def proven_bound(
     prices: ArrayLike,
     *,
     least: float,
+    time_limit: float | None = None,
+    memory_limit: int = MEMORY_LIMIT,
+    workers: int = 1,
 ) -> float:
     """The bound on the envelope at `point` that these prices prove, rounded down.
 
@@ -82,6 +87,8 @@ def proven_bound(
     prices : (n,) array
     least : float
         The bound that is asked for: the pricing ends as soon as it is proven, or disproven.
+    time_limit : float, optional
+        Seconds; what is proven by then holds.
 
     Raises
     ------
@@ -89,13 +96,17 @@ def proven_bound(
         Unless there are n finite prices.
     EmptyPolytope
         If the set has no member.
+    OutOfTime
+        If the time was over before there was a pricer.
     """
+    check_limits(workers, memory_limit)
     y = check_prices("prices", prices, polytope.n)
     preparation = Preparation(polytope, point)
-    preparation.make_pricer(polytope, Resources(1, MEMORY_LIMIT, None))
+    resources = Resources(workers, memory_limit, time_limit)
+    preparation.make_pricer(polytope, resources)
     pricer = preparation.pricer
     assert pricer is not None  # `make_pricer` makes one
-    return _priced(pricer, y, point, least)
+    return _priced(pricer, y, point, least, time_limit)
 
 
 def proven_over_tables(
@@ -103,11 +114,12 @@ def proven_over_tables(
     prices: ArrayLike,
     *,
     least: float,
+    time_limit: float | None = None,
 ) -> float:
     """As `proven_bound`, over the posteriors that are allowed for every table of a set."""
     y = check_prices("prices", prices, uncertain.n)
     search = RobustSearch(uncertain)
-    return _priced(search.run, y, uncertain.point, least)
+    return _priced(search.run, y, uncertain.point, least, time_limit)
 
 
 def least_sides(uncertain: UncertainSet, sides: Array) -> Array:
@@ -135,8 +147,10 @@ def least_sides(uncertain: UncertainSet, sides: Array) -> Array:
     return np.array(found)
 
 
-def _priced(pricer: Pricer, y: Array, point: Array, least: float) -> float:
-    """The bound at these prices, as far as `least` asks for it."""
+def _priced(
+    pricer: Pricer, y: Array, point: Array, least: float, time_limit: float | None
+) -> float:
+    """The bound at these prices, as far as `least` and the time ask for it."""
     result = pricer(
         y,
         cutoff=_wanted(y, point, least),
@@ -144,6 +158,7 @@ def _priced(pricer: Pricer, y: Array, point: Array, least: float) -> float:
         slack=0.0,
         # No point is wanted: nothing costs so little.
         column_cutoff=-math.inf,
+        time_limit=time_limit,
     )
     return envelope_bound(y, point, result.bound)
 
@@ -162,19 +177,21 @@ def proven_task(
     prices: ArrayLike,
     *,
     least: float,
+    time_limit: float | None = None,
 ) -> float:
     """As `proven_bound`, of the expected entropy of ``task @ v`` (`solvers.purposes.task`)."""
     y = check_prices("prices", prices, polytope.n)
     wanted = _wanted(y, point, least)
     # Posteriors sum to 1: so all costs are lower by what is wanted, and none may be negative.
     shifted = y + wanted
+    end = _end(time_limit)
     pricing: Listing | Branching
     try:
-        listed = vertices(polytope, max_vertices=MOST_VERTICES)
+        listed = vertices(polytope, max_vertices=MOST_VERTICES, time_limit=time_limit)
         pricing = Listing(polytope, task, listed.points, listed.points)
-    except (TooManyVertices, BackendFailure):
+    except (TooManyVertices, OutOfTime, BackendFailure):
         pricing = Branching(polytope, polytope, task)
-    minimum, _ = pricing.least(shifted, 0.0, math.inf, 0)
+    minimum, _ = pricing.least(shifted, 0.0, end, 0)
     return envelope_bound(y, point, minimum + wanted)
 
 
@@ -184,6 +201,7 @@ def proven_on_average(
     multipliers: Array,
     *,
     least: float,
+    time_limit: float | None = None,
 ) -> float:
     """As `proven_bound`, of the entropy with charged leakages: y.p + m, where H(v) + sum_j beta_j
     L_j(v) >= y.v + m (`solvers.average.goals`).
@@ -193,15 +211,17 @@ def proven_on_average(
     # As in `proven_task`.
     charge = Charge(y + wanted, multipliers, ROOM * (1.0 + float(np.abs(y).max())))
     pricing = AveragePricing(problem)
+    end = _end(time_limit)
     minimum = -math.inf
     for _ in range(MOST_TREES):
-        result = pricing.search_tree(charge, TREE_SECONDS)
+        seconds = max(min(TREE_SECONDS, end - time.process_time()), 0.0)
+        result = pricing.search_tree(charge, seconds)
         minimum = max(minimum, result.bound)
         touched = pricing.touched
         if minimum >= -charge.aim or not len(result.points):
             break
         pricing.touch(result.points, charge)
-        if pricing.touched == touched:
+        if pricing.touched == touched or time.process_time() >= end:
             break
     return envelope_bound(y, problem.point, minimum + wanted)
 
@@ -212,6 +232,8 @@ def proven_variance(
     gram: Array,
     prices: ArrayLike,
     inverse: Array,
+    *,
+    time_limit: float | None = None,
 ) -> float:
     """The bound on tr(G M^-1) of queries that prices and any matrix prove, rounded down.
 
@@ -220,7 +242,9 @@ def proven_variance(
     every c. The right side is convex in v, so its vertices decide.
     """
     y = check_prices("prices", prices, polytope.n)
-    listed = vertices(polytope, max_vertices=MOST_OF_QUERIES).points
+    listed = vertices(
+        polytope, max_vertices=MOST_OF_QUERIES, time_limit=time_limit
+    ).points
     return variance_by_vertices(polytope, listed, point, gram, y, inverse)
 
 
@@ -254,6 +278,8 @@ def proven_task_within(
     prices: ArrayLike,
     charge: float,
     touched: Array,
+    *,
+    time_limit: float | None = None,
 ) -> float:
     """As `proven_task`, with the leakage of `total` at a price: y.p + m - charge e, where h(B v) +
     charge L(v) >= y.v + m for all posteriors of `outer` (None: for all).
@@ -268,6 +294,7 @@ def proven_task_within(
         outer,
         charge,
         touched,
+        _end(time_limit),
     )
     bound = float(y @ point) - spent + minimum
     return bound - WITHIN_ERROR * (1.0 + abs(bound))
@@ -282,6 +309,8 @@ def proven_variance_within(
     inverse: Array,
     charge: float,
     touched: Array,
+    *,
+    time_limit: float | None = None,
 ) -> float:
     """As `proven_variance`, with the leakage of `total` at a price: tr(G W)^2 / (y.p + m + charge
     e), where y.v + charge L(v) + m >= u^T S u.
@@ -295,7 +324,7 @@ def proven_variance_within(
         return v @ y - ((u @ sandwich) * u).sum(axis=1)
 
     spent = charge * total.most
-    minimum = _least_over_cells(cost, total, outer, charge, touched)
+    minimum = _least_over_cells(cost, total, outer, charge, touched, _end(time_limit))
     paid = float(y @ point) + spent - minimum
     return float(np.sum(gram * w)) ** 2 / paid * (1.0 - WITHIN_ERROR)
 
@@ -306,6 +335,7 @@ def _least_over_cells(
     outer: Polytope | None,
     charge: float,
     touched: Array,
+    end: float,
 ) -> float:
     """The least cost(v) + charge L(v), from below: `cost` is concave, and L above its tangents.
 
@@ -313,6 +343,13 @@ def _least_over_cells(
     """
     n = total.matrix.shape[1]
     tangents = [np.zeros(n), *(total.tangent(v) for v in touched)]
-    listed = cell_vertices(tangents, outer, n, math.inf)
+    listed = cell_vertices(tangents, outer, n, end)
     known = np.max(listed @ np.array(tangents).T, axis=1)
     return float((cost(listed) + charge * known).min())
+
+
+def _end(time_limit: float | None) -> float:
+    """When the time is over, on the clock of `time.process_time`."""
+    if time_limit is None:
+        return math.inf
+    return time.process_time() + time_limit

@@ -100,6 +100,8 @@ def with_certificate(
     statement: Statement,
     channel: Channel,
     beside: Beside = ALONE,
+    *,
+    time_limit: float | None = None,
 ) -> Statement:
     """The statement of a channel file with its bounds proven again, or not."""
     proven: dict[str, float] = {}
@@ -109,7 +111,7 @@ def with_certificate(
         if not is_bound(name) or name in known_wrong:
             continue
         try:
-            value = _proven(channel, name, stated, beside)
+            value = _proven(channel, name, stated, beside, time_limit)
         except (InputError, SolverError) as error:
             unproven.append(Unproven(name, stated, None, str(error)))
             continue
@@ -137,7 +139,9 @@ def _reaches(name: str, stated: float, proven: float) -> bool:
     return proven >= stated - slack
 
 
-def _proven(channel: Channel, name: str, stated: float, beside: Beside) -> float:
+def _proven(
+    channel: Channel, name: str, stated: float, beside: Beside, time_limit: float | None
+) -> float:
     """The bound of this name that the file proves.
 
     Raises
@@ -186,7 +190,7 @@ def _proven(channel: Channel, name: str, stated: float, beside: Beside) -> float
         return cost_bound(channel, proof, demands, least_of_sides)
     if isinstance(proof, CostProof):
         raise InputError(NOT_OF_THIS_KIND)
-    again = ProvenAgain(channel, joint, beside)
+    again = ProvenAgain(channel, joint, beside, time_limit)
     again.check(len(proof.prices))
     if name == TASK_BOUND and isinstance(proof, TaskProof):
         return again.task_bound(proof, stated)
@@ -224,6 +228,7 @@ class ProvenAgain:
     channel: Channel
     joint: Joint
     beside: Beside
+    time_limit: float | None
 
     def check(self, prices: int) -> None:
         """Refuse what no proof of prices is about."""
@@ -298,9 +303,7 @@ class ProvenAgain:
                     "no proof is kept of a set of populations with budgets of single symbols"
                 )
             bound = proven_over_tables(
-                rules.uncertain,
-                proof.prices,
-                least=least,
+                rules.uncertain, proof.prices, least=least, time_limit=self.time_limit
             )
             proven = share_bound(bound, self.entropy)
             if _reaches(UPPER_BOUND, stated, proven) or not rules.has_table:
@@ -318,6 +321,7 @@ class ProvenAgain:
             rules.reduced.joint.p_x,
             prices,
             least=least,
+            time_limit=self.time_limit,
         )
         return share_bound(bound, self.entropy)
 
@@ -383,6 +387,7 @@ class ProvenAgain:
             proof.prices,
             np.array(proof.leakages or ()),
             least=least,
+            time_limit=self.time_limit,
         )
 
     def _within(
@@ -420,6 +425,7 @@ class ProvenAgain:
                 proof.prices,
                 charge,
                 self._touched(proof),
+                time_limit=self.time_limit,
             )
             return task_bound(figures, bound)
         bound = proven_task(
@@ -428,6 +434,7 @@ class ProvenAgain:
             given_x,
             proof.prices,
             least=least,
+            time_limit=self.time_limit,
         )
         return task_bound(figures, bound)
 
@@ -453,6 +460,7 @@ class ProvenAgain:
                 inverse,
                 charge,
                 self._touched(proof),
+                time_limit=self.time_limit,
             )
         else:
             bound = proven_variance(
@@ -461,6 +469,7 @@ class ProvenAgain:
                 queries.gram,
                 proof.prices,
                 inverse,
+                time_limit=self.time_limit,
             )
         return variance_of(bound, queries, self.joint.p_x)
 

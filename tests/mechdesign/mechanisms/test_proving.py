@@ -88,7 +88,7 @@ def test_the_bound_is_that_of_all_vertices(seed):
     least = least_entropy(joint.counts, prices, low, high)
     entropy = float(-(joint.p_x * np.log(joint.p_x)).sum())
     expected = 1.0 - (float(prices @ joint.p_x) + least) / entropy
-    found = ProvenAgain(design.channel, joint, ALONE).kept_bound(proof, 0.0)
+    found = ProvenAgain(design.channel, joint, ALONE, None).kept_bound(proof, 0.0)
     assert found == pytest.approx(min(1.0, expected), abs=1e-9)
     assert found >= design.nmi
 
@@ -200,14 +200,14 @@ def test_the_cost_of_a_file_is_proven(tmp_path):
     assert statement.proven["cost_lower_bound"] == pytest.approx(stated, abs=1e-9)
 
 
-def test_a_pricing_ends_where_what_is_asked_for_is_proven():
+def test_a_pricing_without_time_proves_less():
     rng = np.random.default_rng(0)
     lift = rng.dirichlet(np.ones(6), 40).T
     lift /= lift.mean(axis=1, keepdims=True)
     polytope = Polytope(lift, np.full(6, 0.9), np.full(6, 1.1))
     point = np.full(40, 1 / 40)
     prices = np.full(40, 1.0)
-    whole = proven_bound(polytope, point, prices, least=10.0)
+    whole = proven_bound(polytope, point, prices, least=10.0, time_limit=1.0)
     assert whole <= math.log(40)
     reached = proven_bound(polytope, point, prices, least=whole - 0.5)
     assert reached >= whole - 0.5 - 1e-9
