@@ -19,7 +19,6 @@ from tests.cases.exported_draws import (
     D,
     odd_channel,
     row_channel,
-    variable,
 )
 
 
