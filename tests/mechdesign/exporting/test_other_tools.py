@@ -17,6 +17,7 @@ from tests.cases.exported_draws import (
     ROW_OPTIONS,
     drawn,
     drawn_rows,
+    look_alikes,
     odd_channel,
     odd_records,
     row_channel,
@@ -162,6 +163,23 @@ def test_postgres_draws_the_same(server):
     records = odd_records(300)
     exported = md.export(channel, dialect="postgres", **NAMES)
     server.psql(loaded(records, {"person": "text", "the job": "text"}))
+    done = server.psql(exported.text + EXECUTE)
+    assert rows_of(done.stdout) == drawn(channel, records, "person", KEY)
+
+
+NO_CASE = """CREATE COLLATION IF NOT EXISTS no_case (
+  provider = icu, locale = 'und-u-ks-level1', deterministic = false
+);
+"""
+"""A collation for which texts are equal that differ in case or accents."""
+
+
+@pytest.mark.slow
+def test_a_collation_of_postgres_takes_no_symbol_or_identifier_for_another(server):
+    channel, records = look_alikes()
+    exported = md.export(channel, dialect="postgres", **NAMES)
+    kind = "text COLLATE no_case"
+    server.psql(NO_CASE + loaded(records, {"person": kind, "job": kind}))
     done = server.psql(exported.text + EXECUTE)
     assert rows_of(done.stdout) == drawn(channel, records, "person", KEY)
 
