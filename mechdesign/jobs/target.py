@@ -57,6 +57,7 @@ from mechdesign.core.files import (
     on_failure,
     part_file,
     real_path,
+    set_mode,
     sync_folder,
 )
 from mechdesign.core.nameless_file import MODE, NamelessFile
@@ -415,7 +416,9 @@ class PartFiles:
         os.ftruncate(descriptor, 0)
         # Windows keeps permissions in access lists.
         if sys.platform != "win32":
-            os.fchmod(descriptor, self._mode_of(part, descriptor))
+            # What is for its owner alone is not written where that cannot be.
+            apply = os.fchmod if part in self._private else set_mode
+            apply(descriptor, self._mode_of(part, descriptor))
 
     def _mode_of(self, part: Path, descriptor: int) -> int:
         """The permissions of the final file."""
