@@ -118,7 +118,8 @@ class DisclosureChecks:
         self._hidden = dict(hidden)
         exempt = {*options.kept, *plan.kept_private, *options.identifiers}
         kept = [View(name) for name in plan.others if name not in exempt]
-        named = [View(name) for name in plan.others if name in options.kept]
+        asked = {*options.kept}
+        named = [View(name) for name in plan.others if name in asked]
         self._twins = Twins(kept, list(self._hidden), named)
 
     def add(self, count: int, every: Callable[[int], Callable[[Any], Any]]) -> None:
