@@ -234,8 +234,8 @@ def _encode_series(column: Any, name: str) -> Encoded:
             "array, a list), "
             f"not {type(column).__name__}"
         ) from None
-    categorical = series.dtype in (nw.Categorical, nw.Enum)
-    if categorical and series.implementation.is_pandas_like():
+    # Not a dictionary of arrow within pandas, which has no categories.
+    if hasattr(series.to_native(), "cat") and series.implementation.is_pandas_like():
         return _encode_pandas_categories(series.to_native(), name)
     if series.dtype in (nw.Object, nw.Unknown):
         return _encode_values(series.to_list(), name)

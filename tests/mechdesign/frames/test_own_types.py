@@ -72,6 +72,16 @@ def test_polars_columns_keep_type_and_digits(name):
     assert sorted(map(repr, one)) == sorted(map(repr, other))
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int32(), pa.string())])
+def test_texts_of_arrow_in_pandas_keep_their_type(kind):
+    table = frame_of(["p", "q", None], pd.ArrowDtype(kind))
+    with pytest.warns(UserWarning, match="missing cells of the released column 'a'"):
+        released = released_of(table)
+    assert released["a"].dtype == table["a"].dtype
+    before = sorted(table["a"].fillna("").astype(str))
+    assert sorted(released["a"].astype(str)) == before
+
+
 def test_counts_are_fixed_where_arrow_does_not_hold_a_column():
     """What the records are is read from the cells that are drawn from."""
     table = frame_of([1, "1b", 2.5], object)
