@@ -58,8 +58,8 @@ class PolarsLazyFrame(NativeTable):
         """The names of the columns."""
         return list(self.native.collect_schema())
 
-    def released(self, recipe: Recipe, first_row: int) -> Any:
-        """The released LazyFrame, which draws whenever it is collected."""
+    def released(self, recipe: Recipe, first_row: int) -> tuple[Any, list[str]]:
+        """The released LazyFrame, which draws whenever it is collected, and notes on it."""
         from polars.io.plugins import register_io_source
 
         header = self.names
@@ -89,7 +89,8 @@ class PolarsLazyFrame(NativeTable):
                 yield part
 
         # Pure: polars may share one reading where a query has this source twice.
-        return register_io_source(batches, schema=empty.schema, is_pure=True)
+        lazy = register_io_source(batches, schema=empty.schema, is_pure=True)
+        return lazy, [*drawer.type_notes]
 
 
 def _without_enumerations(frame: Any, kept: tuple[Any, ...]) -> Any:
@@ -123,8 +124,8 @@ class LazyTable(Protocol):
         """The names of the columns."""
         ...
 
-    def released(self, recipe: Recipe, first_row: int) -> Any:
-        """The released table, still lazy."""
+    def released(self, recipe: Recipe, first_row: int) -> tuple[Any, list[str]]:
+        """The released table, still lazy, and notes on lost types and missing cells."""
         ...
 
 
@@ -146,8 +147,10 @@ def find_lazy_table(frame: Any) -> LazyTable | None:
     return None
 
 
-def release_lazy_table(table: LazyTable, recipe: Recipe, first_row: int) -> Any:
-    """The released table, still lazy.
+def release_lazy_table(
+    table: LazyTable, recipe: Recipe, first_row: int
+) -> tuple[Any, list[str]]:
+    """The released table, still lazy, and notes on lost types and missing cells.
 
     Raises
     ------

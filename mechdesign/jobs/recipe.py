@@ -270,6 +270,10 @@ class Drawer(ABC):
         """The draws, one for each releasable; none where nothing is drawn."""
         return ()
 
+    def writes_symbols(self, column: OutputColumn) -> bool:
+        """Whether a released column holds symbols, which may have the type of their source."""
+        return False
+
     @property
     @abstractmethod
     def labels(self) -> dict[Place, tuple[str, ...]]:

@@ -19,7 +19,19 @@ def frame_of(values, dtype=None):
     column = pd.Series([values[place] for place in places], dtype=dtype)
     secret = np.where(rng.random(SIZE) < 0.3 + 0.2 * (places == 0), "y", "n")
     other = np.array(list("uv"))[rng.integers(0, 2, SIZE)]
-    return pd.DataFrame({"s": secret, "a": column, "b": other})
+    return pd.DataFrame({"s": secret, "a": column, "b": other, "id": range(SIZE)})
+
+
+def channel_of(table):
+    return md.design(
+        table,
+        md.LIP(0.3),
+        sensitive="s",
+        useful="a",
+        unit="record",
+        missing="symbol",
+        objective="truth",
+    ).channel
 
 
 COLUMNS = {
@@ -227,3 +239,41 @@ def test_a_name_that_is_no_text_is_answered_with_the_remedy():
     table.columns = pd.MultiIndex.from_tuples([("a", "x"), ("b", "x")])
     with pytest.raises(md.InputError, match="no text in this table"):
         md.design(table, md.LIP(2.0), sensitive="('a', 'x')", release="('b', 'x')")
+
+
+LAZY = {
+    "polars": lambda table: pl.from_pandas(table).lazy(),
+    "dask": lambda table: pytest.importorskip("dask.dataframe").from_pandas(table, 3),
+    "duckdb": lambda table: pytest.importorskip("duckdb").from_df(table),
+}
+
+
+@pytest.mark.parametrize("engine", LAZY)
+def test_lazy_tables_say_what_frames_in_memory_say(engine):
+    table = frame_of(["p", "q", None], "str")
+    channel = channel_of(table)
+    for frame in (table, LAZY[engine](table)):
+        with pytest.warns(UserWarning, match="missing cells of the released column 'a"):
+            md.sanitise(frame, channel, insecure_seed=1, identity="id")
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "after"),
+    [
+        ("HUGEINT", ["-1", "9" * 30], "HUGEINT"),
+        ("UHUGEINT", ["1", "9" * 30], "UHUGEINT"),
+        ("UUID", ["4ac7a9e9-607c-4c8a-84f3-843f0191e3f" + c for c in "ab"], "UUID"),
+        ("TIMETZ", ["10:00:00+01", "11:00:00+00"], "TIME"),
+    ],
+)
+def test_types_of_duckdb_that_arrow_lacks_come_back_or_are_named(kind, values, after):
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+    relation = duckdb.from_df(frame_of(values)).project(f"s, a::{kind} as a, b, id")
+    channel = channel_of(relation)
+    if after == kind:
+        released = md.sanitise(relation, channel, insecure_seed=1, identity="id")
+        assert set(released["a"].fetchall()) == set(relation["a"].fetchall())
+    else:
+        with pytest.warns(UserWarning, match="'a' has the type TIME; its source has"):
+            released = md.sanitise(relation, channel, insecure_seed=1, identity="id")
+    assert str(released.types[0]) == after
