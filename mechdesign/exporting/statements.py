@@ -397,7 +397,8 @@ class Statements:
         columns = ["r.*", "t.low", *(f"t.{name}" for name in self._outputs)]
         as_bytes = self.dialect.as_bytes
         conditions = [
-            f"{as_bytes(f't.{name}')} = {as_bytes(f'r.{name}')}" for name in self._inputs
+            f"{as_bytes(f't.{name}')} = {as_bytes(f'r.{name}')}"
+            for name in self._inputs
         ]
         conditions += ["t.low <= r.draw", "r.draw < t.high"]
         condition = "\n  AND ".join(conditions)

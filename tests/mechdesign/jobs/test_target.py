@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import mechdesign as md
-from mechdesign.core import file_locks as locks
+from mechdesign.core import files as locks
 from mechdesign.core.errors import InputError, errors_noting
 from mechdesign.core.files import part_file, replacing
 from mechdesign.jobs.stopping import CutOff, Stopped, stoppable
