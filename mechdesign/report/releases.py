@@ -332,7 +332,10 @@ def statistics_text(found: Statistics, *, fixed: bool, kept: bool) -> str:
             continue
         if record["standard_error"] is None:
             one = [name, about(record["estimate"])]
-            alike = "one record" if record["records"] == 1 else "equal numbers"
+            alone = ("no record", "one record")
+            alike = "equal numbers"
+            if record["records"] < len(alone):
+                alike = alone[record["records"]]
             table.append([*one, "-", "-", alike])
             continue
         table.append(
