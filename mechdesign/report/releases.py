@@ -332,10 +332,9 @@ def statistics_text(found: Statistics, *, fixed: bool, kept: bool) -> str:
             continue
         if record["standard_error"] is None:
             one = [name, about(record["estimate"])]
-            alone = ("no record", "one record")
             alike = "equal numbers"
-            if record["records"] < len(alone):
-                alike = alone[record["records"]]
+            if record["records"] < 2:
+                alike = "one record" if record["records"] else "no record"
             table.append([*one, "-", "-", alike])
             continue
         table.append(
