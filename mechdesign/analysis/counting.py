@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.checking import Finding
-from mechdesign.analysis.p_values import Counts
+from mechdesign.analysis.checking import Counts, Finding
 from mechdesign.analysis.released_table import (
     Difference,
     Released,

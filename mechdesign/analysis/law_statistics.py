@@ -35,9 +35,10 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.analysis.column_frequencies import FEW, Array
 from mechdesign.analysis.law_estimates import (
+    FEW,
     POPULATION,
+    Array,
     check_interval,
     check_kept,
     counts_of_release,

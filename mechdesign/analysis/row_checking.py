@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from mechdesign.analysis import checking
+from mechdesign.analysis.checking import Counts
 from mechdesign.analysis.counting import (
     CountedFile,
     Counting,
@@ -32,7 +33,6 @@ from mechdesign.analysis.counting import (
     pairs,
     symbol_codes,
 )
-from mechdesign.analysis.p_values import Counts
 from mechdesign.analysis.released_table import (
     Released,
     cells_of,

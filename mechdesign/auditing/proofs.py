@@ -22,7 +22,7 @@ may have added (`ERROR`), the sums over x and y are exact.
 Average budgets add slopes with a price to E (`averages`).
 
 After earlier releases L_s(x) is P(s, x | u) / (P(s) P(x)), and the ends are multiplied by C(x) =
-P(x | u) / P(x), which is 1 without them (`mechanisms.stacked_rows`).
+P(x | u) / P(x), which is 1 without them (`mechanisms.posteriors`).
 
 For example, two symbols of mass 1/2, each of which has one of two secrets alone, cost 1 where they
 change, and lifts are at most 3/2. With lam = -1/2 for the secret of y itself, E(y, y) is

@@ -219,7 +219,7 @@ def _release_of(
 MOST_KEPT = 20
 """Kept columns that a message names."""
 
-EXAMPLE = (
+APPLY_EXAMPLE = (
     "Example:  mechdesign apply channel.json people.csv released.csv --identity id"
 )
 

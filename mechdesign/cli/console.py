@@ -226,7 +226,7 @@ class _Forwarding(logging.Handler):
 
 
 def listen(quiet: bool, log_json: bool) -> None:
-    """Make a worker process report as its command does (`comparison.workers`)."""
+    """Make a worker process report as its command does (`comparison.settings`)."""
     # A new process has none of what `main` set in this one.
     NAMES_OPTIONS.set(True)
     Reporter(quiet=quiet, log_json=log_json).listen()

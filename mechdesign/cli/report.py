@@ -222,7 +222,7 @@ NO_BOARD = (
     "--public-report"
 )
 
-EXAMPLE = (
+REPORT_EXAMPLE = (
     "Example:  mechdesign report channel.json --report report.html --public-report "
     "public.html"
 )

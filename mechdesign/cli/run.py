@@ -54,7 +54,7 @@ from mechdesign.cli.report import ReportOptions, report
 from mechdesign.core.errors import InputError, errors_noting
 from mechdesign.core.files import check_target
 
-EXAMPLE = "Example:  mechdesign run nightly.toml --dry-run"
+RUN_EXAMPLE = "Example:  mechdesign run nightly.toml --dry-run"
 
 
 @dataclass(frozen=True, kw_only=True)

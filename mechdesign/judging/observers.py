@@ -18,8 +18,13 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import joined_name, listed
 from mechdesign.judging.figures import Figure, Part
-from mechdesign.judging.nearest import combined
-from mechdesign.judging.own_row import MOST_SYMBOLS, SUREST, Bounds, chance_note
+from mechdesign.judging.own_row import (
+    MOST_SYMBOLS,
+    SUREST,
+    Bounds,
+    chance_note,
+    combined,
+)
 from mechdesign.judging.together import Files, Floats
 from mechdesign.leaks.whole_file import (
     posterior_by_messages,

@@ -580,7 +580,7 @@ class DesignRequest:
         if self.released_columns != released.useful.columns:
             released = released.releasing(self.released_columns)
         # Imported here, because few requests have a task.
-        from mechdesign.mechanisms.task_design import task_joint
+        from mechdesign.mechanisms.purposes import task_joint
 
         task_joint(self.task, released)
 

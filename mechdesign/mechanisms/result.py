@@ -173,7 +173,7 @@ class Design(Displayed):
         every population of their confidence sets.
     repaired, borrowed : bool, tuple of str
         Whether merging the symbols that violate the notion was not enough, and the harmless symbols
-        that were merged with them then (`mechanisms.partitions`).
+        that were merged with them then (`mechanisms.merged_sets`).
     fallback_from : str or None
         The mechanism of the request, where another one had to take its place.
     verified : bool

@@ -41,7 +41,11 @@ from mechdesign.core.wording import listed, quoted
 from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.least_cost_objective import INFORMATION
 from mechdesign.mechanisms.plan_design import check_given
-from mechdesign.mechanisms.purposes import with_purpose
+from mechdesign.mechanisms.purposes import (
+    INFORMATION_ERROR,
+    information_of,
+    with_purpose,
+)
 from mechdesign.mechanisms.queries import queries_of
 from mechdesign.mechanisms.query_design import noise_free_variance
 from mechdesign.mechanisms.request import DesignRequest
@@ -53,7 +57,6 @@ from mechdesign.mechanisms.result import (
     finish,
 )
 from mechdesign.mechanisms.rounding import Rounded
-from mechdesign.mechanisms.task_design import INFORMATION_ERROR, information_of
 from mechdesign.notions import Notion
 from mechdesign.tables.exact_table import without_empty
 from mechdesign.tables.joint import Joint

@@ -58,7 +58,7 @@ from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.core.wording import quoted
 from mechdesign.nonstochastic.ranges import JointRange, log_ratio
 from mechdesign.nonstochastic.solver_failures import solver_failures
-from solvers.programs.highs import Program, SparseRows, solve_program
+from solvers.programs import Program, SparseRows, solve_program
 
 Region = TypeVar("Region", bound=Any)
 """A frozenset of outputs, or a region: a type with `measure` and the operators |, & and ^."""

@@ -51,7 +51,7 @@ from mechdesign.nonstochastic.noiseless import (
 from mechdesign.nonstochastic.release_answers import RangeRelease
 from mechdesign.nonstochastic.sizes import released_number, sized_quantizer
 from mechdesign.report import blocks as b
-from mechdesign.report import layout, wording
+from mechdesign.report import wording
 from mechdesign.report.drawing import (
     COLOURS,
     PAGE,
@@ -65,7 +65,7 @@ from mechdesign.report.writing import HTML, check_report, document_text, save_te
 
 def text_of(macro: str, *facts: Any, **options: Any) -> str:
     """The text of a macro of ``reports.txt.jinja`` for these facts, without a final newline."""
-    return layout.text_of(_macros(), macro, *facts, **options)
+    return wording.text_of(_macros(), macro, *facts, **options)
 
 
 @cache
@@ -77,7 +77,7 @@ def _macros() -> Any:
         "many": "{:,}".format,
         "names": _crossed,
     }
-    return layout.macros_of(
+    return wording.macros_of(
         "reports.txt.jinja",
         filters,
         package="mechdesign.nonstochastic",

@@ -74,7 +74,7 @@ from mechdesign.nonstochastic.thresholds_by_levels import (
     gap_problem,
 )
 from mechdesign.tables.bin_edges import least_cells, row_minima
-from solvers.programs.highs import solve_program
+from solvers.programs import solve_program
 
 # ------------------------------------------------------------------------ sorted values
 

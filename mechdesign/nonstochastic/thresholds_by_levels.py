@@ -77,7 +77,12 @@ from mechdesign.nonstochastic.noiseless import (
 from mechdesign.nonstochastic.quantizers import Quantizer, quantizer_between
 from mechdesign.nonstochastic.queries import LinearQuery, Query, Stratum
 from mechdesign.nonstochastic.solver_failures import solver_failures
-from solvers.programs.highs import Program, Solution, SparseRows, solve_program
+from solvers.programs import (
+    Program,
+    Solution,
+    SparseRows,
+    solve_program,
+)
 
 # --------------------------------------------------------------------------------- gaps
 

@@ -48,13 +48,12 @@ from mechdesign.core.files import PathLike, sha256_of
 from mechdesign.core.wording import STATED
 from mechdesign.formats.opening import files_of, is_folder
 from mechdesign.mechanisms.optimal import OPTIMAL
-from mechdesign.mechanisms.plan_figures import groups_of
+from mechdesign.mechanisms.plan_costs import groups_of
 from mechdesign.mechanisms.proving import with_certificate
 from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion
 from mechdesign.report import writing
-from mechdesign.report.asked import origin_of
 from mechdesign.report.boxes import kept_by
 from mechdesign.report.content import (
     full_report,
@@ -62,7 +61,7 @@ from mechdesign.report.content import (
     remarks_of,
     summary_report,
 )
-from mechdesign.report.record import Command, Fact, Report
+from mechdesign.report.record import Command, Fact, Report, origin_of
 from mechdesign.tables.joint import Joint
 
 Watch: TypeAlias = Callable[..., AbstractContextManager[Any]]

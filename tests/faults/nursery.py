@@ -60,7 +60,7 @@ PRELOADED = (
     "mechdesign.cli.console",
     "mechdesign.cli.mechanism",
     "mechdesign.cli.released",
-    "mechdesign.cli.welcome",
+    "mechdesign.cli.first_options",
     "mechdesign.report.wording",
     "mechdesign.report.plain_values",
 )

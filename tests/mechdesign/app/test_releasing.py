@@ -17,8 +17,7 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
-from mechdesign.app.choice import Choice
-from mechdesign.app.form import choice_of_form
+from mechdesign.app.choice import Choice, choice_of_form
 from mechdesign.app.memory_table import read_path
 from mechdesign.app.pictures import _Rows, readings
 from mechdesign.app.releasing import (

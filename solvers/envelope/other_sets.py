@@ -1,9 +1,9 @@
-"""The lower convex envelope of the entropy over a set that is not convex, by convex sets that cover
-it.
+"""The lower convex envelope of the entropy over two other sets than polytopes and convex sets.
 
-As `solvers.envelope.convex`, with another set around the members (`OuterRegions`): a union of
-*regions*. A region is a box of images A v, and in it cuts around a convex set
-(`CoveredSet.around`), which is the closer the smaller the box is.
+*Sets that are not convex*, by convex sets that cover them. As `solvers.envelope.convex`, with
+another set around the members (`OuterRegions`): a union of *regions*. A region is a box of images A
+v, and in it cuts around a convex set (`CoveredSet.around`), which is the closer the smaller the box
+is.
 
 1. Prices y and a number m with H(v) - y.v >= m on every region give the bound y.p + m for all
    decompositions into members, because the weights of any one sum to one. So pricing searches the
@@ -15,32 +15,56 @@ As `solvers.envelope.convex`, with another set around the members (`OuterRegions
 The first region is a box of all members. For example, with f(u) = |1/u - 1| on u in [1/2, 2], the
 convex function below f has 1/4 at u = 3/2, where f has 1/3. Divided there, the regions are [1/2,
 3/2] and [3/2, 2], and in both of them the function below meets f at 3/2.
+
+*Uncertain sets*, whose inequalities have uncertain coefficients. It is the program of
+`solvers.envelope.polytope`, over an `UncertainSet` in place of a polytope: the posteriors that keep
+a promise for every population in a confidence set.
+
+1. `RobustSearch` is the pricer: its branch and bound finds the violated inequalities by sorting.
+2. The first columns are the point, the farthest member on the way to every unit vector, and those
+   of the columns from elsewhere that are members (`_robust_columns`). They decompose the point, so
+   their master gives prices to begin with (`_first_prices`).
+3. `solvers.envelope.generation` runs the same loop as over a polytope.
+
+For example, at p = (0.5, 0.5) the farthest members might be (0.8, 0.2) and (0.2, 0.8). Half of each
+decomposes p at 0.500 nats, and their prices are (0.5, 0.5).
+
+Columns are members with the margin, and the bound holds for the set without it.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from solvers.envelope.convex import convex_envelope
 from solvers.envelope.convex_pricing import removing
+from solvers.envelope.generation import Generation
+from solvers.envelope.polytope import checked_prices, concluded, deadline
+from solvers.envelope.preparation import Incumbents, Resources, check_length
 from solvers.errors import EmptyPolytope
 from solvers.points import Array, Points
 from solvers.pricing.concave import (
+    MEMORY_LIMIT,
     ConcaveSearch,
     SearchCounts,
     SearchResult,
     SearchStatus,
 )
-from solvers.results import Envelope, Pricer
+from solvers.pricing.set_searches import RobustSearch
+from solvers.programs import HighsMaster
+from solvers.results import Envelope, Pricer, Progress
 from solvers.sets.convex_set import ConvexSet, CoveredSet, Cut, Cuts, TermsBelow
 from solvers.sets.polytope import Polytope
+from solvers.sets.uncertain import UncertainSet
+
+# ------------------------------------------------------------------------- covered sets
 
 LOW = 0
 HIGH = 1
@@ -294,3 +318,105 @@ class _UnionPricer:
             if result.status is not SearchStatus.DONE:
                 status = result.status
         return SearchResult(status, bound, Points.concatenate(parts), counts)
+
+
+# ----------------------------------------------------------------------- uncertain sets
+
+TIGHTENING_SHARE = 0.1
+"""Share of the time limit that upper bounds of the coordinates may take; half of that over a
+polytope, for each of them takes longer here."""
+
+FIRST_SECONDS = 10.0
+"""Seconds that the master over the first columns may take; it needs far less."""
+
+UNCERTAIN_MEMBER = 1e-11
+"""Excess up to which a column of another run counts as a member: it lay on the boundary, as well as
+doubles can tell."""
+
+
+def robust_envelope(
+    uncertain: UncertainSet,
+    *,
+    margin: float = 0.0,
+    gap: float = 1e-6,
+    time_limit: float | None = None,
+    memory_limit: int = MEMORY_LIMIT,
+    workers: int = 1,
+    start: Points | None = None,
+    incumbents: Incumbents = tuple,
+    dual: ArrayLike | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Envelope:
+    """Decompose ``uncertain.point`` into members of the set at least cost, with a proven bound.
+
+    Parameters and errors are those of `lower_envelope`, except that of incumbents only the points
+    are used; `margin` is that of `RobustSearch`. Points are members with the margin, and the bound
+    holds for the set without it.
+    """
+    started = time.process_time()
+    end = deadline(started, gap, time_limit)
+    guess = checked_prices(dual, uncertain.n)
+    resources = Resources(workers, memory_limit, time_limit)
+    # The search bounds the coordinates first, which takes a while and may be cut short.
+    pricer: Pricer | None = None
+    interrupted = False
+    try:
+        pricer = RobustSearch(
+            uncertain,
+            margin=margin,
+            workers=workers,
+            memory_limit=memory_limit,
+            tightening=resources.share_of_time(TIGHTENING_SHARE),
+        ).run
+    except KeyboardInterrupt:
+        # Without a pricer the run makes what it can of the first columns, in no time.
+        interrupted = True
+        end = -math.inf
+    # Points that miss the margin are left out, and what is left of a known decomposition need not
+    # be one. So its weights are of no use.
+    candidates = [points for _, points in incumbents()]
+    if start is not None:
+        candidates.append(start)
+    columns = _robust_columns(uncertain, margin, candidates, end)
+    if guess is None:
+        guess = _first_prices(uncertain.point, columns)
+    run = Generation(
+        uncertain.point,
+        pricer,
+        columns,
+        gap,
+        end - time.process_time(),
+        over_uncertain_set=True,
+        guess=guess,
+        progress=progress,
+    )
+    return concluded(run, started, "columns", interrupted)
+
+
+def _robust_columns(
+    uncertain: UncertainSet, margin: float, candidates: Sequence[Points], end: float
+) -> Points:
+    """The point, the farthest members towards the unit vectors, and the candidates inside."""
+    # Columns begin with the point itself: the decomposition that is always there.
+    columns = [
+        Points.from_dense(uncertain.point),
+        Points.from_dense(uncertain.pulled(margin, end)),
+    ]
+    for points in candidates:
+        check_length(points, uncertain.n)
+        inside = uncertain.excess_of(points) <= -margin + UNCERTAIN_MEMBER
+        columns.append(points.take(inside))
+    return Points.concatenate(columns)
+
+
+def _first_prices(point: Array, columns: Points) -> Array | None:
+    """Prices of the master over these columns, which cover the point; None if HiGHS fails.
+
+    They are the center of the first price box, so local searches begin near useful prices.
+    """
+    master = HighsMaster(point)
+    master.add(columns, columns.entropies())
+    solution = master.solve(FIRST_SECONDS)
+    if not solution.is_optimal:
+        return None
+    return solution.dual

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from solvers.errors import BackendFailure, InvalidOption
 from solvers.pace import passing
 from solvers.points import Array
-from solvers.programs.highs import highs_with
+from solvers.programs import highs_with
 
 Integers = NDArray[np.int64]
 

@@ -16,7 +16,7 @@ Either target costs an item one column. If the items go to different targets, ev
 table.
 
 `merge_rows` takes the nearest targets of every item, solves the linear program on them
-(`problem`), lets targets join that the prices of the solution make cheaper, and solves
+(`merging_program`), lets targets join that the prices of the solution make cheaper, and solves
 again. The prices also bound what any F could reach. Then `whole_flow` makes integers of
 the solution, and moves single units as long as that helps.
 
@@ -43,14 +43,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.errors import BackendFailure, EmptyPolytope
-from solvers.points import Array
-from solvers.row_merging.problem import (
+from solvers.plans.merging_program import (
     Integers,
     Merging,
     MergingProgram,
     MergingSolution,
     sums,
 )
+from solvers.points import Array
 
 NEAREST = 8
 """Targets that every item may go to at first. On a census table of 8,717 rows two rounds of pricing
