@@ -140,7 +140,7 @@ def test_least_leakage_is_the_inverse(measure):
         assert least.information >= keep * entropy_of(joint.sum(0)[None])[0] - 1e-9
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     st.integers(2, 4),
     st.integers(2, 7),
@@ -332,7 +332,7 @@ def test_start_columns_are_used():
 
 
 def test_references_end_in_time_and_keep_their_promises():
-    joint = table(3, 30, 4)
+    joint = table(3, 20, 4)
     budget = 0.1 * full_leakage(joint, "mi")
 
     def merged_until(end: float) -> BaselineChannel:

@@ -123,7 +123,7 @@ def check(found: Assigned, problem: Assignment, uncertain: UncertainSet) -> None
     assert found.bound <= found.cost
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(
     st.integers(0, 10_000),
     st.sampled_from([2, 3]),
