@@ -42,7 +42,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import require_channel
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms import combinations
-from mechdesign.mechanisms.request import names_of_columns
+from mechdesign.tables.joint import names_of_columns
 
 NOT_OF_LABELS = (
     "means (mean, --mean) and regressions (regress, --regress) are for a release of rows, and this "

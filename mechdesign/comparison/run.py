@@ -56,11 +56,11 @@ from mechdesign.mechanisms.least_cost_objective import DISTANCE, INFORMATION
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.posteriors import check_optimum
 from mechdesign.mechanisms.queries import Queries
-from mechdesign.mechanisms.request import MECHANISMS, names_of_columns
+from mechdesign.mechanisms.request import MECHANISMS
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.search import RESPONSE
 from mechdesign.tables.confidence import check_counts, check_level
-from mechdesign.tables.joint import Joint
+from mechdesign.tables.joint import Joint, names_of_columns
 
 WARM_METHODS = ("columns", "cuts")
 """Only column generation gains from the columns of a neighbouring budget; on small tables, which

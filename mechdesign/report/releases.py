@@ -333,7 +333,9 @@ def statistics_text(found: Statistics, *, fixed: bool, kept: bool) -> str:
             continue
         if record["standard_error"] is None:
             one = [name, about(record["estimate"])]
-            alike = "one record" if record["records"] == 1 else "equal numbers"
+            alike = "equal numbers"
+            if record["records"] < 2:
+                alike = "one record" if record["records"] else "no record"
             table.append([*one, "-", "-", alike])
             continue
         table.append(

@@ -157,7 +157,7 @@ def notices_of(variables: Sequence[Variable], records: int | None) -> tuple[str,
         notices.append(
             f"{listed(named_like_symbol)}: the name of the column is one of its symbols, too; if "
             "the first row of the file is a record, put a line with the names of the columns "
-            "above it"
+            "above it; if files were joined, take out the headers between their records"
         )
     if blank_first:
         notices.append(
