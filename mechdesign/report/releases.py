@@ -25,7 +25,8 @@ from mechdesign.analysis.law_estimates import FEW, ColumnFrequencies
 from mechdesign.analysis.law_statistics import INTERCEPT, Statistics
 from mechdesign.core.wording import about, at_most, listed, percent_of
 from mechdesign.report import wording
-from mechdesign.report.plain_values import csv_text, picked
+from mechdesign.report.plain_values import csv_text
+from mechdesign.report.record import picked
 from mechdesign.report.wording import (
     aligned,
     count,

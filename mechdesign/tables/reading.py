@@ -75,6 +75,8 @@ FEWEST_RECORDS = 20
 # A decimal comma too: it is how many countries write the numbers of a count table.
 _NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
 
+NO_SENSITIVE = "--sensitive COL is missing: which column is to be protected?"
+
 
 def is_grid(counts: Sequence[Sequence[int]]) -> bool:
     """Whether more than half of the pairs of symbols occur, and each once.
@@ -249,7 +251,7 @@ def read_joint(
         check_missing(missing)
         return _read_wide(path, sensitive, useful, what, missing, bins, text)
     if sensitive is None or useful is None:
-        question = "--sensitive COL is missing: which column is to be protected?"
+        question = NO_SENSITIVE
         if sensitive is not None:
             question = (
                 "--useful COL is missing: which column is to be released? Several: --release A,B "
