@@ -5,8 +5,10 @@ posteriors that keep a promise for every population in a confidence set.
 
 1. `RobustSearch` is the pricer: its branch and bound finds the violated inequalities by sorting.
 2. The first columns are the point, the farthest member on the way to every unit vector, and those
-   of the columns from elsewhere that are members (`_robust_columns`). They decompose the point, so
-   their master gives prices to begin with (`_first_prices`).
+   of the columns from elsewhere that are members (`_robust_columns`). The farthest members
+   decompose the point by themselves (`_along_ways`). The master over all first columns has a better
+   decomposition, and prices to begin with (`_first_solution`); without time for it the first
+   decomposition stays.
 3. `solvers.envelope.generation` runs the same loop as over a polytope.
 
 For example, at p = (0.5, 0.5) the farthest members might be (0.8, 0.2) and (0.2, 0.8). Half of each
@@ -21,6 +23,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from solvers.envelope.generation import Generation
@@ -29,7 +32,7 @@ from solvers.envelope.preparation import Incumbents, Resources, check_length
 from solvers.points import Array, Points
 from solvers.pricing.concave import MEMORY_LIMIT
 from solvers.pricing.set_searches import RobustSearch
-from solvers.programs.master import HighsMaster
+from solvers.programs.master import HighsMaster, MasterSolution
 from solvers.results import Envelope, Pricer, Progress
 from solvers.sets.uncertain import UncertainSet
 
@@ -39,6 +42,9 @@ polytope, for each of them takes longer here."""
 
 FIRST_SECONDS = 10.0
 """Seconds that the master over the first columns may take; it needs far less."""
+
+LEAST_REACH = 1e-9
+"""Share of a way to a unit vector below which its end is the point, as well as weights can tell."""
 
 MEMBER = 1e-11
 """Excess up to which a column of another run counts as a member: it lay on the boundary, as well as
@@ -88,15 +94,19 @@ def robust_envelope(
     candidates = [points for _, points in incumbents()]
     if start is not None:
         candidates.append(start)
-    columns = _robust_columns(uncertain, margin, candidates, end)
-    if guess is None:
-        guess = _first_prices(uncertain.point, columns)
+    reach = uncertain.reach(margin, end)
+    columns = _robust_columns(uncertain, margin, candidates, reach)
+    first = _first_solution(uncertain.point, columns, end)
+    if guess is None and first is not None:
+        guess = first.dual
     run = Generation(
         uncertain.point,
         pricer,
         columns,
         gap,
         end - time.process_time(),
+        incumbent=_along_ways(uncertain.point, reach, len(columns)),
+        first=first,
         over_uncertain_set=True,
         guess=guess,
         progress=progress,
@@ -105,14 +115,12 @@ def robust_envelope(
 
 
 def _robust_columns(
-    uncertain: UncertainSet, margin: float, candidates: Sequence[Points], end: float
+    uncertain: UncertainSet, margin: float, candidates: Sequence[Points], reach: Array
 ) -> Points:
     """The point, the farthest members towards the unit vectors, and the candidates inside."""
     # Columns begin with the point itself: the decomposition that is always there.
-    columns = [
-        Points.from_dense(uncertain.point),
-        Points.from_dense(uncertain.pulled(margin, end)),
-    ]
+    ways = (1.0 - reach)[:, None] * uncertain.point + np.diag(reach)
+    columns = [Points.from_dense(uncertain.point), Points.from_dense(ways)]
     for points in candidates:
         check_length(points, uncertain.n)
         inside = uncertain.excess_of(points) <= -margin + MEMBER
@@ -120,14 +128,31 @@ def _robust_columns(
     return Points.concatenate(columns)
 
 
-def _first_prices(point: Array, columns: Points) -> Array | None:
-    """Prices of the master over these columns, which cover the point; None if HiGHS fails.
+def _along_ways(point: Array, reach: Array, size: int) -> Array | None:
+    """Weights of `size` columns, of which only those towards the unit vectors have any: they
+    decompose the point. None where one of them is the point itself.
 
-    They are the center of the first price box, so local searches begin near useful prices.
+    With weights c p_x / r_x these columns add up to c sum_x p_x e_x and a multiple of the point, so
+    c makes the weights sum to 1.
     """
+    if not reach.min() > LEAST_REACH:
+        return None
+    weights = np.zeros(size)
+    weights[1 : len(point) + 1] = point / reach
+    return weights / weights.sum()
+
+
+def _first_solution(point: Array, columns: Points, end: float) -> MasterSolution | None:
+    """The best weights of these columns, and their prices; None if HiGHS fails, or has no time.
+
+    The prices are the center of the first price box, so local searches begin near useful ones.
+    """
+    seconds = min(FIRST_SECONDS, end - time.process_time())
+    if seconds <= 0.0:
+        return None
     master = HighsMaster(point)
     master.add(columns, columns.entropies())
-    solution = master.solve(FIRST_SECONDS)
+    solution = master.solve(seconds)
     if not solution.is_optimal:
         return None
-    return solution.dual
+    return solution
