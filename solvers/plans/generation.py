@@ -75,6 +75,20 @@ def all_pairs(problem: PlanProblem, group: Group) -> tuple[Indices, Indices]:
     return rows[allowed], columns[allowed]
 
 
+def least_flows(problem: PlanProblem, x: Indices, y: Indices) -> Array | None:
+    """What must stay of each pair's input; None where nothing must."""
+    stay = problem.stay
+    if stay is None:
+        return None
+    mass = problem.masses[x]
+    most = mass
+    if problem.targets is not None:
+        most = np.minimum(mass, problem.targets[y])
+    # What takes all of a row or of a column is exact anyway.
+    least = np.minimum((stay[x] + problem.reserve) * mass, most)
+    return np.where((x == y) & (stay[x] > 0.0), least, 0.0)
+
+
 class Generation:
     """A program of one group that grows by pairs."""
 
@@ -114,23 +128,10 @@ class Generation:
         keys, rows, columns = keys[allowed], rows[allowed], columns[allowed]
         x, y = self._group.inputs[rows], self._group.outputs[columns]
         costs = self._problem.costs.pairs(x, y)
-        self._program.add(rows, columns, costs, self._least(x, y))
+        self._program.add(rows, columns, costs, least_flows(self._problem, x, y))
         self._keys = np.union1d(self._keys, keys)
         self._order.append(keys)
         return len(keys)
-
-    def _least(self, x: Indices, y: Indices) -> Array | None:
-        """What must stay of the pairs' inputs."""
-        stay = self._problem.stay
-        if stay is None:
-            return None
-        mass = self._problem.masses[x]
-        most = mass
-        if self._problem.targets is not None:
-            most = np.minimum(mass, self._problem.targets[y])
-        # What takes all of a row or of a column is exact anyway.
-        least = np.minimum((stay[x] + self._problem.reserve) * mass, most)
-        return np.where((x == y) & (stay[x] > 0.0), least, 0.0)
 
     def solve(self, clock: Clock = NEVER, *, to_vertex: bool = True) -> Solved:
         """The optimum over the pairs so far."""

@@ -39,7 +39,7 @@ from solvers.plans.generation import (
 from solvers.plans.partition import TRIED, Cutter, Part
 from solvers.plans.pricing import OutputPrices, Pricer, Pricing
 from solvers.plans.problem import PlanProblem
-from solvers.plans.program import SHORTEST, Group, Prices, foreseen
+from solvers.plans.program import SHORTEST, Group, Prices, foreseen, places_of
 from solvers.plans.ranges import Ranges
 from solvers.points import Array
 
@@ -650,7 +650,7 @@ class Stratum:
             return self._solve_all(group)
         generation = Generation(self.problem, group, elastic=False)
         generation.add(
-            np.searchsorted(group.inputs, rows), _places(group.outputs, columns)
+            np.searchsorted(group.inputs, rows), places_of(group.outputs, columns)
         )
         self._add_priced(generation, group)
         return generation.grow(gap=GROUP_GAP, clock=self.clock, rounds=GROUP_ROUNDS)
@@ -668,7 +668,7 @@ class Stratum:
         """
         generation = Generation(self.problem, whole, elastic=not len(self.rows))
         generation.add(
-            _places(whole.inputs, self.rows), _places(whole.outputs, self.columns)
+            places_of(whole.inputs, self.rows), places_of(whole.outputs, self.columns)
         )
         self._sharpen(whole)
         self._add_priced(generation, whole)
@@ -739,9 +739,3 @@ class Stratum:
             self._prices.compared[:, group.outputs],
             self._prices.forms[:, group.outputs],
         )
-
-
-def _places(among: Indices, symbols: Indices) -> Indices:
-    """Places of symbols in an array that contains them, in whatever order."""
-    order = np.argsort(among, kind="stable")
-    return order[np.searchsorted(among[order], symbols)]
