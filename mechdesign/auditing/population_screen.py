@@ -26,7 +26,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.binomial import SCALE
+from mechdesign.core.balls import SCALE
 
 Number = np.longdouble
 Array = NDArray[Number]
