@@ -27,7 +27,7 @@ from solvers import (
 )
 from solvers.assignment import simplex as assignment_simplex
 from solvers.assignment.assignment import Assignment
-from solvers.programs.master import HighsMaster
+from solvers.programs import HighsMaster
 from solvers.robust import assignment_uncertain
 
 Array = NDArray[np.float64]
