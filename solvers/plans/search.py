@@ -639,7 +639,9 @@ class Stratum:
             found = self._solve_group(group, rows, columns)
         except (NoPlan, OutOfTime, BackendFailure):
             return None
-        return None if found.cost > old * (1.0 + BETTER) else found
+        if found.cost > old * (1.0 + BETTER) or not _keeps_limits(found):
+            return None
+        return found
 
     def _solve_group(self, group: Group, rows: Indices, columns: Indices) -> Flows:
         """A better plan of a group, from the pairs that it uses now."""
@@ -689,7 +691,8 @@ class Stratum:
             self.ended_early = True
             return False
         self._raise_bound(found.bound, found.proof)
-        if found.cost <= self.cost * (1.0 + BETTER) or not len(self.rows):
+        is_better = found.cost <= self.cost * (1.0 + BETTER) and _keeps_limits(found)
+        if is_better or not len(self.rows):
             self.rows = self.columns = np.zeros(0, np.int64)
             self.flows = np.zeros(0)
             self._take(found)
@@ -736,3 +739,20 @@ class Stratum:
             self._prices.compared[:, group.outputs],
             self._prices.forms[:, group.outputs],
         )
+
+
+def _keeps_limits(found: Flows) -> bool:
+    """Whether what goes to each output keeps the limits: interior points miss them by more than
+    their margin now and then, and a plan before this one does not.
+    """
+    group = found.group
+    x = np.searchsorted(group.inputs, found.rows)
+    y = places_of(group.outputs, found.columns)
+    size = len(group.outputs)
+    sums = np.bincount(y, found.flows, size)
+    used = sums > 0.0
+    limited = group.ranges.limited
+    means = np.zeros((len(limited), int(used.sum())))
+    for k, values in enumerate(limited):
+        means[k] = np.bincount(y, found.flows * values[x], size)[used] / sums[used]
+    return group.ranges.are_kept(means)
