@@ -301,8 +301,8 @@ for their many secrets have some hundred symbols."""
 CANDIDATES = 64
 """Outputs of the largest masses among which the one for all inputs is chosen."""
 
-SPREAD = 8
-"""Outputs among which a forbidden flow is divided: all to one would change its means too much."""
+MOST_DIVIDED = 40
+"""Forbidden flows that are divided, for `MOST_PAIRS`; more for fewer pairs. Half a second."""
 
 TINY = float(np.finfo(np.float64).tiny)
 """A positive divisor of zeros."""
@@ -375,12 +375,17 @@ def _restricted(
     inside = np.isin(x, group.inputs) & np.isin(y, group.outputs)
     places = places_of(group.inputs, x[inside]), places_of(group.outputs, y[inside])
     allowed[places] = False
-    # Shares of each output that have changed places.
-    moved = np.zeros(o)
     classes = _classes(group)
+    divided = 0
     for row, column in zip(*(place.tolist() for place in places), strict=True):
-        _exchanged(free, allowed, classes, row, column)
-        if free[row, column] and not _divided(free, allowed, moved, row, column):
+        if free[row, column]:
+            _exchanged(free, allowed, classes, row, column)
+        if not free[row, column]:
+            continue
+        divided += 1
+        if divided * n * o > MOST_DIVIDED * MOST_PAIRS:
+            return None
+        if not _divided(free, allowed, row, column):
             return None
     whole = free
     if staying is not None:
@@ -416,32 +421,22 @@ def _exchanged(
         free[row, column] -= part
 
 
-def _divided(
-    free: Array, allowed: NDArray[np.bool_], moved: Array, row: int, column: int
-) -> bool:
-    """Divide a flow among other outputs, each of which gives as much of its mixture in return;
-    whether they have enough of it.
+def _divided(free: Array, allowed: NDArray[np.bool_], row: int, column: int) -> bool:
+    """Divide a flow among all other outputs in proportion to these, each of which gives as much of
+    its mixture in return; whether they have enough of it.
     """
-    sums = free.sum(axis=0)
     mass = free[row, column]
-    possible = np.flatnonzero(allowed[row] & (sums > 0.0))
-    if not len(possible):
+    shares = np.where(allowed[row], free.sum(axis=0), 0.0)
+    parts = shares * (mass / max(float(shares.sum()), TINY))
+    mixtures = free * allowed[:, column][:, None]
+    sums = mixtures.sum(axis=0)
+    if not parts.any() or (sums < parts).any():
         return False
-    # The outputs that have changed least so far.
-    others = possible[np.argsort(moved[possible], kind="stable")[:SPREAD]]
-    part = mass / len(others)
-    for other in others.tolist():
-        mixture = np.where(allowed[:, column], free[:, other], 0.0)
-        total = mixture.sum()
-        if total <= part:
-            return False
-        given = mixture * (part / total)
-        free[:, other] -= given
-        free[:, column] += given
-        free[row, other] += part
-        moved[other] += part / sums[other]
+    given = mixtures * (parts / np.maximum(sums, TINY))
+    free -= given
+    free[row] += parts
+    free[:, column] += given.sum(axis=1)
     free[row, column] = 0.0
-    moved[column] += mass / sums[column]
     return True
 
 
