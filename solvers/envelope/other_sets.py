@@ -63,7 +63,7 @@ from solvers.pricing.set_searches import RobustSearch
 from solvers.programs import HighsMaster, MasterSolution
 from solvers.results import Envelope, Pricer, Progress
 from solvers.sets.convex_set import ConvexSet, CoveredSet, Cut, Cuts, TermsBelow
-from solvers.sets.polytope import Polytope
+from solvers.sets.polytope import Polytope, towards_units
 from solvers.sets.uncertain import UncertainSet
 
 # ------------------------------------------------------------------------- covered sets
@@ -407,7 +407,7 @@ def _robust_columns(
 ) -> Points:
     """The point, the farthest members towards the unit vectors, and the candidates inside."""
     # Columns begin with the point itself: the decomposition that is always there.
-    ways = (1.0 - reach)[:, None] * uncertain.point + np.diag(reach)
+    ways = towards_units(uncertain.point, reach)
     columns = [Points.from_dense(uncertain.point), Points.from_dense(ways)]
     for points in candidates:
         check_length(points, uncertain.n)

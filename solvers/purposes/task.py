@@ -54,7 +54,7 @@ from solvers.errors import BackendFailure, EmptyPolytope, OutOfTime, TooManyVert
 from solvers.points import Array, Points, entropy_terms
 from solvers.programs import SHARP, HighsMaster, MasterStatus, highs_with
 from solvers.results import EnvelopeStatus, Progress, envelope_bound, run_rounds
-from solvers.sets.polytope import Polytope
+from solvers.sets.polytope import Polytope, towards_units
 
 # ------------------------------------------------------------------------------ pricing
 
@@ -512,17 +512,8 @@ def _listed(polytope: Polytope, end: float) -> Array | None:
 
 def _reach(inner: Polytope, point: Array) -> Array:
     """Shares of the ways to the unit vectors, as far as the polytope reaches; (n,)."""
-    targets = np.eye(len(point))
-    low = np.zeros(len(targets))
-    inside = inner.excess(targets) <= 0.0
-    high = np.ones(len(targets))
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        trial = point + middle[:, None] * (targets - point)
-        member = inner.excess(trial) <= 0.0
-        low = np.where(member, middle, low)
-        high = np.where(member, high, middle)
-    return np.where(inside, 1.0, low * (1.0 - PULLED_IN))
+    reach = inner.reaches(point, HALVINGS)
+    return np.where(reach == 1.0, 1.0, reach * (1.0 - PULLED_IN))
 
 
 class _Search:
@@ -570,9 +561,7 @@ class _Search:
         so there is a value without any master.
         """
         point = self._point
-        n = len(point)
-        ways = point + reach[:, None] * (np.eye(n) - point)
-        self._columns = np.vstack([point, ways])
+        self._columns = np.vstack([point, towards_units(point, reach)])
         costs = task_entropies(self._columns, self._task)
         self._master.add(Points.from_dense(self._columns), costs)
         if reach.min() > LEAST_REACH:

@@ -37,6 +37,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from solvers.errors import InvalidPolytope
 from solvers.points import Array, Points
+from solvers.sets.polytope import towards_units
 
 ROUNDING = 2.0**-50
 """Relative error of the entries of a row, per term: sums of ends, differences and products of
@@ -268,8 +269,7 @@ class UncertainSet:
 
     def pulled(self, margin: float, end: float = math.inf) -> Array:
         """For every coordinate the farthest member on the way to its unit vector; (n, n)."""
-        reach = self.reach(margin, end)
-        return (1.0 - reach)[:, None] * self.point + np.diag(reach)
+        return towards_units(self.point, self.reach(margin, end))
 
     def reach(self, margin: float, end: float = math.inf) -> Array:
         """Shares of the ways from the point to the unit vectors that members go; (n,).
