@@ -216,8 +216,13 @@ class PopulationRules(Rules):
         """Where all symbols have the same budgets, as the compiled search needs it."""
         return self.uncertain.is_uniform
 
-    def least_sides(self, proof: CostProof | None) -> list[float] | None:
-        """Lower bounds of the sides of a proof over the set; None without them."""
+    def least_sides(
+        self, proof: CostProof | None, law: Array | None = None
+    ) -> list[float] | None:
+        """Lower bounds of the sides of a proof over the set; None without them.
+
+        `law` are the shares of the symbols that the proof is about, by default those of the table.
+        """
         if proof is None or proof.sides is None or not self.has_prices:
             return None
         n = len(self.joint.useful)
@@ -225,7 +230,11 @@ class PopulationRules(Rules):
             raise InputError(
                 f"the proof is of another table: its sides are not {n} x {n}"
             )
-        return least_sides(self.uncertain, np.array(proof.sides)).tolist()
+        uncertain = self.uncertain
+        if law is not None:
+            # Which outputs are allowed does not depend on it.
+            uncertain = replace(uncertain, point=law)
+        return least_sides(uncertain, np.array(proof.sides)).tolist()
 
     @property
     def has_table(self) -> bool:

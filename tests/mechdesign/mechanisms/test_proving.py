@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,12 +19,21 @@ from mechdesign.auditing.stated import (
     stated_figures,
     statement_of,
 )
-from mechdesign.channel.proof import PROOF, EntropyProof, proof_in
+from mechdesign.channel.proof import (
+    PROOF,
+    CostProof,
+    EntropyProof,
+    proof_in,
+    with_proof,
+)
+from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.proving import (
     ALONE,
     NO_PROOF,
     Beside,
     ProvenAgain,
+    boxes_with_certificate,
+    least_changed,
     with_certificate,
 )
 from mechdesign.mechanisms.queries import Queries
@@ -429,6 +440,139 @@ def test_after_earlier_releases_they_are_needed(objective):
     statement = with_certificate(statement_of(channel), channel, Beside([other]))
     (reason,) = {one.reason for one in statement.unproven}
     assert "than those that are given (after=)" in reason
+
+
+BOXES = {
+    "labels": {"objective": "information"},
+    "labels of strata": {"objective": "information", "given": ["region"]},
+    "own": {"objective": "truth"},
+    "own of strata": {"objective": "truth", "given": ["region"]},
+    "filled": {"objective": "truth", "fill": True},
+    "unseen": {"objective": "truth", "cells": 12, "records": 300},
+}
+
+
+@cache
+def boxes(name):
+    options = {"cells": 4, **BOXES[name]}
+    size = options.pop("records", 4000)
+    rng = np.random.default_rng(6)
+    region, noise = rng.integers(0, 2, (2, size))
+    secret = rng.integers(0, 3, size)
+    job = (secret * noise + rng.integers(0, 5, size)) % 6
+    columns = {"s": secret, "region": region, "job": job}
+    columns["age"] = (region + rng.integers(0, 7, size)) % 7
+    if "given" in options:
+        options["promise"] = "relative"
+    return md.design(
+        pd.DataFrame(columns).astype(str),
+        md.LIP(0.3),
+        sensitive="s",
+        release=["job", "age"],
+        confidence=0.9,
+        slice_seed=3,
+        unit="record",
+        **options,
+    ).channel
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_bounds_of_boxes_are_proven_from_their_strata(name):
+    channel = boxes(name)
+    statement = boxes_with_certificate(channel)
+    assert not statement.disproved
+    utility = channel.boxed.claims.utility
+    proven = {"upper_bound_nmi": utility.upper_bound_nmi}
+    if utility.own_bound is not None:
+        proven["own_bound"] = utility.own_bound
+    assert statement.proven == pytest.approx(proven, abs=1e-9)
+    assert utility.own_bound is None or utility.own_bound < 1.0
+
+
+def forged_boxes(name, tmp_path, change):
+    path = tmp_path / "boxes.json"
+    boxes(name).save(path, overwrite=True)
+    rewrite(path, lambda document: change(document["claims"]))
+    return boxes_with_certificate(md.load(path))
+
+
+@pytest.mark.parametrize("name", ["labels", "labels of strata"])
+def test_forged_bounds_of_labels_are_not_proven(name, tmp_path):
+    def bound(claims):
+        claims["utility"]["bound"] *= 0.9999
+
+    def prices(claims):
+        proof = claims["strata"][0]["certificate"][PROOF]
+        proof["prices"] = proof["prices"][1:] + proof["prices"][:1]
+
+    for change in (bound, prices):
+        (unproven,) = forged_boxes(name, tmp_path, change).unproven
+        assert unproven.name == "upper_bound_nmi"
+        assert unproven.proven > unproven.stated
+
+    def kept(claims):
+        claims["utility"]["information"] += 1e-6
+
+    (wrong,) = forged_boxes(name, tmp_path, kept).wrong
+    assert wrong.name == "nmi"
+
+
+@pytest.mark.parametrize("name", ["own", "own of strata"])
+def test_forged_bounds_of_own_boxes_are_not_proven(name, tmp_path):
+    def bound(claims):
+        claims["utility"]["own_bound"] -= 1e-4
+
+    def sides(claims):
+        proof = claims["strata"][0]["certificate"][PROOF]
+        proof["sides"] = [row[1:] + row[:1] for row in proof["sides"]]
+
+    for change in (bound, sides):
+        (unproven,) = forged_boxes(name, tmp_path, change).unproven
+        assert unproven.name == "own_bound"
+        assert unproven.proven > unproven.stated
+
+    def own(claims):
+        claims["utility"]["own"] += 1e-6
+
+    (wrong,) = forged_boxes(name, tmp_path, own).wrong
+    assert wrong.name == "own"
+
+    def without_proof(claims):
+        del claims["strata"][0]["certificate"][PROOF]
+
+    (unproven,) = forged_boxes(name, tmp_path, without_proof).unproven
+    assert unproven.reason == NO_PROOF
+
+    def without_records(claims):
+        del claims["strata"][0]["utility"]["records"]
+
+    (unproven,) = forged_boxes(name, tmp_path, without_records).unproven
+    assert "lacks the numbers of records of its strata" in unproven.reason
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.floats(-0.3, 0.3), min_size=16, max_size=16),
+    st.lists(st.floats(-0.3, 0.3), min_size=4, max_size=4),
+)
+def test_no_multipliers_refute_a_channel_of_own_boxes(sides, prices):
+    """The channel is private and has its law, so none proves that it has to change more."""
+    channel = boxes("own")
+    proof = CostProof(
+        prices=tuple(prices),
+        lifts=(),
+        sides=tuple(tuple(sides[4 * x : 4 * x + 4]) for x in range(4)),
+    )
+    (part,) = channel.parts
+    forged = with_proof(part.channel, proof)
+    assert len(forged.useful) == 4
+    changed = 1.0 - channel.boxed.claims.utility.own
+    assert least_changed(forged) <= changed + 1e-12
+
+
+def test_public_boxes_have_no_bound():
+    with pytest.raises(InputError, match="no table, without which no bound is proven"):
+        boxes_with_certificate(boxes("own").public())
 
 
 def test_a_table_of_very_many_rows_keeps_no_proof(monkeypatch):
