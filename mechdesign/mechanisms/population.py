@@ -67,6 +67,7 @@ from mechdesign.tables.joint import Joint
 from solvers import (
     Array,
     ConvexSet,
+    CoveredSet,
     Envelope,
     EnvelopeStatus,
     OutsidePolytope,
@@ -163,9 +164,7 @@ class PopulationRules(Rules):
         whose columns are members, and with the largest ones, whose bound holds.
         """
         uncertain = self.uncertain
-        allowed = ConvexSet(
-            np.diag(1.0 / uncertain.point), [PopulationFunction(uncertain)]
-        )
+        allowed = self.members
         smallest = replace(
             uncertain,
             most=float(uncertain.mosts.min()),
@@ -202,9 +201,19 @@ class PopulationRules(Rules):
             if inner.value < best.value:
                 best = replace(best, weights=inner.weights, points=inner.points)
                 best = replace(best, value=inner.value)
-            return replace(best, bound=max(best.bound, outer.bound))
+            if outer.bound > best.bound:
+                best = replace(best, bound=outer.bound, dual=outer.dual)
+            return best
 
         return solve
+
+    @cached_property
+    def members(self) -> ConvexSet | CoveredSet:
+        """The set as one of convex functions."""
+        uncertain = self.uncertain
+        return ConvexSet(
+            np.diag(1.0 / uncertain.point), [PopulationFunction(uncertain)]
+        )
 
     @cached_property
     def cuts(self) -> CutSet:

@@ -84,6 +84,7 @@ from solvers.average.problem import AverageProblem, Leakage, measure_of
 from solvers.proving import (
     proven_bound,
     proven_on_average,
+    proven_over_members,
     proven_over_tables,
     proven_task,
     proven_task_within,
@@ -433,32 +434,45 @@ class ProvenAgain:
             return share_of_bound(self.entropy - (support - charged), self.joint)
         rules = self.rules
         if isinstance(rules, PopulationRules):
-            if not rules.uncertain.is_uniform:
-                raise InputError(
-                    "no proof is kept of a set of populations with budgets of single symbols"
+            if rules.uncertain.is_uniform:
+                bound = proven_over_tables(
+                    rules.uncertain,
+                    proof.prices,
+                    least=least,
+                    time_limit=self.time_limit,
                 )
-            bound = proven_over_tables(
-                rules.uncertain, proof.prices, least=least, time_limit=self.time_limit
-            )
+            else:
+                bound = self._over_members(rules, np.array(proof.prices), least)
             proven = share_bound(bound, self.entropy)
             if _reaches(UPPER_BOUND, stated, proven) or not rules.has_table:
                 return proven
             # What is private for the whole set is private for the table.
             rules = Rules(self.joint, rules.notion)
-        else:
-            self._check_polytope()
         # Any prices prove a bound. All of the mass of a class sits on the symbol with its best
         # price, because H is concave, so the best price of a class is one for all of its symbols.
         prices = np.full(len(rules.reduced.joint.useful), -np.inf)
         np.maximum.at(prices, rules.reduced.group, np.array(proof.prices))
-        bound = proven_bound(
-            rules.relaxation,
+        if rules.cuts is not None:
+            bound = self._over_members(rules, prices, least)
+        else:
+            bound = proven_bound(
+                rules.relaxation,
+                rules.reduced.joint.p_x,
+                prices,
+                least=least,
+                time_limit=self.time_limit,
+            )
+        return share_bound(bound, self.entropy)
+
+    def _over_members(self, rules: Rules, prices: Array, least: float) -> float:
+        """The bound where the allowed posteriors are no polytope."""
+        return proven_over_members(
+            rules.members,
             rules.reduced.joint.p_x,
             prices,
             least=least,
             time_limit=self.time_limit,
         )
-        return share_bound(bound, self.entropy)
 
     def leakage_bound(self, proof: EntropyProof, stated: float) -> float:
         """What every channel that keeps the share leaks on average, rounded down."""

@@ -37,10 +37,11 @@ from mechdesign.mechanisms.proving import (
     with_certificate,
 )
 from mechdesign.mechanisms.queries import Queries
+from mechdesign.mechanisms.rules import Rules
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 from solvers import Polytope
-from solvers.proving import proven_bound
+from solvers.proving import proven_bound, proven_over_members
 from tests.cases.documents import rewrite
 from tests.oracles.proofs import least_entropy
 
@@ -298,6 +299,16 @@ PRICED = {
         "confidence": 0.9,
         "objective": "frequencies",
     },
+    "budgets of populations": {
+        "notion": md.LIP(0.5),
+        "confidence": 0.9,
+        "budgets": {"s0": (0.2, 0.3)},
+    },
+    "l1": {"notion": md.L1Lift(0.2, 0.2)},
+    "chi2 of posteriors": {"notion": md.Chi2Lift(math.inf, 0.2)},
+    "inverse chi2": {"notion": md.Chi2Lift(0.2, 0.2)},
+    "alpha": {"notion": md.AlphaLift(0.05, 0.05)},
+    "kl": {"notion": md.KL(0.02, 0.02)},
     "ranges of a mean": {"notion": md.L1Lift(0.15, 0.15), "objective": "ranges"},
     "task of a mean": {"notion": md.KL(0.05, 0.05), "objective": "task", "task": "t"},
 }
@@ -584,6 +595,35 @@ def test_a_table_of_very_many_rows_keeps_no_proof(monkeypatch):
     many = md.design(few, md.LIP(0.5), objective="truth").channel
     assert PROOF not in (many.record.certificate or {})
     assert many.rows == kept.rows
+
+
+def mean_members(joint, budget, points):
+    """Which points (k, n) chi2 allows, from both sides."""
+    lifts = points @ np.array(joint.lift).T
+    distances = [(lifts - 1.0) ** 2 @ joint.p_s, (1.0 / lifts - 1.0) ** 2 @ joint.p_s]
+    return np.max(distances, axis=0) <= math.expm1(budget) ** 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_posteriors_of_a_mean_are_priced_as_a_grid_of_them(seed):
+    joint, budget = table(3, 3, seed), 0.15
+    prices = np.random.default_rng(seed).uniform(0.2, 1.2, 3)
+    steps = np.arange(401) / 400
+    first, second = (part.ravel() for part in np.meshgrid(steps, steps))
+    inside = first + second <= 1.0
+    points = np.column_stack([first, second, 1.0 - first - second])[inside]
+    points = points[mean_members(joint, budget, points)]
+    assert len(points) > 100
+    entropies = -(points * np.log(np.maximum(points, 1e-300))).sum(axis=1)
+    of_grid = prices @ joint.p_x + (entropies - points @ prices).min()
+    members = Rules(joint, md.Chi2Lift(budget, budget)).members
+    # The grid misses the least of all by -w log w at its width w, near the sides.
+    least = of_grid - 0.02
+    bound = proven_over_members(members, joint.p_x, prices, least=least)
+    assert least - 1e-9 <= bound <= of_grid
+    # What members refute is given up, and what is returned holds.
+    bound = proven_over_members(members, joint.p_x, prices, least=of_grid + 0.01)
+    assert bound <= of_grid
 
 
 @settings(max_examples=15, deadline=None)
