@@ -56,7 +56,7 @@ from mechdesign.formats.census import Hashes
 from mechdesign.formats.column_names import require_text_names
 from mechdesign.formats.digests import RowHasher
 from mechdesign.formats.distinct import numbered
-from mechdesign.formats.opening import Batch, open_source
+from mechdesign.formats.opening import Batch, Source, open_source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.leaks.crossing import TextNumbers
 
@@ -263,6 +263,34 @@ def _coded_file(
         if not wrong:
             return coded
         in_full.update(wrong)
+
+
+def even_sample(table: Source, names: Sequence[str], most: int) -> CodedTable:
+    """At most so many records, evenly spread over a file of unknown length, in one pass.
+
+    The sample begins with every record. Whenever it is full, every second one is dropped, and from
+    then on half as many are taken: with the step 4 it holds the records 0, 4, 8, ..
+    """
+    builder = TableBuilder(names)
+    step = 1
+    position = 0
+    for batch in table.batches():
+        # Every step-th record of the file, wherever its batches begin.
+        first = -position % step
+        rows = np.arange(first, batch.num_rows, step)
+        position += batch.num_rows
+        builder.records += len(rows)
+        if not len(rows):
+            continue
+        for name in builder.readable():
+            cells = batch.column(name)
+            if step > 1:
+                cells = cells.take(rows)
+            builder.add(name, cells)
+        while builder.records > most:
+            builder.halve()
+            step *= 2
+    return builder.table()
 
 
 def _coded_frame(frame: Any) -> CodedTable:
