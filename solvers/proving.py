@@ -32,7 +32,7 @@ from solvers.average.purposes import cell_vertices
 from solvers.enumeration import vertices
 from solvers.envelope.convex import EnvelopeSearch
 from solvers.envelope.convex_pricing import Limits, OuterPolytope, OuterSet
-from solvers.envelope.covered import OuterRegions
+from solvers.envelope.other_sets import OuterRegions
 from solvers.envelope.preparation import Preparation, Resources
 from solvers.errors import BackendFailure, OutOfTime, TooManyVertices
 from solvers.points import Array
@@ -44,8 +44,8 @@ from solvers.pricing.concave import (
 )
 from solvers.pricing.set_searches import RobustSearch
 from solvers.purposes.query_newton import BOUND_ERROR
-from solvers.purposes.task import MOST_VERTICES
-from solvers.purposes.task_pricing import (
+from solvers.purposes.task import (
+    MOST_VERTICES,
     VERTEX_ERROR,
     Branching,
     Listing,

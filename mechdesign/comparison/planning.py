@@ -24,8 +24,8 @@ import numpy as np
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.core.errors import MechdesignError, errors_naming
 from mechdesign.formats.cell_forms import CellForm
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import open_source
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.leaks.assessment import (
     Assessment,
     crossed_secret,
@@ -41,7 +41,7 @@ from mechdesign.leaks.coded_table import (
 from mechdesign.mechanisms import design
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import ALIP
-from mechdesign.tables.cell_rules import counted_as
+from mechdesign.tables.cell_values import counted_as
 from mechdesign.tables.joint import Joint
 
 SAMPLED = 2_000
