@@ -198,14 +198,15 @@ def assess(
         hashing = form is None or form.changes_nothing
         # Records that are left out, refused by their number or put together as people are needed
         # one by one.
-        is_symbol = counted_as(missing) == SYMBOL
+        gaps = counted_as(missing)
+        by_number = gaps == "refuse"
         coded = coded_table(
             table,
             text,
             # People's names are needed, too, and a record is refused by its number.
             hashing=hashing and person is None,
-            folding=person is None and is_symbol,
-            sample_by=_together(sensitive, columns, person) if is_symbol else None,
+            folding=person is None and gaps == SYMBOL,
+            sample_by=None if by_number else _together(sensitive, columns, person),
         )
         names = _named("sensitive", sensitive, coded)
         others = [name for name in coded.columns if name not in names]

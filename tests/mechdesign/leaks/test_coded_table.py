@@ -359,10 +359,11 @@ def test_a_sample_has_all_records_of_its_rows(tmp_path, held, key):
     assert len(coded.columns["a"].values) == len({row[len(key)] for row in found})
 
 
-def test_the_figures_of_a_sample_are_near_those_of_the_table(tmp_path, held):
+@pytest.mark.parametrize("missing", ["symbol", "drop"])
+def test_the_figures_of_a_sample_are_near_those_of_the_table(tmp_path, held, missing):
     frame = different(tmp_path / "in.csv", 12_000)
-    ours = assess(tmp_path / "in.csv", sensitive="ill")
-    whole = assess(frame, sensitive="ill")
+    ours = assess(tmp_path / "in.csv", sensitive="ill", missing=missing)
+    whole = assess(frame, sensitive="ill", missing=missing)
     (text,) = [symptom.text for symptom in ours.symptoms if symptom.kind == "sample"]
     assert "of its 12,000 records" in text
     assert f"{ours.records:,} are assessed" in text
