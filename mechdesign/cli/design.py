@@ -3,8 +3,9 @@ guarantees.
 
 `design` checks the options before the table is read, and hands over: without a budget to
 `advise`. Else it reads the table, lets each group of options add its part to a
-request of `mechanisms` (`_read`), searches within --time-limit (`_searched`, by
-`mechanisms.design_requested`), writes the channel and its reports, and prints the promise
+request of `mechanisms` (`_read`), searches within --time-limit (`_searched`, where
+`DesignBudget.designed` puts the budget into the request and calls `mechanisms.design_requested`),
+writes the channel and its reports, and prints the promise
 (`_write`). Rows with a confidence level (--release, --confidence) are released by boxes
 of rows, and a column with rare symbols merged (--merge-rare) by boxes of its symbols: of the jobs
 clerk, typist and smith it may release "clerk or typist" as one.
@@ -66,17 +67,6 @@ TIME_NOTE = (
     "of the {limit:g} s of --time-limit, the search for this channel had {search:g} s; the "
     "rest is for proposals to merge symbols"
 )
-
-LOGGED = (
-    "output",
-    "mechanism",
-    "nmi",
-    "upper_bound_nmi",
-    "gap_nmi",
-    "fallback_from",
-    "verified",
-)
-"""Entries of the JSON record of a design that the log has, too."""
 
 
 def design(
@@ -383,7 +373,6 @@ def _answer(
 ) -> None:
     """Print notes, and the design as text or as one JSON object."""
     from mechdesign.mechanisms.classes import many_numbers
-    from mechdesign.report.command_records import design_record
 
     # Many different numbers are best sorted into bins, unless their distance is what counts.
     advice: tuple[str, ...] = ()
@@ -392,19 +381,29 @@ def _answer(
     reporter.notices((*joint.notices, *advice, *result.messages))
     path = arguments.output.output
     reports = arguments.reports
-    record = design_record(result, path) | reports.files
-    if proposals is not None:
-        record["proposals"] = [asdict(proposal) for proposal in proposals.shown]
-        record["promises"] = proposals.promises
-    done = "a channel is designed"
-    if path is not None:
-        done = f"written to {path}"
-    logged = {key: record[key] for key in (*LOGGED, *reports.files)}
-    reporter.done("designed", done, **logged)
-    arguments.common.answer(
-        lambda: record,
-        lambda: _text(result, joint, arguments, proposals),
+    reporter.done(
+        "designed",
+        "a channel is designed" if path is None else f"written to {path}",
+        output=path,
+        mechanism=result.mechanism,
+        nmi=result.nmi,
+        upper_bound_nmi=result.certificate.upper_bound_nmi,
+        gap_nmi=result.gap_nmi,
+        fallback_from=result.fallback_from,
+        verified=result.verified,
+        **reports.files,
     )
+
+    def record() -> dict[str, Any]:
+        from mechdesign.report.command_records import design_record
+
+        facts = design_record(result, path) | reports.files
+        if proposals is not None:
+            facts["proposals"] = [asdict(proposal) for proposal in proposals.shown]
+            facts["promises"] = proposals.promises
+        return facts
+
+    arguments.common.answer(record, lambda: _text(result, joint, arguments, proposals))
 
 
 def _text(

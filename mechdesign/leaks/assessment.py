@@ -291,11 +291,15 @@ def _together(
     """The columns whose equal records belong together: what names people, or all looked at."""
 
     def of(header: Sequence[str]) -> Sequence[str]:
-        if person is not None:
-            return columns_named(person, header)
-        names = columns_named(sensitive, header)
-        if columns is not None:
-            return columns_named(columns, header)
+        try:
+            if person is not None:
+                return columns_named(person, header)
+            names = columns_named(sensitive, header)
+            if columns is not None:
+                return columns_named(columns, header)
+        except InputError:
+            # Said with its remedies where the columns are looked up in the whole table.
+            return ()
         return [name for name in header if name not in names]
 
     return of

@@ -239,6 +239,11 @@ def describe_unknown(cells: Sequence[str], variable: Variable) -> str:
     # What is left: the record has a symbol, but not one of this variable. The symbol is somebody's
     # cell, and messages end in logs, so the place has to do.
     title = ",".join(variable.columns)
+    if tuple(cells) == variable.columns:
+        return (
+            f"the record is the header of the file again, with the name of {quoted(title)}, as "
+            "where files were joined: take this line out"
+        )
     remedy = other_spelling(cells, variable.symbols) or (
         "; correct it, or say what to publish for it (--unknown)"
     )
