@@ -142,6 +142,11 @@ def taking_frames(check: Callable[P, ReleaseCheck]) -> Callable[P, ReleaseCheck]
     return cast("Callable[P, ReleaseCheck]", of_frames)
 
 
+def _several(names: str | Sequence[str]) -> tuple[str, ...]:
+    """The names of columns, of which one may stand by itself."""
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
 def is_path(data: object) -> bool:
     """Whether data are in a file."""
     return isinstance(data, str | os.PathLike)
@@ -186,15 +191,15 @@ def check(
     *,
     original: Any = None,
     columns: Mapping[str, str] | None = None,
-    released_columns: Sequence[str] | None = None,
+    released_columns: str | Sequence[str] | None = None,
     form: str = "label",
     policy: Policy | None = None,
     level: float = checking.LEVEL,
     any_data: bool = False,
     keep_sensitive: bool = False,
-    ignored: Sequence[str] = (),
-    identity: Sequence[str] = (),
-    correlated: Sequence[str] = (),
+    ignored: str | Sequence[str] = (),
+    identity: str | Sequence[str] = (),
+    correlated: str | Sequence[str] = (),
     escape_formulas: bool = False,
     text: TextOptions | None = None,
     advance: Advance | None = None,
@@ -213,7 +218,7 @@ def check(
         and the frequencies of the labels are tested symbol by symbol.
     columns : mapping, optional
         The files' name of a column of the channel where it has another one there.
-    released_columns : sequence of str, optional
+    released_columns : str or sequence of str, optional
         Names of the released columns where they were added under other names.
     form : 'label', 'posterior-draw', 'representative' or 'within'
     policy : Policy, optional
@@ -226,13 +231,13 @@ def check(
         follow from its table.
     keep_sensitive : bool
         Whether the sensitive columns may be in the released file.
-    ignored : sequence of str
+    ignored : str or sequence of str
         Columns that are not compared: removed, or released by another channel.
-    identity : sequence of str
+    identity : str or sequence of str
         Columns that identify a record, where the job drew by them: records with the same identifier
         must have the same label, and count once. Takes about 150 bytes of memory for each
         identifier.
-    correlated : sequence of str
+    correlated : str or sequence of str
         Further columns that must not be in the released file (unless `keep_sensitive`).
     escape_formulas : bool
         Whether the release has an apostrophe before texts that spreadsheets take for formulas.
@@ -250,6 +255,9 @@ def check(
         If the channel has its table, which disproves its promise.
     """
     require_channel("channel", channel)
+    ignored, identity, correlated = map(_several, (ignored, identity, correlated))
+    if released_columns is not None:
+        released_columns = _several(released_columns)
     # A draw of a channel that breaks its promise must not be called plausible.
     refuse_broken(channel)
     if channel.fills:

@@ -310,6 +310,13 @@ def test_a_symbol_in_another_spelling_is_recognised(column):
     assert "501" not in str(error.value)
 
 
+@pytest.mark.parametrize("cell", ["1.23457E+17", "1,23457E+17"])
+def test_a_number_that_a_spreadsheet_has_shortened_is_recognised(cell):
+    variable = Variable(("x",), (("123456789012345678",), ("7310",)))
+    with pytest.raises(InputError, match=r"as spreadsheets write it \(as 1\.2E\+17\)"):
+        codes_of(values_of([cell], variable), variable)
+
+
 @pytest.mark.parametrize("cell", ["502", "5010", "z", "501.5"])
 def test_a_symbol_of_its_own_is_no_other_spelling(cell):
     variable = Variable(("x",), (("00501",), ("7310",)))
