@@ -373,7 +373,7 @@ def optimal(rules: Rules, search: Search) -> Design:
         messages=_search_messages(envelope, certificate, search),
         envelope=envelope,
     )
-    if certificate.prices is not None and rules.has_prices:
+    if certificate.prices is not None:
         proof_of_it = EntropyProof(prices=certificate.prices)
         channel = with_proof(design.channel, proof_of_it)
         design = replace(design, channel=channel)
