@@ -1049,6 +1049,7 @@ class Channel(Displayed):
             replacing(path, force=overwrite, exists=EXISTS_OVERWRITE) as temporary,
             open(temporary, "w", encoding="utf-8", newline="\n") as out,
         ):
+            # `channel.file.pieces`: that module knows this class, and is loaded when it is needed.
             out.writelines(above("channel_file").pieces(channel))
 
     @classmethod
