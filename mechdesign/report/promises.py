@@ -30,8 +30,14 @@ from mechdesign.core.limits import MeanLimits
 from mechdesign.core.wording import about, at_most, factor_at_most, listed, percent_of
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
-from mechdesign.report.plain_values import optional_record
-from mechdesign.report.record import Belief, Bound, Promise, Request, names_of
+from mechdesign.report.record import (
+    Belief,
+    Bound,
+    Promise,
+    Request,
+    names_of,
+    optional_record,
+)
 from mechdesign.report.wording import (
     achieved_text,
     count,

@@ -144,7 +144,7 @@ def test_columns_that_must_not_change():
     )
     merged = merge_rows(problem)
     assert merged.target[np.argsort(merged.item)].tolist() == [0, 1]
-    assert merged.changed == pytest.approx(1.0)
+    assert merged.cost == pytest.approx(1.0)
 
 
 def test_item_without_a_target_is_refused():
@@ -169,7 +169,6 @@ def test_item_without_a_target_is_refused():
         ({"amounts": np.array([0])}, "at least 1"),
         ({"held": np.array([-1])}, "not below 0"),
         ({"worst": -1.0}, "must not be negative"),
-        ({"places": [None]}, "an entry for every column"),
         ({"weights": np.array([np.nan, 1.0])}, "must not be negative"),
     ],
 )
