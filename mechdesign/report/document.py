@@ -214,8 +214,7 @@ def _cards(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
         if kept.upper_bound_nmi is not None:
             bound = wording.percent_at_most(kept.upper_bound_nmi)
             how = " (stated by the file)" if kept.scope == STATED else ""
-            none = "No channel" if report.boxes is None else f"No {kept.rivals}"
-            cards.append((f"{none} keeps more than{how}", bound))
+            cards.append((f"No {kept.rivals} keeps more than{how}", bound))
     if report.asked.records is not None:
         cards.append(("Records in the table", f"{report.asked.records:,}"))
     return tuple(cards)

@@ -135,7 +135,10 @@ def test_a_forged_certificate(folder, run, channel, bound):
     text = " ".join((folder / "r.md").read_text().split())
     assert "of the best possible (stated by the file, not proven again here)" in text
     # The first figures of the page are read alone.
-    assert "No channel keeps more than (stated by the file): **&lt;100 %" in text
+    assert (
+        "No channel with this promise keeps more than (stated by the file): **&lt;100 %"
+        in text
+    )
     assert "(proven)" not in text
 
 
