@@ -338,15 +338,19 @@ class PopulationRules(Rules):
 
         It is the optimum over a polytope, which is found far sooner than one over the set.
         """
+        left = search.left()
         seconds = TABLE_SECONDS
-        if search.time_limit is not None:
-            seconds = TABLE_SHARE * search.time_limit
+        if left is not None and search.time_limit is not None:
+            seconds = min(left, TABLE_SHARE * search.time_limit)
+        if seconds <= 0.0:
+            return None
         search = replace(
             search,
             start=None,
             progress=None,
             gap=max(TABLE_GAP, search.gap),
             time_limit=seconds,
+            since=None,
         )
         try:
             return optimal(Rules(self.joint, self.notion), search).certificate

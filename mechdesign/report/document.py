@@ -140,7 +140,12 @@ def summary_sections(report: Report) -> list[blocks.Section]:
         *_section_of("promise", "What is promised", promise),
         *_section_of("kept", "What is kept", kept),
         *_section_of("numbers", "How far numbers move", number_blocks(report.numbers)),
-        *_section_of("law", law_section.TITLE, _law_blocks(report)),
+        *_section_of(
+            "law",
+            law_section.TITLE,
+            # The first words of the sentences are the title here.
+            blocks.paragraphs(law_section.untitled(report.law)),
+        ),
         *_section_of("scope", "Sample and population", scope),
         *_section_of(
             "voids",
@@ -159,11 +164,6 @@ def _measure_blocks(report: Report) -> list[blocks.Block]:
     if table and "measures" in report.absent:
         table.append(blocks.Remark(report.absent["measures"]))
     return table
-
-
-def _law_blocks(report: Report) -> list[blocks.Block]:
-    """The sentences on what an analyst reads, whose first words are the title here."""
-    return [*blocks.paragraphs(law_section.untitled(report.law))]
 
 
 def _section_of(
