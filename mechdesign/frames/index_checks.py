@@ -8,8 +8,9 @@ where it is asked for (``keep_index``), and the rows are numbered anew otherwise
 gets new row numbers in any case.
 
 Whatever stays is examined: its names like those of columns (`refuse_named_index`), its cells for
-copies of what is protected (`IndexChecks`). For example, a frame that was made by
-``set_index("occupation")`` still has the occupations beside the released ones.
+copies of what is protected, and for an order that gives it away (`IndexChecks`). For example, a
+frame that was made by ``set_index("occupation")`` still has the occupations beside the released
+ones.
 """
 
 # Frames and columns are `Any`: those of three libraries have no type in common.
@@ -104,9 +105,13 @@ class IndexChecks:
         self._checks.add(len(adapter), sampled)
 
     def refuse_copies(self, where: str = "") -> None:
-        """Raise InputError if a level of the index is a copy of a protected column."""
+        """Raise InputError if a level of the index is a copy of a protected column, or gives one
+        away to whoever sorts by it.
+        """
         if self._checks is not None:
-            self._checks.refuse_copies(f"{where}take the index off (reset_index): ")
+            where += "take the index off (reset_index): "
+            self._checks.refuse_copies(where)
+            self._checks.refuse_sorted(where)
 
 
 def level_titles(adapter: FrameAdapter) -> list[str]:
