@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 import mechdesign as md
 from mechdesign.core.arguments import fraction_of
-from mechdesign.core.binomial import SCALE, lower_end
+from mechdesign.core.balls import SCALE, lower_end
 from mechdesign.mechanisms import population_advice
 
 Array = NDArray[np.float64]

@@ -8,7 +8,7 @@ from .auditing.either import audit
 from .auditing.joint_leakage import compose
 from .auditing.verdict import Audit
 from .channel.channel import Channel
-from .channel.loading import load
+from .channel.file import load
 from .comparison.rows import ComparisonRow
 from .comparison.run import Comparison, compare
 from .core.errors import InputError, MechdesignError, NotPrivate, SolverFailure
@@ -16,8 +16,8 @@ from .exporting.export import Export, export
 from .frames.sanitising import engine_errors, sanitise
 from .frames.transformer import ReleaseTransformer
 from .jobs.keys import create_key, read_key
+from .jobs.options import Applied
 from .jobs.release_file import sanitise_file
-from .jobs.results import Applied
 from .judging.figures import Judgement
 from .judging.judge import judge
 from .leaks.assessment import Assessment, assess
@@ -38,7 +38,7 @@ from .notions import (
     Notion,
 )
 from .release.draws import Key
-from .release.policies import Policy
+from .release.samplers import Policy
 from .tables.joint import Joint
 
 __version__: str

@@ -1,8 +1,7 @@
 from .enumeration import Estimate, Vertices, estimate, vertices
 from .envelope.convex import convex_envelope
-from .envelope.covered import covered_envelope
+from .envelope.other_sets import covered_envelope, robust_envelope
 from .envelope.polytope import lower_envelope
-from .envelope.uncertain import robust_envelope
 from .errors import (
     BackendFailure,
     EmptyPolytope,

@@ -40,8 +40,8 @@ from solvers.pricing.concave import (
 )
 from solvers.pricing.set_searches import RobustSearch
 from solvers.purposes.query_newton import BOUND_ERROR
-from solvers.purposes.task import MOST_VERTICES
-from solvers.purposes.task_pricing import (
+from solvers.purposes.task import (
+    MOST_VERTICES,
     VERTEX_ERROR,
     Branching,
     Listing,

@@ -80,8 +80,8 @@ def _own_ledger(tmp_path_factory, monkeypatch):
 
     And no frame was released before.
     """
-    if "mechdesign.frames.frame_jobs" in sys.modules:
-        sys.modules["mechdesign.frames.frame_jobs"]._DRAWN.clear()
+    if "mechdesign.frames.sanitising" in sys.modules:
+        sys.modules["mechdesign.frames.sanitising"]._DRAWN.clear()
     monkeypatch.setenv(
         "XDG_DATA_HOME",
         str(tmp_path_factory.getbasetemp() / "data" / str(next(NUMBERS))),

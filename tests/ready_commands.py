@@ -174,7 +174,7 @@ def ready_commands() -> Iterator[ReadyCommands]:
 def serve(listening: socket.socket) -> None:
     """Fork a process for each command, without end."""
     import mechdesign.cli.application
-    import mechdesign.jobs.manifest_records
+    import mechdesign.jobs.side_files
     import mechdesign.report.sentences
 
     for module in pkgutil.walk_packages(mechdesign.__path__, "mechdesign."):
@@ -186,7 +186,7 @@ def serve(listening: socket.socket) -> None:
     # What a process makes once.
     for name in mechdesign.cli.application.NAMES:
         mechdesign.cli.application.application(name)
-    mechdesign.jobs.manifest_records.template()
+    mechdesign.jobs.side_files.template()
     mechdesign.report.sentences._macros()
     # What is shared with the forked processes is never searched for garbage, and so never copied.
     gc.freeze()

@@ -188,14 +188,14 @@ NAME = re.compile(r"`([a-z]\w*(?:\.\w+)*)`")
 def test_overviews_of_packages_name_what_is_there(overview):
     """A name in backticks is a module, a package, or something that a module of the package
     defines."""
-    text = ast.get_docstring(ast.parse(overview.read_text(encoding="utf-8"))) or ""
+    tree = ast.parse(overview.read_text(encoding="utf-8"))
+    text = ast.get_docstring(tree, clean=False) or ""
     folders = [overview.parent, ROOT / "mechdesign", ROOT]
     known = {path.stem for folder in folders for path in folder.iterdir()}
     known.add(overview.parent.name)
     code = "\n".join(
-        path.read_text(encoding="utf-8")
+        path.read_text(encoding="utf-8").replace(text, "")
         for path in overview.parent.rglob("*.py")
-        if path != overview
     )
     missing = []
     for name in NAME.findall(text):

@@ -15,7 +15,7 @@ from mechdesign.cli.job_file import job_model
 from mechdesign.comparison.rows import ComparisonManifest
 from mechdesign.core.documents import FileDocument
 from mechdesign.jobs.folder_stage import ReleasedFolder
-from mechdesign.jobs.manifest_records import InternalManifest, PublicManifest
+from mechdesign.jobs.side_files import InternalManifest, PublicManifest
 from mechdesign.nonstochastic.mechanism_file import MechanismDocument
 
 FOLDER = Path(__file__).parent

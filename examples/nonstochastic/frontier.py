@@ -15,17 +15,20 @@ from pathlib import Path
 import numpy as np
 from experiment import Table, options, pyplot, show, write_csv
 
-from mechdesign.nonstochastic.answer_gaps import GapProblem, gap_problem
-from mechdesign.nonstochastic.microaggregation import identifiable_partition
 from mechdesign.nonstochastic.noiseless import design_quantizer
 from mechdesign.nonstochastic.queries import finite, integers, linear_query, mean_query
 from mechdesign.nonstochastic.thresholds_by_error import (
     CellLoss,
     edges_of,
     exact_weights,
+    identifiable_partition,
     least_distortion,
 )
-from mechdesign.nonstochastic.thresholds_by_levels import most_levels
+from mechdesign.nonstochastic.thresholds_by_levels import (
+    GapProblem,
+    gap_problem,
+    most_levels,
+)
 
 AMOUNTS = (0, 10, 20, 50, 100)
 SHARES = (40, 25, 20, 10, 5)

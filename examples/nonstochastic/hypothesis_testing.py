@@ -21,8 +21,8 @@ from mechdesign.nonstochastic.blurring import (
     blurred_measure,
     leakage_bound,
 )
-from mechdesign.nonstochastic.boxes import Boxes
 from mechdesign.nonstochastic.indistinguishability import (
+    Boxes,
     averaging_leakage,
     box_difference,
     individual_leakage,

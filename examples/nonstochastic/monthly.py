@@ -17,8 +17,7 @@ from experiment import data_folder, options, show, write_csv
 
 from mechdesign.nonstochastic.claims import verify_file
 from mechdesign.nonstochastic.mechanism_jobs import apply_mechanism
-from mechdesign.nonstochastic.quantize_options import QuantizeOptions
-from mechdesign.nonstochastic.quantize_table import quantise_table
+from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 from mechdesign.nonstochastic.release_answers import RangeRelease
 from mechdesign.nonstochastic.released_check import check_quantised
 

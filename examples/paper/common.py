@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 
 import mechdesign as md
-from mechdesign.report.drawing import save_figure
-from mechdesign.report.plot_lines import curve_name
+from mechdesign.report.drawing import curve_name, save_figure
 from mechdesign.report.plots import trade_off_figure
 
 ADULT = "adult"

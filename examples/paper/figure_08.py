@@ -5,8 +5,7 @@ from __future__ import annotations
 import common
 import kinds
 
-from mechdesign.report.drawing import new_figure, save_figure
-from mechdesign.report.plot_lines import LOOKS
+from mechdesign.report.drawing import LOOKS, new_figure, save_figure
 
 
 def draw(run: common.Run) -> None:

@@ -1,11 +1,12 @@
 from .file_checking import check
 from .frequencies import Frequencies, estimate_frequencies, identifiability
 from .joint_frequencies import JointFrequencies, estimate_joint
-from .regression import Regression, corrected_regression
 from .weights import (
     CellPosteriors,
     ExpandedRecords,
     PosteriorTable,
+    Regression,
+    corrected_regression,
     expand_records,
     posterior_table,
     record_weights,

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.channel.channel import BoxPart, Channel
-from mechdesign.release.box_samplers import law_of_boxes
+from mechdesign.release.samplers import law_of_boxes
 from mechdesign.tables.people import People, at_place
 from mechdesign.tables.row_boxes import box_name
 

@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.checking import Finding
-from mechdesign.analysis.p_values import Counts
+from mechdesign.analysis.checking import Counts, Finding
 from mechdesign.analysis.released_table import (
     Difference,
     Released,
@@ -44,8 +43,8 @@ from mechdesign.formats.cells import Encoded
 from mechdesign.formats.digests import RowHasher
 from mechdesign.formats.opening import Source
 from mechdesign.release.coding import NearestRows
-from mechdesign.release.first_symbols import FirstSymbols
-from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
+from mechdesign.release.identified_draws import FirstSymbols
+from mechdesign.release.samplers import REFUSE, Policy, normalised, normalised_cells
 from mechdesign.tables.columns import (
     MISSING,
     RecordFault,

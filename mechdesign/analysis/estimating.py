@@ -19,13 +19,12 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
-from mechdesign.analysis.box_frequencies import estimate_box_column
-from mechdesign.analysis.column_frequencies import ColumnFrequencies
-from mechdesign.analysis.file_frequencies import estimate_file
+from mechdesign.analysis.box_frequencies import estimate_box_column, estimate_file
 from mechdesign.analysis.frequencies import Frequencies, estimate_frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
 from mechdesign.analysis.law_estimates import (
     POPULATION,
+    ColumnFrequencies,
     estimate_shares,
 )
 from mechdesign.analysis.law_statistics import (
@@ -40,7 +39,7 @@ from mechdesign.analysis.release_facts import (
     other_records,
 )
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.loading import require_channel
+from mechdesign.channel.file import require_channel
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.request import names_of_columns

@@ -1,4 +1,4 @@
-"""Checks of released files against their channel.
+"""Checks of released files, or of frames in their place, against their channel.
 
 `check` first makes the law of the labels (`_LabelLaw`): a row W(. | x) of probabilities for
 each symbol, and one more each for missing and unknown symbols, by the policy of the job. The file
@@ -17,27 +17,34 @@ For example, the row of a is (1, 0) and that of b is (0.2, 0.8), for the labels 
 a with the label B is a finding. If 400 of 1,000 records of b have the label A, their frequency is
 implausible beside the original. Alone, for any data, it is plausible: a share of 0.25 of a among
 the records would explain it.
+
+*Frames in the place of files* (`taking_frames`). The cells of a frame have one text each, as a
+release gives it to them (`formats.cells.encode`). So a frame becomes a Parquet file of these texts,
+in a folder that its owner alone can read and that is gone afterwards. Messages name it as the
+argument that it was.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import wraps
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, ParamSpec, cast
 
 import numpy as np
 
 from mechdesign.analysis import checking, counting
-from mechdesign.analysis.frame_files import taking_frames
+from mechdesign.analysis.checking import Counts, ReleaseCheck
 from mechdesign.analysis.law_estimates import reader_of
 from mechdesign.analysis.model import ReleaseModel, release_model
-from mechdesign.analysis.other_records import law_of_rule
-from mechdesign.analysis.p_values import Counts
 from mechdesign.analysis.release_facts import (
     column_of,
     facts_of_release,
+    law_of_rule,
     manifest_of_either_kind,
     manifest_place,
 )
@@ -45,20 +52,19 @@ from mechdesign.analysis.released_table import Advance, Released, released_file
 from mechdesign.analysis.row_checking import check_filled, check_rows, is_wide
 from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.channel import Array, Channel
-from mechdesign.channel.loading import require_channel
+from mechdesign.channel.file import require_channel
 from mechdesign.channel.row_law import RowLaw
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, has_sha256
+from mechdesign.formats.cells import encode_anything
+from mechdesign.formats.column_names import require_text_names
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import open_source
-from mechdesign.formats.text_options import TextOptions
-from mechdesign.jobs.manifest_proof import ManifestVerdict, judge_manifest
-from mechdesign.jobs.manifest_records import (
-    InternalManifest,
-    PublicManifest,
-)
+from mechdesign.jobs.manifest import ManifestVerdict, judge_manifest
+from mechdesign.jobs.side_files import InternalManifest, PublicManifest
 from mechdesign.release.coding import NearestRows
-from mechdesign.release.policies import OUTPUT, Policy
 from mechdesign.release.released_values import LABEL
+from mechdesign.release.samplers import OUTPUT, Policy
 from mechdesign.tables.variable import Variable
 
 _NO_SENSITIVE = (
@@ -101,6 +107,72 @@ _FIXED = (
     "a fixed label for missing or unknown symbols has no expected frequency without "
     "the original"
 )
+
+
+P = ParamSpec("P")
+
+
+def taking_frames(check: Callable[P, ReleaseCheck]) -> Callable[P, ReleaseCheck]:
+    """A check of files that takes data frames for `released` and `original`, too."""
+
+    @wraps(check)
+    def of_frames(channel: Any, released: Any, **options: Any) -> ReleaseCheck:
+        original = options.get("original")
+        if is_path(released) and (original is None or is_path(original)):
+            return check(channel, released, **options)  # pyright: ignore[reportCallIssue]
+        with TemporaryDirectory(prefix="mechdesign-") as folder:
+            released = _file_of("released", released, folder)
+            if original is not None:
+                options["original"] = _file_of("original", original, folder)
+            try:
+                found = check(channel, released, **options)  # pyright: ignore[reportCallIssue]
+            except InputError as error:
+                raise InputError(_without(folder, str(error))) from None
+        findings = tuple(
+            replace(finding, text=_without(folder, finding.text))
+            for finding in found.findings
+        )
+        notices = tuple(_without(folder, notice) for notice in found.notices)
+        return replace(found, findings=findings, notices=notices)
+
+    return cast("Callable[P, ReleaseCheck]", of_frames)
+
+
+def is_path(data: object) -> bool:
+    """Whether data are in a file."""
+    return isinstance(data, str | os.PathLike)
+
+
+def _file_of(name: str, data: Any, folder: str) -> str:
+    """The file of a frame; a path stays as it is."""
+    import narwhals as nw
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if is_path(data):
+        return data
+    try:
+        table = nw.from_native(data, eager_only=True)
+    except TypeError:
+        raise InputError(
+            f"{name} must be the path of a CSV or Parquet file, or a pandas, polars or pyarrow "
+            f"table; not {type(data).__name__}"
+        ) from None
+    require_text_names(table.columns)
+    columns: dict[str, Any] = {}
+    for column in table.columns:
+        cells = encode_anything(table[column].to_native(), column)
+        texts = np.array([*cells.texts, None], dtype=object)
+        # Missing cells have the code -1, which is the last text.
+        columns[column] = pa.array(texts[cells.codes], pa.string())
+    path = str(Path(folder, name))
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def _without(folder: str, text: str) -> str:
+    """A message that names the frame as the argument that it was."""
+    return text.replace(f"{folder}{os.sep}", "")
 
 
 @taking_frames

@@ -11,10 +11,10 @@ For example, a channel keeps either of two symbols with probability 3/4, so a la
 of `a`, P(a) is estimated as 0.6 * 3/2 - 0.4 * 1/2 = 0.7.
 
 An unbiased estimate can be an impossible value, a negative share for instance. The reported
-estimate is the nearest possible value, which always lies within its interval (`score_intervals`);
+estimate is the nearest possible value, which always lies within its interval (`likelihood`);
 the unbiased one is kept beside it.
 
-`estimate_frequencies` is the whole way: labels to counts (`label_counts`), weights (`estimator`),
+`estimate_frequencies` is the whole way: labels to counts (`label_counts`), weights (`linear`),
 estimates with their covariance, intervals.
 """
 
@@ -28,16 +28,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.analysis import likelihood as ml
-from mechdesign.analysis.estimator import Estimator
-from mechdesign.analysis.linear import Identification, covariance_of, identify
+from mechdesign.analysis.likelihood import check_level, score_interval, spread_of
+from mechdesign.analysis.linear import (
+    Estimator,
+    Identification,
+    covariance_of,
+    identify,
+)
 from mechdesign.analysis.model import label_counts, release_model
-from mechdesign.analysis.other_records import OtherRecords
-from mechdesign.analysis.score_intervals import check_level, score_interval, spread_of
+from mechdesign.analysis.release_facts import OtherRecords
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import percent_of, quoted
-from mechdesign.release.policies import Policy
+from mechdesign.release.samplers import Policy
 
 Method = Literal["unbiased", "ml"]
 Target = Literal["population", "records"]
@@ -65,7 +69,7 @@ class Estimated(Displayed):
     standard_errors : array of the same shape
         Of the unbiased estimates, or of those of maximum likelihood.
     lower, upper : arrays of the same shape
-        Score intervals within the possible values (`score_intervals.score_interval`).
+        Score intervals within the possible values (`likelihood.score_interval`).
     records : int
     method : 'unbiased', 'ml' or 'bounds'
         Bounds have no estimates (NaN): some records without a symbol are among the others, and

@@ -26,11 +26,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.analysis import frequencies as f
-from mechdesign.analysis.estimator import Estimator
 from mechdesign.analysis.frequencies import Estimated
-from mechdesign.analysis.likelihood import information_covariance, maximum_likelihood
+from mechdesign.analysis.likelihood import (
+    Spread,
+    information_covariance,
+    maximum_likelihood,
+    score_interval,
+    spread_of,
+)
+from mechdesign.analysis.linear import Estimator
 from mechdesign.analysis.model import crossed_counts, release_model
-from mechdesign.analysis.score_intervals import Spread, score_interval, spread_of
 from mechdesign.channel.channel import Array, Channel
 
 

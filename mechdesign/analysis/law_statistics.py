@@ -35,9 +35,10 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.analysis.column_frequencies import FEW, Array
 from mechdesign.analysis.law_estimates import (
+    FEW,
     POPULATION,
+    Array,
     check_interval,
     check_kept,
     counts_of_release,
@@ -48,7 +49,7 @@ from mechdesign.channel.row_law import RowLaw
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.csv_text import TextOptions
 
 SINGULAR = 1e-10
 """Smallest eigenvalue of the normal matrix, scaled to a unit diagonal, relative to the largest,

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.channel.channel import Array, Channel
-from mechdesign.channel.loading import require_without_boxes
+from mechdesign.channel.file import require_without_boxes
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import encode

@@ -41,8 +41,8 @@ from mechdesign.formats.cell_forms import CellForm, as_text
 from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.csv import CsvSource
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import Source
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.column_plan import lookalikes
 from mechdesign.release.released_values import LABEL, released_variable
 from mechdesign.tables.people import People

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from mechdesign.analysis import checking
+from mechdesign.analysis.checking import Counts
 from mechdesign.analysis.counting import (
     CountedFile,
     Counting,
@@ -32,7 +33,6 @@ from mechdesign.analysis.counting import (
     pairs,
     symbol_codes,
 )
-from mechdesign.analysis.p_values import Counts
 from mechdesign.analysis.released_table import (
     Released,
     cells_of,
@@ -46,7 +46,7 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.integers import NOWHERE, Integers, places_in
 from mechdesign.core.wording import quoted
 from mechdesign.release.coding import NearestRows
-from mechdesign.release.policies import Policy, normalised, normalised_cells
+from mechdesign.release.samplers import Policy, normalised, normalised_cells
 
 WIDE = 1 << 20
 """Inputs times outputs from which a file is checked here: a dense table of them, of which the other

@@ -28,6 +28,9 @@ from mechdesign.app.choice import RELATIVE, Choice
 from mechdesign.app.memory_table import MemoryTable
 from mechdesign.app.recipes import command_of, script_of
 from mechdesign.app.results import (
+    BEYOND_GIVEN,
+    MOST_MEANINGS,
+    REMEDY,
     TEXT,
     BeliefRow,
     Designed,
@@ -35,11 +38,6 @@ from mechdesign.app.results import (
     Meaning,
     OutputFactors,
     Say,
-)
-from mechdesign.app.searching import (
-    BEYOND_GIVEN,
-    MOST_MEANINGS,
-    REMEDY,
     behind_text,
     belief_rows,
     design_files,

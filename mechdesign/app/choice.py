@@ -1,4 +1,4 @@
-"""What the user of the page has chosen, as one frozen value.
+"""What the user of the page has chosen, as one frozen value, and its form.
 
 Everything that the page computes, and the script, the command and the job file that compute the
 same, come from a `Choice`; so they cannot differ in what they ask for. For example: ::
@@ -8,21 +8,34 @@ same, come from a `Choice`; so they cannot differ in what they ask for. For exam
 protects health, releases job, and lets no value of health become more than 3 times, or less than
 0.3334 times, as probable.
 
-1. `form.choice_of_form` makes it from texts. Numbers stay texts, so that the page shows again what
+1. `choice_of_form` makes it from texts. Numbers stay texts, so that the page shows again what
    was typed, and recipes have the very digits.
 2. `check_numbers` refuses numbers out of range, and `check` also roles and options that do not fit
    together.
 3. `is_boxes` and `is_rows` decide which search designs it: boxes, else rows, else one column.
 4. `notion` is the promise in nats: here eps_u = ln 3 = 1.0986 and eps_l = -ln 0.3334 = 1.0984.
+
+*The form* has a list and a text for each column, numbered by its place, because the name of a
+column may be any text: ::
+
+    role-0=release  bins-0=        role-1=protect  bins-1=
+    factor=2  objective=information  promise=total  missing=refuse  level=  merge_rare=
+    time_limit=30  action=design
+
+What a list sends is checked here (`_Form.one_of`),
+because whoever has the address may send anything. Numbers are checked by `Choice.check_numbers`,
+which has the limits. A field that is not sent has the default of the command line. One that is
+refused stays as it was before, and all others are what was typed.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
@@ -31,6 +44,7 @@ from mechdesign.tables.people import RECORD
 if TYPE_CHECKING:
     from mechdesign.notions import Notion
     from mechdesign.tables.joint import Joint
+
 
 LEAVE_OUT = "leave out"
 PROTECT = "protect"
@@ -359,3 +373,101 @@ def _is_within(text: str, low: float, high: float) -> bool:
         return False
     # `float` also reads "nan" and "inf".
     return math.isfinite(number) and low <= number <= high
+
+
+# --------------------------------------------------------------------------------- form
+
+MOST_DIGITS = 60
+"""Digits of a number in a form."""
+
+LONG_NUMBER = re.compile(rf"\d[\d._]{{{MOST_DIGITS},}}", re.ASCII)
+"""Matches a number of more digits."""
+
+
+def choice_of_form(
+    columns: tuple[str, ...], form: Mapping[str, str], before: Choice
+) -> tuple[Choice, str]:
+    """The choice of a form for a table with these columns, and why a field of it was refused.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        In the order of the file.
+    form : mapping
+        What the browser sends.
+    before : Choice
+        Has the values of refused fields.
+    """
+    fields = _Form(form)
+    roles: dict[str, str] = {}
+    bins: dict[str, str] = {}
+    for number, name in enumerate(columns):
+        old = before.roles.get(name, LEAVE_OUT)
+        field = f"role-{number}"
+        roles[name] = fields.one_of(ROLES, field, f"Role of {name}", LEAVE_OUT, old)
+        old = before.bins.get(name, "")
+        bins[name] = fields.numbers(f"bins-{number}", f"Bins of {name}", "", old)
+    usual = Choice()
+
+    def listed(field: str, allowed: Mapping[str, str], title: str) -> Any:
+        default = getattr(usual, field)
+        return fields.one_of(allowed, field, title, default, getattr(before, field))
+
+    def typed(field: str, title: str) -> str:
+        default = getattr(usual, field)
+        return fields.numbers(field, title, default, getattr(before, field))
+
+    choice = Choice(
+        roles=roles,
+        bins=bins,
+        factor=typed("factor", "Factor"),
+        objective=listed("objective", OBJECTIVES, "Keep"),
+        promise=listed("promise", PROMISES, "Known before"),
+        missing=listed("missing", MISSING, "Empty cells"),
+        level=typed("level", "Holds for"),
+        merge_rare=typed("merge_rare", "Rare values"),
+        time_limit=typed("time_limit", "Seconds"),
+        unit=listed("unit", UNITS, "People have"),
+    )
+    return choice, fields.refusal
+
+
+class _Form:
+    """The fields of a form; `refusal` is about the first one that cannot be used."""
+
+    def __init__(self, form: Mapping[str, str]) -> None:
+        self._form = form
+        self.refusal = ""
+
+    def numbers(self, field: str, title: str, default: str, before: str) -> str:
+        """A text with numbers, none of which is longer than any that makes sense."""
+        text = self._form.get(field, default).strip()
+        # Python refuses to read integers of thousands of digits, and fractions of them take
+        # minutes.
+        if LONG_NUMBER.search(text):
+            return self._refuse(
+                f"{title}: a number has more than {MOST_DIGITS} digits: write a shorter one",
+                before,
+            )
+        return text
+
+    def one_of(
+        self,
+        allowed: Mapping[str, str],
+        field: str,
+        title: str,
+        default: str,
+        before: str,
+    ) -> str:
+        """A value of a list."""
+        value = self._form.get(field, default)
+        if value not in allowed:
+            return self._refuse(
+                f"{title}: {quoted(value)} is none of {', '.join(allowed)}", before
+            )
+        return value
+
+    def _refuse(self, text: str, before: str) -> str:
+        """Note the first refusal; the value before."""
+        self.refusal = self.refusal or text
+        return before

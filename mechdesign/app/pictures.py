@@ -39,8 +39,7 @@ from numpy.typing import NDArray
 
 from mechdesign.app.choice import LARGEST_FACTOR, SMALLEST_FACTOR, Choice
 from mechdesign.app.memory_table import MemoryTable
-from mechdesign.app.results import CurvePoint, Reading, ShareBar
-from mechdesign.app.searching import check_bins, joint_of
+from mechdesign.app.results import CurvePoint, Reading, ShareBar, check_bins, joint_of
 from mechdesign.auditing.law import Cells, cells_of_labels
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from typing import Any
 from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import MemoryTable
 from mechdesign.formats.column_names import names_text
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.csv_text import TextOptions
 
 CHANNEL = "channel.json"
 """The channel file, as a download of the page and as the output of every recipe."""

@@ -1,9 +1,17 @@
-"""The buttons that release, and that judge what was released.
+"""The buttons that advise before a release, that release, and that judge what was released.
 
-Everything stays in memory. The task gets the text of the channel file, so that what is released
-goes through the very channel that the page offers for download. `release_file` writes the released
-columns alone, refuses what `mechdesign apply` refuses, checks what came out as `mechdesign check`
-does, and says what the file is:
+*Advice.* `md.assess` measures every column by the share of H(S) that its values tell about a record
+left out, and by its largest lift (`leaks.disclosure`). `_disclosure_text` makes of both a sentence
+beside the column on the page: "Alone gives away 2.1 % of the protected information; its worst value
+makes a protected value 3.1 times as likely." A column that identifies records gets the advice to
+leave it out instead.
+
+`plan_table` also tries releases of a sample, as `mechdesign assess --plan` does.
+
+*Releases.* Everything stays in memory. The task gets the text of the channel file, so that what is
+released goes through the very channel that the page offers for download. `release_file` writes the
+released columns alone, refuses what `mechdesign apply` refuses, checks what came out as `mechdesign
+check` does, and says what the file is:
 
 - ``released.csv``, in the order of the table or in random order;
 - ``released.csv.manifest.json`` and ``released.txt``, what was released, how, and what it promises;
@@ -22,28 +30,34 @@ import os
 import shlex
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import mechdesign as md
 from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import MemoryTable
 from mechdesign.app.pictures import released_readings
+from mechdesign.app.recipes import text_options
 from mechdesign.app.results import (
     CSV,
     HTML,
     JSON,
     TEXT,
+    Assessed,
+    ColumnSays,
     Download,
     Judged,
+    Planned,
     Reading,
     Released,
     Say,
 )
 from mechdesign.core.errors import InputError
-from mechdesign.core.nameless_file import DESCRIPTORS, NamelessFile
+from mechdesign.core.files import DESCRIPTORS, NamelessFile
 from mechdesign.formats.column_names import names_text
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.csv_text import TextOptions
 
 if TYPE_CHECKING:
     from mechdesign.analysis.checking import ReleaseCheck
@@ -51,6 +65,91 @@ if TYPE_CHECKING:
     from mechdesign.frames.sanitising import FrameRelease
     from mechdesign.jobs.keyed_recipe import KeyedRecipe
     from mechdesign.judging.figures import Judgement
+    from mechdesign.leaks.assessment import Assessment, Disclosure
+
+
+def assess_table(table: MemoryTable, choice: Choice, say: Say) -> Assessed:
+    """What every column discloses about the protected ones."""
+    return _assessed(_assessment(table, choice, say))
+
+
+def plan_table(table: MemoryTable, choice: Choice, say: Say) -> Assessed:
+    """The same, and what trial releases of a sample advise."""
+    from mechdesign.comparison.planning import BINS, plan_release
+    from mechdesign.report.assessment import (
+        TRIALS_HEADER,
+        plan_command,
+        plan_sentences,
+        trial_rows,
+    )
+
+    assessment = _assessment(table, choice, say)
+    plan = plan_release(
+        table.frame,
+        assessment,
+        progress=lambda trial: say(f"Trying a release of a sample: {trial}"),
+    )
+    planned = Planned(
+        sentences=tuple(plan_sentences(plan)),
+        header=TRIALS_HEADER,
+        rows=tuple(trial_rows(plan)),
+        released=plan.released,
+        given=plan.given,
+        bins=dict.fromkeys(plan.bins, BINS),
+        factor=f"{plan.factor:g}",
+        has_gaps=plan.has_gaps,
+        command=plan_command(
+            plan,
+            table.path,
+            choice.sensitive,
+            [f"--{name}={value}" for name, value in text_options(table).items()],
+        ),
+    )
+    return replace(_assessed(assessment), plan=planned)
+
+
+def _assessment(table: MemoryTable, choice: Choice, say: Say) -> Assessment:
+    """The assessment of all columns."""
+    choice.check_secret()
+    say("Measuring every column, then guessing from whole rows")
+    return md.assess(table.frame, sensitive=list(choice.sensitive))
+
+
+def _assessed(assessment: Assessment) -> Assessed:
+    """The assessment in words."""
+    from mechdesign.report import wording as w
+
+    columns: list[ColumnSays] = []
+    for column in assessment.columns:
+        text = "Identifies records: leave it out."
+        brief = "names records"
+        if not column.identifier:
+            text = _disclosure_text(column.disclosure)
+            brief = f"tells {w.percent(column.disclosure.information)}"
+        columns.append(ColumnSays(column.name, text, brief))
+    return Assessed(tuple(columns), assessment.summary())
+
+
+def _disclosure_text(disclosure: Disclosure) -> str:
+    """What a column discloses: its information, its largest lift, and who is pinned down."""
+    from mechdesign.report import wording as w
+
+    share = w.percent(disclosure.information)
+    text = f"Alone gives away {share} of the protected information"
+    # No lift is reported where no value has two records or more.
+    if disclosure.largest_lift is not None:
+        lift = disclosure.largest_lift
+        text += f"; its worst value makes a protected value {lift:.3g} times as likely"
+    if disclosure.pinned:
+        pinned = w.percent(disclosure.pinned)
+        text += (
+            f"; {pinned} of the records have a value that occurs with a single "
+            "protected value only"
+        )
+    return f"{text}."
+
+
+# ---------------------------------------------------------------------------- releasing
 
 RELEASED = "released.csv"
 
@@ -160,7 +259,7 @@ def judge_file(
 
 def channel_in(text: str) -> Channel:
     """The channel of a channel file that is in memory."""
-    from mechdesign.channel.loading import load
+    from mechdesign.channel.file import load
 
     with _readable(text.encode()) as path:
         return load(path)

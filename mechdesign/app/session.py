@@ -38,12 +38,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from mechdesign.app.assessing import assess_table, plan_table
 from mechdesign.app.box_search import designed_boxes
-from mechdesign.app.choice import GIVE, LEAVE_OUT, PROTECT, RELEASE, SYMBOL, Choice
-from mechdesign.app.column_search import designed_column
-from mechdesign.app.form import choice_of_form
-from mechdesign.app.memory_table import MemoryTable, read_content, read_path
+from mechdesign.app.choice import (
+    GIVE,
+    LEAVE_OUT,
+    PROTECT,
+    RELEASE,
+    SYMBOL,
+    Choice,
+    choice_of_form,
+)
+from mechdesign.app.column_search import compare_budgets, designed_column
+from mechdesign.app.memory_table import MemoryTable, Work, read_content, read_path
 from mechdesign.app.pictures import (
     Bar,
     ColumnPicture,
@@ -55,7 +61,9 @@ from mechdesign.app.releasing import (
     IN_ORDER,
     ORDERS,
     RELEASED,
+    assess_table,
     judge_file,
+    plan_table,
     release_file,
 )
 from mechdesign.app.results import (
@@ -67,8 +75,6 @@ from mechdesign.app.results import (
     Released,
     Say,
 )
-from mechdesign.app.trade_off import compare_budgets
-from mechdesign.app.work import Work
 from mechdesign.core.errors import InputError
 from mechdesign.leaks.assessment import IDENTIFIER_RECORDS, IDENTIFIER_SHARE
 from mechdesign.tables.people import RECORD

@@ -7,11 +7,10 @@ it for boxes. `joint_leakage.compose` judges several releases of one record. Not
 
 All rest on the same few files:
 
-    columns         a channel as columns of integers over a table; products of columns
-    demands         the limits that a notion sets, table by table
-    extremes        the largest quotient of each limit, compared in integers
-    output_masses   means of lifts over S, exact or enclosed in balls
-    proofs          the bound of a least cost from its multipliers, with `average_charges`
+    columns     a channel as columns of integers over a table, and means of lifts over S
+    demands     the limits that a notion sets, table by table
+    extremes    the largest quotient of each limit, compared in integers
+    proofs      the bound of a least cost from its multipliers, with `averages`
 
-Measures that are only reported are in `measures`, `leakages` and `implied_bounds`.
+Measures that are only reported are in `measures` and `leakages`.
 """

@@ -8,7 +8,7 @@ property Q, a set of values of S, and an output y with
 
 The two are one: if Q is a breach downward, the other values of S are one upward, from 1 - rho2 to 1
 - rho1. For few values of S all sets are tried, and the posteriors decided in exact arithmetic
-(`Worst`). For more, the extreme lifts bound the posteriors (`implied_bounds.posterior_at_most`).
+(`Worst`). For more, the extreme lifts bound the posteriors (`leakages.posterior_at_most`).
 
 For example, S has two equally likely values, and an output with the posteriors 0.8 and 0.2: there
 is a breach from 0.5 to 0.8, and none from 0.5 to 0.81.
@@ -24,12 +24,12 @@ from typing import Literal
 
 import numpy as np
 
-from mechdesign.auditing.implied_bounds import (
+from mechdesign.auditing.columns import ReleasedMasses, masses_of
+from mechdesign.auditing.leakages import (
     MOST_ENUMERATED,
     posterior_at_least,
     posterior_at_most,
 )
-from mechdesign.auditing.output_masses import ReleasedMasses, masses_of
 from mechdesign.channel.channel import Channel
 from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError

@@ -16,21 +16,53 @@ Of several releases of one record, the column of a tuple of outputs is the produ
 `directions` forms these products. Lifts do not change when a column is multiplied by a constant, so
 proportional products are kept once. Example: the columns (2, 4) and (3, 6) over two symbols are one
 direction, (1, 2).
+
+*Masses* P(s, y) of an output, and the means over S that every measure is made of. With masses m_s
+proportional to P(s, y), o their sum, sums r_s proportional to P(s) and N their sum, the lift is a
+quotient of integers,
+
+    l(s, y) = P(s, y) / (P(s) P(y)) = m_s N / (r_s o).
+
+The functions below are means of lifts over P(s), of one output:
+
+    distances        sum_s P(s) |l - 1|^power              rational, computed exactly
+    log_power_mean   log (sum_s P(s) l^order)^(1/order)    enclosed in a ball
+    divergence       sum_s P(s) l log l                    enclosed in a ball
+
+With `inverse` they are the same means of 1/l (of `divergence` that with P(S) and P(S|y)
+exchanged), and None where these are infinite: some lift is 0.
+
+Example: masses (3, 1) with sums (5, 5) have the lifts 3 * 10 / (5 * 4) = 3/2 and 1/2. Their
+distances are 1/2 for the power 1 and 1/4 for the power 2, and the divergence is 0.1308.
+
+`masses_by_output` forms the masses of each output from the columns of a channel and the counts of a
+table, and `information` sums what all outputs tell, I(S;Y).
+
+A ball is an Arb number of python-flint: a midpoint with a radius, which surely contains the value.
+Its type is `Any`, because python-flint has no complete types. Its precision is that of the caller,
+set by `core.balls.precision` or `core.balls.double_above`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from operator import mul
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import numpy as np
+from flint import arb, fmpq
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
+from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed
 from mechdesign.tables.columns import other_spelling
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Symbol, Variable
+
+# ------------------------------------------------------------------------------ columns
 
 Entries: TypeAlias = tuple[Sequence[int], Sequence[int]]
 """One column: the useful symbols with a positive entry, ascending, and these entries."""
@@ -183,3 +215,204 @@ def directions(
             primitive = tuple(product // divisor for product in products)
             first_tuples.setdefault((tuple(support), primitive), (*outputs, y))
     return list(first_tuples.items())
+
+
+# ------------------------------------------------------------------------------- masses
+
+BITS = 256
+"""Precision of the balls of reported measures: two hundred bits more than a double, so cancellation
+costs no digit of the results.
+"""
+
+FEW = 32
+"""Inputs of an output up to which Python's integers are added faster than arrays are made."""
+
+HALF = 31
+"""Bits of a half of a value (`_small_masses`)."""
+
+LARGEST_VALUE = 1 << (2 * HALF)
+MOST_COUNTED = 1 << 32
+"""Values and sums of counts below these are added in halves of 64 bits."""
+
+MOST_CELLS = 1 << 22
+"""Cells of a table up to which it is held as an array: larger ones are mostly empty."""
+
+
+@dataclass(frozen=True)
+class OutputMasses:
+    """P(s, y) of one output, in proportion to `masses` with sum `output`; P(s) in proportion to
+    `sums` with `total`.
+    """
+
+    masses: Sequence[int]
+    output: int
+    sums: Sequence[int]
+    total: int
+
+    def lift_quotients(self) -> list[tuple[int, int]]:
+        """Numerators m_s N and denominators r_s o of the lifts."""
+        return [
+            (m * self.total, r * self.output)
+            for m, r in zip(self.masses, self.sums, strict=True)
+        ]
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether every lift is exactly 1."""
+        return all(top == bottom for top, bottom in self.lift_quotients())
+
+
+@dataclass(frozen=True)
+class ReleasedMasses:
+    """Everything that may be released, with the masses of each: P(s, y) are the masses over
+    `scale`.
+    """
+
+    labels: Sequence[str]
+    outputs: Sequence[OutputMasses]
+    scale: int
+
+    @property
+    def sums(self) -> Sequence[int]:
+        """P(s) in proportion."""
+        return self.outputs[0].sums
+
+
+def masses_of(channel: Channel, joint: Joint) -> ReleasedMasses:
+    """The outputs of a channel of one column."""
+    outputs = list(masses_by_output(columns_on(channel, joint), joint))
+    return ReleasedMasses(channel.outputs, outputs, joint.total * channel.denominator)
+
+
+def masses_by_output(
+    columns: Sequence[Entries], joint: Joint
+) -> Iterator[OutputMasses]:
+    """The masses of each output in turn; columns are over the useful symbols of the table."""
+    sums = joint.sensitive_counts
+    total = joint.total
+    filled = FilledCounts(joint.counts)
+    small = None if filled.is_sparse else _small_counts(joint)
+    for inputs, values in columns:
+        # m_s = sum over x of count(s, x) W(y|x)
+        if small is not None and len(inputs) > FEW and max(values) < LARGEST_VALUE:
+            masses = _small_masses(small, inputs, values)
+        else:
+            masses = filled.masses(inputs, values)
+        yield OutputMasses(masses, sum(masses), sums, total)
+
+
+def _small_counts(joint: Joint) -> Integers | None:
+    """The counts as an array, (|S|, |X|), where sums of a half of each value fit into 64 bits."""
+    cells = len(joint.sensitive) * len(joint.useful)
+    if joint.total >= MOST_COUNTED or len(joint.useful) <= FEW or cells > MOST_CELLS:
+        return None
+    return np.array(joint.counts, dtype=np.int64)
+
+
+def _small_masses(
+    counts: Integers, inputs: Sequence[int], values: Sequence[int]
+) -> list[int]:
+    """The masses of one output, exactly: values are split into an upper and a lower half.
+
+    Each half is below 2^31 and all counts add up to less than 2^32, so that no sum reaches 2^63.
+    """
+    places = np.array(inputs)
+    whole = np.array(values, dtype=np.int64)
+    upper = counts[:, places] @ (whole >> HALF)
+    lower = counts[:, places] @ (whole & ((1 << HALF) - 1))
+    return [
+        (high << HALF) + low
+        for high, low in zip(upper.tolist(), lower.tolist(), strict=True)
+    ]
+
+
+def distances(output: OutputMasses, power: int, *, inverse: bool = False) -> Any:
+    """sum_s P(s) |l - 1|^power, or of 1/l (Zarrabian et al. 2023, eqs. (31), (32), Def. 6); None if
+    infinite.
+    """
+    if inverse and 0 in output.masses:
+        return None
+    mean = fmpq(0)
+    for row, (top, bottom) in zip(output.sums, output.lift_quotients(), strict=True):
+        # |top/bottom - 1| = |top - bottom| / bottom, and of the inverse over top.
+        base = top if inverse else bottom
+        mean += fmpq(row * abs(top - bottom) ** power, base**power)
+    return mean / output.total
+
+
+def log_power_mean(output: OutputMasses, order: float, *, inverse: bool = False) -> Any:
+    """log of (sum_s P(s) l^order)^(1/order), or of 1/l, as a ball; None where it is infinite.
+
+    The order is positive, the exact rational that the double is, or inf (Zarrabian et al. 2023, eq.
+    (33), Definition 6).
+    """
+    if inverse and 0 in output.masses:
+        return None
+    lifts = output.lift_quotients()
+    if inverse:
+        lifts = [(bottom, top) for top, bottom in lifts]
+    return log_norm(lifts, order, output.sums, output.total)
+
+
+def log_norm(
+    values: Sequence[tuple[int, int]], order: float, weights: Sequence[int], total: int
+) -> Any:
+    """log of (sum_i w_i v_i^order / total)^(1/order) for quotients v_i >= 0 of integers, not all 0,
+    as a ball.
+
+    The largest value v is taken out,
+
+        log v + log(sum_i w_i (v_i / v)^order / total) / order,
+
+    so that every power lies in [0, 1]: at a large order the powers themselves would overflow, or be
+    known too badly for a logarithm.
+    """
+    exact = [fmpq(top, bottom) for top, bottom in values]
+    largest = max(exact)
+    if math.isinf(order):
+        return arb(largest).log()
+    mean = arb(0)
+    exponent = arb(order)
+    for weight, value in zip(weights, exact, strict=True):
+        if value == largest:
+            mean += weight
+        elif value:
+            # log1p keeps the digits of values that are nearly as large
+            mean += weight * (arb(value / largest - 1).log1p() * exponent).exp()
+    return arb(largest).log() + (mean / total).log() / exponent
+
+
+def divergence(output: OutputMasses, *, inverse: bool = False) -> Any:
+    """KL(P(S|y), P(S)) = sum_s P(s) l log l in nats, as a ball; or KL(P(S), P(S|y)) = sum_s P(s)
+    log(1/l).
+
+    None where it is infinite: the second one, with a lift of zero.
+    """
+    if inverse and 0 in output.masses:
+        return None
+    total = arb(0)
+    for row, mass, lift in zip(
+        output.sums, output.masses, output.lift_quotients(), strict=True
+    ):
+        if not mass:
+            continue  # 0 log 0 = 0
+        log = arb(fmpq(*lift)).log()
+        if inverse:
+            # P(s) = r_s / N
+            total -= log * row / output.total
+        else:
+            # P(s) l(s, y) = P(s|y) = m_s / o
+            total += log * mass / output.output
+    return total
+
+
+def information(outputs: Sequence[OutputMasses], scale: int) -> Any:
+    """I(S;Y) = sum over s and y of P(s, y) log l(s, y) in nats, as a ball; P(s, y) = m_s /
+    scale.
+    """
+    total = arb(0)
+    for output in outputs:
+        for mass, lift in zip(output.masses, output.lift_quotients(), strict=True):
+            if mass:  # 0 log 0 = 0
+                total += mass * arb(fmpq(*lift)).log()
+    return total / scale

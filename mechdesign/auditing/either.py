@@ -28,7 +28,7 @@ from mechdesign.auditing import population as of_channels
 from mechdesign.auditing.extremes import Achieved, largest_of
 from mechdesign.auditing.verdict import Audit, Worst
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.loading import require_channel
+from mechdesign.channel.file import require_channel
 from mechdesign.core.errors import InputError
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import ConfidenceSet, set_of_record

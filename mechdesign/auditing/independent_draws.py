@@ -25,13 +25,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.auditing.columns import Entries, columns_on
-from mechdesign.auditing.common_table import common_table
-from mechdesign.auditing.output_masses import (
+from mechdesign.auditing.columns import (
+    Entries,
     OutputMasses,
+    columns_on,
     masses_by_output,
     masses_of,
 )
+from mechdesign.auditing.composition import common_table
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers

@@ -56,14 +56,12 @@ from mechdesign.auditing.columns import (
     directions,
     everything,
 )
-from mechdesign.auditing.common_table import (
-    TablePart,
-    common_table,
-    parts_of,
-)
 from mechdesign.auditing.composition import (
     Composition,
+    TablePart,
     WorstTuple,
+    common_table,
+    parts_of,
     sum_of,
     worst_of_strata,
 )

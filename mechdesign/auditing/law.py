@@ -190,7 +190,7 @@ def cells_of_labels(outputs: Sequence[str], useful: Variable) -> list[Cells] | N
     """The cells of outputs that all have the name of a symbol; else None.
 
     A reader takes such a label for the symbol. An output of several symbols never has the name of
-    one of them (`channel.labels`).
+    one of them (`channel.output_cells`).
     """
     symbols = dict(zip(useful.names, useful.symbols, strict=True))
     if not all(label in symbols for label in outputs):

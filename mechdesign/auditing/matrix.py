@@ -31,8 +31,8 @@ from mechdesign.core.arguments import non_negative, repeated
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import all_rows, open_source
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint

@@ -7,13 +7,13 @@
   (3/4, 1/4) and (1/4, 3/4): H(X) = 0.6931, I(X;Y) = 0.1308 nats, a share of 0.1887);
 - the leakage of every output (`leakages`), its worst output for each measure, and the averages over
   outputs (`average_leakages`), all rounded outwards;
-- what bounds on the lift imply for these (`implied_bounds`).
+- what bounds on the lift imply for these (`leakages`).
 
 Of several secrets each is measured for itself, and every figure is the worst of all.
 
 *Averages over the outputs* are rounded up from enclosures. Each measure of `AVERAGE_MEASURES` is a
 function from the masses of all outputs and their sum (`scale`: P(s, y) = m_s / scale) to a ball
-around its value (`output_masses`):
+around its value (`columns`):
 
     mutual_information    sum_y sum_s P(s, y) log l(s, y)
     total_variation       sum_y P(y) sum_s P(s) |l(s, y) - 1| / 2
@@ -47,19 +47,26 @@ from typing import Any, TypeAlias
 import numpy as np
 from flint import arb
 
-from mechdesign.auditing.columns import columns_on, released_part
-from mechdesign.auditing.extremes import Achieved, log_upper
-from mechdesign.auditing.implied_bounds import Guarantee, guarantee_table, weakest
-from mechdesign.auditing.leakages import OutputLeakage, output_leakages, worst_of
-from mechdesign.auditing.output_masses import (
+from mechdesign.auditing.columns import (
     BITS,
     OutputMasses,
     ReleasedMasses,
+    columns_on,
     distances,
     information,
     log_norm,
     log_power_mean,
     masses_of,
+    released_part,
+)
+from mechdesign.auditing.extremes import Achieved, log_upper
+from mechdesign.auditing.leakages import (
+    Guarantee,
+    OutputLeakage,
+    guarantee_table,
+    output_leakages,
+    weakest,
+    worst_of,
 )
 from mechdesign.auditing.verdict import achieved_by
 from mechdesign.channel.channel import Channel

@@ -44,7 +44,7 @@ from typing import NamedTuple
 from mechdesign.auditing.columns import Entries
 from mechdesign.auditing.extremes import Achieved, log_upper
 from mechdesign.auditing.population_screen import UNIT, Largest, Number, Screen
-from mechdesign.core.binomial import SCALE
+from mechdesign.core.balls import SCALE
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import LiftLimits
 from mechdesign.tables.confidence import ConfidenceSet

@@ -42,7 +42,7 @@ from mechdesign.auditing.population_extremes import (
     population_of,
 )
 from mechdesign.channel.channel import Array, Channel
-from mechdesign.core.binomial import SCALE
+from mechdesign.core.balls import SCALE
 from mechdesign.core.limits import LiftLimits
 from mechdesign.notions import LIP, Notion
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set

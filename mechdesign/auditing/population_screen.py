@@ -25,7 +25,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.binomial import SCALE
+from mechdesign.core.balls import SCALE
 
 Number = np.longdouble
 Array = NDArray[Number]

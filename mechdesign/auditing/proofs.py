@@ -19,10 +19,10 @@ where stay_x is the least share that stays and q_y the frequency of y (f = 0 whe
 `cost_bound` computes this one pass over all pairs. E is computed in doubles, less all that rounding
 may have added (`ERROR`), the sums over x and y are exact.
 
-Average budgets add slopes with a price to E (`average_charges`).
+Average budgets add slopes with a price to E (`averages`).
 
 After earlier releases L_s(x) is P(s, x | u) / (P(s) P(x)), and the ends are multiplied by C(x) =
-P(x | u) / P(x), which is 1 without them (`mechanisms.stacked_rows`).
+P(x | u) / P(x), which is 1 without them (`mechanisms.posteriors`).
 
 For example, two symbols of mass 1/2, each of which has one of two secrets alone, cost 1 where they
 change, and lifts are at most 3/2. With lam = -1/2 for the secret of y itself, E(y, y) is
@@ -44,9 +44,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.average_charges import Charges, charges_of
+from mechdesign.auditing.averages import Charges, charges_of
 from mechdesign.auditing.demands import Demand, demands_of
-from mechdesign.auditing.strata import members_of, strata_of, stratum_demands
+from mechdesign.auditing.extremes import members_of, strata_of, stratum_demands
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import digest
 from mechdesign.channel.proof import CellCost, CostProof

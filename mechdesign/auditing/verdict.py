@@ -53,28 +53,29 @@ from typing import Any, NamedTuple
 from flint import arb
 
 from mechdesign.auditing.averages import AverageVerdict
-from mechdesign.auditing.columns import Entries, columns_on, released_part
+from mechdesign.auditing.columns import (
+    Entries,
+    OutputMasses,
+    columns_on,
+    distances,
+    divergence,
+    log_power_mean,
+    masses_by_output,
+    released_part,
+)
 from mechdesign.auditing.demands import Demand, demands_of, stacked
 from mechdesign.auditing.extremes import (
     Achieved,
     Extreme,
     extreme_lifts,
+    relative_lifts,
     smallest_budgets,
 )
-from mechdesign.auditing.output_masses import (
-    OutputMasses,
-    distances,
-    divergence,
-    log_power_mean,
-    masses_by_output,
-)
-from mechdesign.auditing.strata import relative_lifts
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.loading import require_without_boxes
+from mechdesign.channel.file import require_without_boxes
 from mechdesign.channel.record import RELATIVE
-from mechdesign.core.above import above
 from mechdesign.core.balls import double_above
-from mechdesign.core.display import Displayed
+from mechdesign.core.display import Displayed, above
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.limits import DivergenceMean, Mean, MeanLimits, PowerMean
 from mechdesign.core.wording import at_most, quoted

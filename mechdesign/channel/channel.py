@@ -31,14 +31,18 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 
 from mechdesign.channel.box_claims import BoxClaims, StratumClaim
-from mechdesign.channel.checks import check_published, check_rows
-from mechdesign.channel.output_cells import OutputCells
+from mechdesign.channel.output_cells import OutputCells, check_published, check_rows
 from mechdesign.channel.record import ChannelRecord, check_symbol_budgets
-from mechdesign.channel.row_law import NOT_KEPT, RowLaw, filled_law, keeps_law_of_rows
-from mechdesign.channel.true_records import symbol_of, symbol_of_person
-from mechdesign.core.above import above
+from mechdesign.channel.row_law import (
+    NOT_KEPT,
+    RowLaw,
+    filled_law,
+    keeps_law_of_rows,
+    symbol_of,
+    symbol_of_person,
+)
 from mechdesign.core.arguments import repeated, valid_text
-from mechdesign.core.display import Displayed
+from mechdesign.core.display import Displayed, above
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import EXISTS_OVERWRITE, check_target, replacing
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
@@ -55,15 +59,14 @@ from mechdesign.release.drawing import (
     key_of,
 )
 from mechdesign.release.draws import Key, records_of
-from mechdesign.release.policies import REFUSE, Policy
 from mechdesign.release.released_frames import (
     apply_to_people,
     fix_where_whole,
     frame_of_columns,
 )
 from mechdesign.release.released_values import LABEL
-from mechdesign.tables.box_coder import BoxCoder
-from mechdesign.tables.box_fill import BoxFill, RowsByBox, SymbolCounts
+from mechdesign.release.samplers import REFUSE, Policy
+from mechdesign.tables.box_coder import BoxCoder, BoxFill, RowsByBox, SymbolCounts
 from mechdesign.tables.columns import is_frame, positions_of, values_of
 from mechdesign.tables.joint import Array, Joint
 from mechdesign.tables.people import People

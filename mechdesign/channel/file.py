@@ -18,7 +18,7 @@ A large table that is mostly zeros has pairs of index and value in place of `row
 [0,0,3,1] is [2,3,3,1] in `sparse_rows`.
 
 Writing: `_values` turns the channel into JSON values, `_texts` makes the canonical JSON
-(`core.json_values.canonical`) of each key, and `write` puts the keys one below the other. `digest`
+(`core.documents.canonical`) of each key, and `write` puts the keys one below the other. `digest`
 hashes the same texts, with the keys in ascending order and without the line breaks between rows.
 
 Reading (`read`): `core.documents` parses the file and checks the types of all keys but large
@@ -27,19 +27,22 @@ the hash is compared last. The reader executes nothing.
 
 A file is version 2 only if it needs something that version 1 does not have: sparse tables, or one
 of the later keys (`_version`). So older programs can read all other files.
+
+*Opening.* `load` opens the file of a channel, and `require_channel` takes an argument as a channel.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field, WithJsonSchema
 
-from mechdesign.channel.box_file import (
+from mechdesign.channel.boxes import (
     ClaimsOfFile,
     CoderOfFile,
     FillOfFile,
@@ -50,7 +53,7 @@ from mechdesign.channel.box_file import (
 )
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.output_cells import OutputCells
-from mechdesign.channel.record_file import (
+from mechdesign.channel.record import (
     Labels,
     PeopleOfFile,
     RecordOfFile,
@@ -61,16 +64,14 @@ from mechdesign.channel.record_file import (
     variable_of,
 )
 from mechdesign.core import documents as d
-from mechdesign.core.errors import InputError, errors_naming
-from mechdesign.core.files import (
-    PathLike,
-)
+from mechdesign.core import files
+from mechdesign.core.documents import Record, canonical
+from mechdesign.core.errors import InputError, errors_naming, require_type
+from mechdesign.core.files import PathLike
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
-from mechdesign.core.json_values import canonical
-from mechdesign.core.records import Record
 from mechdesign.core.wording import listed
 from mechdesign.tables.bins import Bins
-from mechdesign.tables.box_fill import BoxFill
+from mechdesign.tables.box_coder import BoxFill
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 
@@ -205,7 +206,7 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
         texts["rows"] = list(_lines(integers))
     if channel.joint is not None:
         texts |= _joint_texts(channel.joint)
-    # First in the file, where `loading` looks for the format.
+    # First in the file, where `read` looks for the format.
     head = {
         "format": [json.dumps(ChannelDocument.FORMAT)],
         "version": [str(_version(channel, texts.keys()))],
@@ -496,3 +497,50 @@ def _is_ascending(indices: list[Any], width: int) -> bool:
             return False
         last = index
     return True
+
+
+# ------------------------------------------------------------------------------ opening
+
+
+def load(path: str | os.PathLike[str]) -> Channel:
+    """Open the file of a channel.
+
+    Raises
+    ------
+    InputError
+        If it is no channel file, or was edited or damaged.
+    """
+    return read(path)
+
+
+def load_without_boxes(path: str | os.PathLike[str]) -> Channel:
+    """Open a channel for work that channels for boxes of rows do not have: exports, compositions.
+
+    Raises
+    ------
+    InputError
+        If the file is a channel for boxes of rows, or no channel, or was edited or damaged.
+    """
+    return load(path).on_tables(
+        f"{files.text_of(path)} is a channel for boxes of rows, and this command does not take "
+        "one: `apply`, `run`, `check`, `estimate`, `show`, `audit` and `report` do"
+    )
+
+
+def require_without_boxes(name: str, value: object, hint: str = "") -> Channel:
+    """Return the argument `value` if it is a channel that a table decides; raise `InputError` for
+    one of boxes, and for anything else.
+
+    `hint` is added to the message as it is.
+    """
+    return require_channel(name, value, hint).on_tables(
+        f"{name} must be a Channel without boxes of rows{hint}"
+    )
+
+
+def require_channel(name: str, value: object, hint: str = "") -> Channel:
+    """Return the argument `value` if it is a channel; raise `InputError` otherwise.
+
+    `hint` is added to the message as it is.
+    """
+    return require_type(name, value, Channel, hint)

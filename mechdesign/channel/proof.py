@@ -26,8 +26,8 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import Ratio
+from mechdesign.core.documents import Record, explained
 from mechdesign.core.errors import InputError
-from mechdesign.core.records import Record, explained
 
 PROOF = "proof"
 """The key of the proof in the certificate of a channel file."""

@@ -5,24 +5,30 @@ rows of a box have the same law. For example, of a box with the rows u and v of 
 which is always released as itself, either row becomes u with 1/4 and v with 3/4.
 
 *Filled boxes* may change the law of the table.
+
+*True records* have a symbol of their channel, by the texts of their columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
-from mechdesign.release.box_samplers import filling_rows, law_of_boxes
+from mechdesign.core.wording import listed
 from mechdesign.release.protocol import ReleasablePart
+from mechdesign.release.samplers import filling_rows, law_of_boxes
 from mechdesign.tables.box_coder import BoxCoder
+from mechdesign.tables.people import ABSENT, People
 from mechdesign.tables.row_boxes import box_name
+from mechdesign.tables.variable import Variable
 
 Array = NDArray[np.float64]
 
@@ -152,3 +158,55 @@ def keeps_law_of_rows(part: ReleasablePart) -> bool:
         for output, value in row:
             released[channel.outputs[output]] += share * value
     return all(released[name] == count for name, count in records.items())
+
+
+# ------------------------------------------------------------------------- true records
+
+
+def symbol_of(
+    useful: Variable, row: Mapping[str, str] | Sequence[str] | str
+) -> tuple[str, ...]:
+    """The cells of a record in the order of the useful columns; numbers in their bins."""
+    columns = useful.columns
+    if isinstance(row, str):
+        texts = [row]
+    elif isinstance(row, Mapping):
+        missing = [name for name in columns if name not in row]
+        if missing:
+            raise InputError(f"the row has no column {listed(missing)}")
+        texts = [row[name] for name in columns]
+    else:
+        texts = list(row)
+    if len(texts) != len(columns):
+        raise InputError(
+            f"the row has {len(texts)} texts for the {len(columns)} columns "
+            f"{listed(columns)}"
+        )
+    cells: list[str] = []
+    for place, text in enumerate(texts):
+        bins = useful.bins_of(place)
+        # A label is a cell already, and so is that of a record that a person does not have;
+        # anything else is a number, which belongs to a bin.
+        if bins is not None and text not in (*bins.labels, ABSENT):
+            text = bins.marked[bins.bin_of(text)]
+        cells.append(text)
+    return tuple(cells)
+
+
+def symbol_of_person(people: People, records: Any) -> tuple[str, ...]:
+    """The symbol of a person's records, in the order of the waves."""
+    if not isinstance(records, (list, tuple)):
+        raise InputError(
+            "a person has several records: give a list of them, in the order of the waves"
+        )
+    cells: list[Sequence[str]] = []
+    for record in cast("Sequence[Any]", records):
+        if isinstance(record, Mapping):
+            named = cast("Mapping[str, str]", record)
+            missing = [name for name in people.columns if name not in named]
+            if missing:
+                raise InputError(f"a record has no column {listed(missing)}")
+            cells.append([named[name] for name in people.columns])
+        else:
+            cells.append(record)
+    return people.symbol(cells)

@@ -94,7 +94,7 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
     if arguments[:1] == ["app"]:
         ends_in_order = nullcontext()
     try:
-        from mechdesign.cli.welcome import is_first_try, welcome
+        from mechdesign.cli.first_options import is_first_try, welcome
 
         if is_first_try(arguments):
             return _print_welcome(welcome(arguments))

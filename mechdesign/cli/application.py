@@ -1,8 +1,9 @@
-"""The commands of `mechdesign`, one file each. Nothing heavy is imported before a command runs.
+"""The commands of `mechdesign`. Nothing heavy is imported before a command runs.
 
-The module `mechdesign.cli.NAME` declares the command NAME: `audit.py` has the function `audit`,
-whose parameters are the options and whose docstring is the help, and the constant EXAMPLE, the last
-lines of that help. `application` imports the module of the command that was typed, or for the help
+The module `mechdesign.cli.NAME` declares the command NAME, if MODULES does not name another one:
+`audit.py` has the function `audit`, whose parameters are the options and whose docstring is the
+help, and the constant AUDIT_EXAMPLE, the last lines of that help. `application`
+imports the module of the command that was typed, or for the help
 of the program all of them, and adds each to typer (`_add_command`). The one group of commands,
 `nonstochastic`, brings a typer application of its own.
 """
@@ -27,6 +28,16 @@ from mechdesign.cli.plain_help import PlainCommand, PlainGroup
 
 GROUP = "nonstochastic"
 """The module with commands of its own."""
+
+MODULES = {
+    "app": "assess",
+    "compose": "show",
+    "export": "show",
+    "inspect": "assess",
+    "judge": "check",
+    "measure": "show",
+}
+"""For each command that shares the module of another one: that module."""
 
 NAMES = (*COMMANDS, *EARLIER_NAMES)
 """The words that may come first."""
@@ -101,8 +112,8 @@ def _application(first: str) -> Any:
 
 
 def _add_command(app: typer.Typer, name: str) -> None:
-    """Add the command that the module of this name declares."""
-    module = import_module(f"mechdesign.cli.{name}")
+    """Add the command of this name."""
+    module = import_module(f"mechdesign.cli.{MODULES.get(name, name)}")
     run = getattr(module, name)
     # Without the line breaks inside of paragraphs, which the help would keep.
     paragraphs: list[str] = []
@@ -112,7 +123,7 @@ def _add_command(app: typer.Typer, name: str) -> None:
         name,
         cls=PlainCommand,
         help="\n\n".join(paragraphs),
-        epilog=module.EXAMPLE,
+        epilog=getattr(module, f"{name.upper()}_EXAMPLE"),
         rich_help_panel=COMMANDS.get(name),
         hidden=name in EARLIER_NAMES,
     )(command(run, has_whole_help=name in FIRST_OPTIONS, has_table=name == "design"))

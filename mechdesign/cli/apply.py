@@ -43,7 +43,7 @@ from mechdesign.cli.released import (
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.jobs.results import Applied
+    from mechdesign.jobs.options import Applied
     from mechdesign.nonstochastic.release_answers import RangeRelease
 
 
@@ -71,7 +71,7 @@ class ApplyArguments:
     @property
     def manifest(self) -> str | None:
         """The path of the manifest: beside a file by default, and nowhere else."""
-        from mechdesign.formats.folders import is_folder
+        from mechdesign.formats.opening import is_folder
         from mechdesign.formats.urls import STANDARD, is_url
 
         if self.sides.manifest is not None or self.target == STANDARD:
@@ -186,9 +186,9 @@ def _release_of(
     arguments: dict[str, Any],
 ) -> Callable[..., Any]:
     """The release through the channels of these files; it takes `progress` and `warn`."""
-    from mechdesign.channel.loading import load
+    from mechdesign.channel.file import load
     from mechdesign.jobs.folders import sanitise_path
-    from mechdesign.jobs.vital_files import keep_apart
+    from mechdesign.jobs.target import keep_apart
 
     channels = [load(path) for path in paths]
     columns.check_people(channels)
@@ -219,7 +219,7 @@ def _release_of(
 MOST_KEPT = 20
 """Kept columns that a message names."""
 
-EXAMPLE = (
+APPLY_EXAMPLE = (
     "Example:  mechdesign apply channel.json people.csv released.csv --identity id"
 )
 
@@ -357,7 +357,7 @@ def _kept_guess(
     It is measured with --keep all on a file that has the sensitive columns. Columns kept by name
     are kept knowingly.
     """
-    from mechdesign.formats.folders import is_folder
+    from mechdesign.formats.opening import is_folder
     from mechdesign.formats.urls import STANDARD, is_url
     from mechdesign.jobs.options import ALL
     from mechdesign.leaks.inspection import guess_from_kept, kept_note

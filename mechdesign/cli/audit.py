@@ -16,9 +16,9 @@ import mechdesign as md
 from mechdesign.cli import options, table_options
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import argument, flag, option
-from mechdesign.cli.measure import AllMeasures
 from mechdesign.cli.mechanism import audit_mechanism, is_mechanism
 from mechdesign.cli.parsing import number
+from mechdesign.cli.show import AllMeasures
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mechdesign.auditing.population_promise import PopulationPromise
     from mechdesign.auditing.stated import Statement
 
-EXAMPLE = (
+AUDIT_EXAMPLE = (
     "Example:  mechdesign audit channel.json        Or any matrix:  mechdesign audit --matrix "
     "W.csv --table counts.csv --contingency --notion ldp --epsilon 1"
 )
@@ -252,13 +252,13 @@ def _answer(
     common: options.CommonOptions,
 ) -> int:
     """Print the verdict, with measures where they are asked for."""
-    from mechdesign.report.command_records import audit_record
-    from mechdesign.report.file_statements import (
+    from mechdesign.report.command_records import (
+        audit_record,
         breach_sentences,
         figures_record,
         figures_texts,
     )
-    from mechdesign.report.section_sentences import audit_average_texts
+    from mechdesign.report.sentences import audit_average_texts
     from mechdesign.report.terminal import audit_text, measures_text
 
     # Notices on a channel's own table were printed when it was designed.
@@ -375,7 +375,7 @@ def _audit_channel(
     after: options.AfterOptions,
 ) -> Verdict:
     """The verdict on a channel file, alone or together with earlier releases."""
-    from mechdesign.auditing.common_table import common_table
+    from mechdesign.auditing.composition import common_table
     from mechdesign.auditing.population import set_behind
     from mechdesign.auditing.population_promise import population_promise
     from mechdesign.auditing.stated import has_table, statement_of

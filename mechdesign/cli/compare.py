@@ -49,11 +49,11 @@ from mechdesign.cli.compare_mechanisms import (
 )
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.design_options import ObjectiveOptions
-from mechdesign.cli.people_guard import PeopleGuard
 from mechdesign.cli.row_options import RowColumns
+from mechdesign.cli.table_options import PeopleGuard
 from mechdesign.core.errors import InputError
 
-EXAMPLE = (
+COMPARE_EXAMPLE = (
     "Example:  mechdesign compare people.csv --sensitive relationship --useful "
     "occupation --epsilons 0.25:8:0.25 --lams 0.5,0.65 --output curves.csv --plot "
     "curves.png --recommend\n"

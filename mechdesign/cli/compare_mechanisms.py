@@ -88,14 +88,14 @@ class GridOptions(options.KeptOptions):
     @property
     def budgets(self) -> tuple[float, ...]:
         """The budgets (nats)."""
-        from mechdesign.comparison.grid import parse_grid
+        from mechdesign.comparison.rows import parse_grid
 
         return parse_grid("--epsilons", self.epsilons)
 
     @property
     def splits(self) -> tuple[float, ...] | None:
         """The shares of epsilon for the lower side."""
-        from mechdesign.comparison.grid import parse_grid
+        from mechdesign.comparison.rows import parse_grid
 
         if self.lams is None:
             return None
@@ -245,7 +245,7 @@ def _grid(arguments: ComparisonArguments) -> _Grid:
     by_symbol = budgets.by_symbol
     alone = replace(budgets, budget=None)
     if alone != options.BudgetOptions():
-        from mechdesign.comparison.grid import Case
+        from mechdesign.comparison.rows import Case
 
         case = Case.at("", alone.notion_or("alip"))
         lams = None if case.lam is None else (case.lam,)
@@ -277,7 +277,7 @@ def _compared(
     unseen: int,
 ) -> md.Comparison:
     """Every mechanism at every budget."""
-    from mechdesign.comparison.workers import pool
+    from mechdesign.comparison.settings import pool
 
     search = arguments.search
     # A new process knows nothing of how this one reports: it is told by `listen`.

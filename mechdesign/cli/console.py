@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 from mechdesign.cli.first_options import COMMANDS
 from mechdesign.cli.progress import Work
-from mechdesign.core.above import above
+from mechdesign.core.display import above
 from mechdesign.core.errors import (
     NAMES_OPTIONS,
     FileError,
@@ -38,7 +38,7 @@ from mechdesign.core.errors import (
     MechdesignError,
     notes_of,
 )
-from mechdesign.core.file_locks import reason
+from mechdesign.core.files import reason
 from mechdesign.core.wording import listed
 
 PROGRAM = "mechdesign"
@@ -226,7 +226,7 @@ class _Forwarding(logging.Handler):
 
 
 def listen(quiet: bool, log_json: bool) -> None:
-    """Make a worker process report as its command does (`comparison.workers`)."""
+    """Make a worker process report as its command does (`comparison.settings`)."""
     # A new process has none of what `main` set in this one.
     NAMES_OPTIONS.set(True)
     Reporter(quiet=quiet, log_json=log_json).listen()

@@ -1,8 +1,8 @@
-"""`mechdesign design TABLE`: compute a channel, verify it exactly, write it, say what
-it guarantees.
+"""`mechdesign design TABLE`: compute a channel, verify it exactly, write it, say what it
+guarantees.
 
 `design` checks the options before the table is read, and hands over: without a budget to
-`design_advice.advise`. Else it reads the table, lets each group of options add its part to a
+`advise`. Else it reads the table, lets each group of options add its part to a
 request of `mechanisms` (`_read`), searches within --time-limit (`_searched`, by
 `mechanisms.design_requested`), writes the channel and its reports, and prints the promise
 (`_write`). Rows with a confidence level (--release, --confidence) are released by boxes
@@ -10,6 +10,14 @@ of rows, and a column with rare symbols merged (--merge-rare) by boxes of its sy
 clerk, typist and smith it may release "clerk or typist" as one.
 
 The channel file records the command line that repeats it (`DesignArguments.recorded`).
+
+*Without a budget* `advise` says what budgets buy on this table, and how to go on. It prints the
+recommendation of `compare --recommend` for the optimum: what a factor of 2 costs, and at which
+budget 90 % of the information is kept. Below it are the two commands that design these channels,
+with the options that were typed: ::
+
+    mechdesign design people.csv .. --at-most-times 2 --at-least-times 0.5 --output CHANNEL.json
+    mechdesign design people.csv .. --keep 0.9 --output CHANNEL.json
 """
 
 from __future__ import annotations
@@ -19,10 +27,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 import mechdesign as md
 from mechdesign.cli import options, parsing, table_options
 from mechdesign.cli.console import Reporter
-from mechdesign.cli.design_advice import advise
 from mechdesign.cli.design_options import (
     DesignArguments,
     DesignBudget,
@@ -30,16 +39,19 @@ from mechdesign.cli.design_options import (
     ObjectiveOptions,
     OutputOptions,
 )
-from mechdesign.cli.people_guard import PeopleGuard
+from mechdesign.cli.line import command_line
 from mechdesign.cli.report import ReportOptions
 from mechdesign.cli.row_options import RowOptions
+from mechdesign.cli.table_options import PeopleGuard
+from mechdesign.core.arguments import share_of
 from mechdesign.core.errors import InputError, errors_noting
 
 if TYPE_CHECKING:
-    from mechdesign.mechanisms.merge_proposals import MergeProposals
+    from mechdesign.mechanisms.box_design import MergeProposals
     from mechdesign.mechanisms.request import DesignRequest
 
-EXAMPLE = (
+
+DESIGN_EXAMPLE = (
     "Example:  mechdesign design people.csv --sensitive relationship --useful occupation "
     "--at-most-times 2 --output channel.json"
 )
@@ -321,7 +333,7 @@ def _proposals(
     """
     if result.confidence is None:
         return None
-    from mechdesign.mechanisms.merge_proposals import merge_proposals
+    from mechdesign.mechanisms.box_design import merge_proposals
 
     # Advice is not worth an endless search: without a limit it has the default one.
     seconds = options.SearchOptions().seconds or 0.0
@@ -370,7 +382,7 @@ def _answer(
     proposals: MergeProposals | None,
 ) -> None:
     """Print notes, and the design as text or as one JSON object."""
-    from mechdesign.mechanisms.unsuited_columns import many_numbers
+    from mechdesign.mechanisms.classes import many_numbers
     from mechdesign.report.command_records import design_record
 
     # Many different numbers are best sorted into bins, unless their distance is what counts.
@@ -407,7 +419,7 @@ def _text(
     output = arguments.output
     last = arguments.written
     if proposals is not None and proposals.shown and result.confidence is not None:
-        from mechdesign.report.proposals import proposal_lines
+        from mechdesign.report.first_lines import proposal_lines
 
         lines = proposal_lines(proposals, result.nmi, result.confidence.level)
         last = [*lines, "", *last]
@@ -420,3 +432,83 @@ def _text(
     from mechdesign.report.first_screen import first_screen
 
     return first_screen(result, joint, last=last)
+
+
+# ------------------------------------------------------------------------ design advice
+
+TWICE = {"at_most_times": "2", "at_least_times": "0.5"}
+"""The budget in words that the recommendation answers first."""
+
+MOST = {"keep": "0.9"}
+"""The share of the information that it answers next."""
+
+
+def advise(
+    reporter: Reporter,
+    table: table_options.InputTable,
+    budget: DesignBudget,
+    confidence: options.ConfidenceOptions,
+    search: DesignOptions,
+    objective: ObjectiveOptions,
+) -> None:
+    """Print the recommendation of `compare` for the optimum, and the commands that
+    follow from it.
+    """
+    from mechdesign.comparison.recommending import recommend
+    from mechdesign.mechanisms.optimal import OPTIMAL
+    from mechdesign.report.comparing import recommendation_text
+
+    # Refused as a design would refuse them, for the commands that are printed repeat these options.
+    search.check()
+    confidence.read()
+    lams = None
+    if budget.lam is not None:
+        lams = (float(share_of("--lam", budget.lam)),)
+    with reporter.work("reading the table"):
+        joint, bins = table.read_before_auto()
+    if bins is not None:
+        raise InputError(
+            "no budget given, and --bin auto needs one: use --epsilon E, or other bins"
+        )
+    with reporter.work("comparing", unit="rows") as work:
+        # The recommendation takes notion, split and mechanism from the rows, so one row is enough.
+        result = md.compare(
+            joint,
+            epsilons=(1.0,),
+            mechanisms=(OPTIMAL,),
+            notions=(budget.kind.name,),
+            lams=lams,
+            time_limit=search.seconds,
+            progress=work.at,
+        )
+        advice = recommend(joint, result.rows, time_limit=search.seconds)
+    reporter.notices((*joint.notices, *result.notices))
+    lines = _opening_lines(recommendation_text(advice), confidence)
+    lines.append("Choose a budget and design the channel:")
+    written = OutputOptions(output=options.PUBLIC_CHANNEL)
+    # Words say both sides of a budget, so there is no share of --lam between them.
+    for words in (replace(budget, lam=None, **TWICE), replace(budget, **MOST)):
+        groups = (table, words, confidence, objective, written)
+        line = command_line("design", *groups, folders=True)
+        lines.append(f"  {line}")
+    lines.append("All mechanisms over a grid of budgets:  mechdesign compare")
+    typer.echo("\n".join(lines))
+
+
+def _opening_lines(
+    recommendation: str, confidence: options.ConfidenceOptions
+) -> list[str]:
+    """What the figures are, and the figures."""
+    lines = [
+        "No budget was given, so no channel was designed. This is what budgets buy on this table.",
+        "",
+        recommendation,
+        "",
+    ]
+    # The recommendation is about the table alone, whatever level was typed.
+    if confidence.confidence is not None:
+        lines += [
+            "These figures are promises for the table; a promise for the population keeps less.",
+            "",
+        ]
+    return lines

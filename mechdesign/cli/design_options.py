@@ -27,7 +27,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.notions import NOTIONS
 
 if TYPE_CHECKING:
-    from mechdesign.formats.text_options import TextOptions
+    from mechdesign.formats.csv_text import TextOptions
     from mechdesign.mechanisms.request import DesignRequest
 
 
@@ -98,8 +98,7 @@ class DesignBudget(options.BudgetOptions):
     def designed(self, request: DesignRequest) -> md.Design:
         """The channel of a request with this budget in the place of its notion."""
         from mechdesign.mechanisms.average_budgets import NO_PROMISE
-        from mechdesign.mechanisms.budget import posterior_budget
-        from mechdesign.mechanisms.budget_keeping import keeping
+        from mechdesign.mechanisms.budget import keeping, posterior_budget
         from mechdesign.mechanisms.designing import design_requested
 
         if self.average is not None:

@@ -35,10 +35,10 @@ from mechdesign.cli.released import (
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.analysis.column_frequencies import ColumnFrequencies
-    from mechdesign.analysis.release_facts import OtherRecords
+    from mechdesign.analysis.law_estimates import ColumnFrequencies
+    from mechdesign.analysis.release_facts import RecordsWithout
 
-EXAMPLE = (
+ESTIMATE_EXAMPLE = (
     "Example:  mechdesign estimate released.csv --channel channel.json --method ml "
     "--level 0.9"
 )
@@ -106,7 +106,7 @@ def estimate(
     """
     common.refuse_beside(as_csv)
     from mechdesign.analysis.estimating import Estimator, estimator_of
-    from mechdesign.channel.loading import load
+    from mechdesign.channel.file import load
 
     # The kind of the channel decides which options have a meaning; the others are refused, because
     # the user would take an ignored one for obeyed.
@@ -191,7 +191,7 @@ class _ReleasedFile(NamedTuple):
     reading: ReleaseReading
     text: table_options.TextFormat
 
-    def other_records(self, channel: md.Channel) -> OtherRecords:
+    def other_records(self, channel: md.Channel) -> RecordsWithout:
         """Records of the file in whose place another value was drawn."""
         from mechdesign.analysis.release_facts import other_records
 
@@ -209,7 +209,7 @@ def _estimate_column(
     as_csv: bool,
 ) -> None:
     """Frequencies of the useful column, alone or together with a kept column (--by)."""
-    from mechdesign.analysis.file_frequencies import estimate_file
+    from mechdesign.analysis.box_frequencies import estimate_file
     from mechdesign.report import releases
 
     level = number("--level", asked.level)
@@ -255,8 +255,7 @@ def _estimate_boxes(
 
     The file is counted once for each column.
     """
-    from mechdesign.analysis.box_frequencies import estimate_box_column
-    from mechdesign.analysis.file_frequencies import NO_MANIFEST
+    from mechdesign.analysis.box_frequencies import NO_MANIFEST, estimate_box_column
     from mechdesign.auditing.stated import has_table
     from mechdesign.report.releases import box_estimate_note
 
@@ -295,17 +294,17 @@ def _estimate_shares(
     reporter: Reporter,
     file: _ReleasedFile,
     channel: md.Channel,
-    without: OtherRecords,
+    without: RecordsWithout,
     asked: EstimateOptions,
     common: options.CommonOptions,
 ) -> None:
     """Shares of columns of released rows."""
-    from mechdesign.analysis.file_frequencies import NEAREST_COUNTS, NO_MANIFEST
+    from mechdesign.analysis.box_frequencies import NEAREST_COUNTS, NO_MANIFEST
     from mechdesign.analysis.law_estimates import estimate_shares
     from mechdesign.analysis.release_facts import has_fixed_counts
-    from mechdesign.release.policies import NEAREST
-    from mechdesign.report.layout import paragraph
     from mechdesign.report.releases import law_estimate_note, silent_note
+    from mechdesign.report.wording import paragraph
+    from mechdesign.tables.cell_values import NEAREST
 
     _refuse_renaming(file)
     level = number("--level", asked.level)
@@ -367,15 +366,15 @@ def _estimate_statistics(
     common: options.CommonOptions,
 ) -> None:
     """A mean or a regression of columns of released rows."""
-    from mechdesign.analysis.file_frequencies import NEAREST_COUNTS
+    from mechdesign.analysis.box_frequencies import NEAREST_COUNTS
     from mechdesign.analysis.law_statistics import estimate_means, estimate_regression
     from mechdesign.analysis.release_facts import has_fixed_counts
-    from mechdesign.release.policies import NEAREST
-    from mechdesign.report.layout import paragraph
     from mechdesign.report.releases import (
         statistics_record,
         statistics_text,
     )
+    from mechdesign.report.wording import paragraph
+    from mechdesign.tables.cell_values import NEAREST
 
     _refuse_renaming(file)
     fixed = has_fixed_counts(file.path, channel)

@@ -102,7 +102,7 @@ def read_job(path: str, values: Mapping[str, str]) -> JobFile:
     """Read a job file, with the values of --set in its paths."""
     from pydantic import ValidationError
 
-    from mechdesign.core.records import explained
+    from mechdesign.core.documents import explained
     from mechdesign.formats.inputs import OpenedFile
 
     text = ""
@@ -203,7 +203,7 @@ def job_model() -> Any:
     """The model of a job file, built from the options of the commands."""
     from pydantic import Field, create_model
 
-    from mechdesign.core.records import Record
+    from mechdesign.core.documents import Record
 
     channel = Field(description="The channel file: designed if it is not there.")
     ledger = Field(default=None, description="The ledger of all releases.")
@@ -233,7 +233,7 @@ def _section(function: Callable[..., Any], *without: type[Any]) -> Any:
     """
     from pydantic import Field, create_model
 
-    from mechdesign.core.records import Record
+    from mechdesign.core.documents import Record
 
     keys: dict[str, Any] = {
         "force": (bool, Field(default=False, description="Replace what is there."))

@@ -137,7 +137,7 @@ def report_mechanism(
         Gives the sentence that names them.
     """
     from mechdesign.nonstochastic.claims import verify_file
-    from mechdesign.nonstochastic.report_page import save_mechanism_reports
+    from mechdesign.nonstochastic.reports import save_mechanism_reports
 
     verified = verify_file(path)
     targets = [target for target in files.values() if target is not None]

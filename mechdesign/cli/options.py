@@ -179,8 +179,7 @@ class ConfidenceOptions:
 
     def read(self) -> PopulationRequest:
         """The level and the known shares, as far as they go without the table."""
-        from mechdesign.tables.confidence import check_level
-        from mechdesign.tables.confidence_files import read_shares
+        from mechdesign.tables.confidence import check_level, read_shares
 
         # What describes the population does nothing without a level, so it is refused, not ignored.
         if self.confidence is None:
@@ -201,7 +200,7 @@ class ConfidenceOptions:
 
     def unseen(self, joint: md.Joint) -> int:
         """How many listed symbols occur in no record; checks the list of sensitive values, too."""
-        from mechdesign.tables.confidence_files import check_secrets, unseen_symbols
+        from mechdesign.tables.confidence import check_secrets, unseen_symbols
 
         if self.secrets is not None:
             check_secrets(self.secrets, joint)
@@ -253,7 +252,7 @@ class AfterOptions:
 
     def channels(self) -> list[md.Channel]:
         """The channels of the earlier releases, in the order of the command line."""
-        from mechdesign.channel.loading import load_without_boxes
+        from mechdesign.channel.file import load_without_boxes
 
         return [load_without_boxes(path) for path in self.after or ()]
 

@@ -25,10 +25,10 @@ from mechdesign.cli.released import KeptOptions, LedgerOption
 from mechdesign.core.errors import InputError, errors_noting
 
 if TYPE_CHECKING:
-    from mechdesign.nonstochastic.quantize_options import QuantizeOptions
+    from mechdesign.nonstochastic.quantize_table import QuantizeOptions
     from mechdesign.nonstochastic.release_answers import RangeRelease
 
-EXAMPLE = (
+QUANTIZE_EXAMPLE = (
     "Example:  mechdesign quantize meters.csv released.csv --column kwh --epsilon 2 --query mean "
     "--group-by day --range 0,100 --individual household"
 )
@@ -191,7 +191,7 @@ def quantize(
 
 def _mechanism_path(files: QueryFiles, quantising: QuantizeOptions) -> str:
     """Where the mechanism file is, or the folder of several."""
-    from mechdesign.formats.folders import is_folder
+    from mechdesign.formats.opening import is_folder
 
     if quantising.query == "identity" and is_folder(files.source):
         # A folder of files gets a mechanism file for each of them.
@@ -254,8 +254,8 @@ def _options(asked: QueryOptions, budget: RangeBudget) -> QuantizeOptions:
     The fields of both groups have the names of those of `QuantizeOptions`; the few that are texts
     with a meaning (domain, thresholds, groups) are read here.
     """
-    from mechdesign.comparison.grid import parse_grid
-    from mechdesign.nonstochastic.quantize_options import QuantizeOptions
+    from mechdesign.comparison.rows import parse_grid
+    from mechdesign.nonstochastic.quantize_table import QuantizeOptions
 
     # What is not read below has the same meaning there, as the texts that were typed.
     typed: dict[str, Any] = asdict(asked) | asdict(budget)
@@ -287,8 +287,8 @@ def _domain(text: str | None) -> Sequence[float] | Mapping[float, object] | None
     ``0:10:5`` is [0, 5, 10]. A file with the lines ``0,0.25`` and ``5,0.75`` is {0: 0.25, 5: 0.75},
     its shares as they were written.
     """
-    from mechdesign.comparison.grid import parse_grid
-    from mechdesign.tables.confidence_files import read_shares
+    from mechdesign.comparison.rows import parse_grid
+    from mechdesign.tables.confidence import read_shares
 
     if text is None:
         return None
@@ -319,7 +319,7 @@ def _compare(
 
     Both files are checked before the work, which can take minutes.
     """
-    from mechdesign.comparison.grid import parse_grid
+    from mechdesign.comparison.rows import parse_grid
     from mechdesign.core.files import check_target, replacing
     from mechdesign.formats.urls import STANDARD
     from mechdesign.nonstochastic.quantize_table import compare_budgets

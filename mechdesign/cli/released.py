@@ -168,7 +168,7 @@ class PolicyOptions(PublishedForm):
 
         None where they leave all open.
         """
-        from mechdesign.release.policies import Policy, recorded_rules
+        from mechdesign.release.samplers import Policy, recorded_rules
 
         given: dict[str, Any] = {}
         for name in ("missing", "unknown", "normalise"):
@@ -214,7 +214,7 @@ class OtherCells:
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of an estimate from a file."""
-        from mechdesign.release.policies import REFUSE, Policy
+        from mechdesign.release.samplers import REFUSE, Policy
 
         policy: Policy | None = None
         if self.missing is not None or self.unknown is not None:

@@ -26,9 +26,12 @@ from mechdesign.cli.released import LedgerOption
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.jobs.entries import Entry
+    from mechdesign.jobs.ledger import Entry
 
-EXAMPLE = "Example:  mechdesign releases        Of one file:  mechdesign releases total people.csv"
+RELEASES_EXAMPLE = (
+    "Example:  mechdesign releases        "
+    "Of one file:  mechdesign releases total people.csv"
+)
 
 TOTAL = "total"
 
@@ -97,8 +100,8 @@ def _list(
     common: options.CommonOptions,
 ) -> None:
     """Print all releases of the ledger."""
-    from mechdesign.jobs.draws_apart import draws_apart
     from mechdesign.jobs.ledger import Ledger
+    from mechdesign.jobs.past_releases import draws_apart
 
     entries: list[Entry] = []
     if path.exists():
@@ -124,10 +127,10 @@ def _total(
     common: options.CommonOptions,
 ) -> None:
     """Print the releases of one data set, and the joint budget of all its draws."""
-    from mechdesign.channel.loading import load
+    from mechdesign.channel.file import load
     from mechdesign.jobs.ledger import Ledger
     from mechdesign.jobs.past_releases import history_of
-    from mechdesign.report.layout import paragraph
+    from mechdesign.report.wording import paragraph
 
     # The ledger has the place where a channel file was; one that has moved is known by its digest.
     moved = [load(file) for file in asked.channel or []]
@@ -248,8 +251,7 @@ HEADER = ("when (UTC)", "data", "records", "column", "channel", "draw", "from", 
 
 def _table(entries: Sequence[Entry]) -> list[str]:
     """A line for each column of each release; `_draw_numbers` has its draw."""
-    from mechdesign.report.layout import aligned
-    from mechdesign.report.wording import label
+    from mechdesign.report.wording import aligned, label
 
     rows: list[tuple[str, ...]] = [HEADER]
     for entry, numbers in zip(entries, _draw_numbers(entries), strict=True):

@@ -222,7 +222,7 @@ NO_BOARD = (
     "--public-report"
 )
 
-EXAMPLE = (
+REPORT_EXAMPLE = (
     "Example:  mechdesign report channel.json --report report.html --public-report "
     "public.html"
 )
@@ -256,7 +256,7 @@ def report(
         return report_mechanism(
             channel, reports.files, reports.text, reporter, common, force=force
         )
-    from mechdesign.channel.loading import load
+    from mechdesign.channel.file import load
     from mechdesign.report.collect import promise_of
 
     started = time.perf_counter()

@@ -54,7 +54,7 @@ from mechdesign.cli.report import ReportOptions, report
 from mechdesign.core.errors import InputError, errors_noting
 from mechdesign.core.files import check_target
 
-EXAMPLE = "Example:  mechdesign run nightly.toml --dry-run"
+RUN_EXAMPLE = "Example:  mechdesign run nightly.toml --dry-run"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,7 +294,7 @@ def _verify(
     on the table of today.
     """
     from mechdesign.auditing.stated import has_table
-    from mechdesign.channel.loading import load
+    from mechdesign.channel.file import load
 
     channel = values["output"]
     # The line that `design` would write into the file of this section.

@@ -29,8 +29,7 @@ from typing import Any, NamedTuple
 
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import Objective
-from mechdesign.comparison.grid import AT, Case
-from mechdesign.comparison.rows import ComparisonRow, with_bounds
+from mechdesign.comparison.rows import AT, Case, ComparisonRow, with_bounds
 from mechdesign.comparison.run import compare, row_of
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.progress import Progress

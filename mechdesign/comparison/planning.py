@@ -23,7 +23,7 @@ import numpy as np
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.core.errors import MechdesignError
 from mechdesign.formats.cell_forms import CellForm
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.leaks.assessment import (
     Assessment,
     crossed_secret,
@@ -38,7 +38,7 @@ from mechdesign.leaks.coded_table import (
 from mechdesign.mechanisms import design
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import ALIP
-from mechdesign.tables.cell_rules import counted_as
+from mechdesign.tables.cell_values import counted_as
 from mechdesign.tables.joint import Joint
 
 SAMPLED = 2_000

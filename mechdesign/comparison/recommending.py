@@ -25,11 +25,10 @@ from typing import Any, NamedTuple
 
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.channel.channel import Channel
-from mechdesign.comparison.grid import AT, Case
-from mechdesign.comparison.rows import ComparisonRow
+from mechdesign.comparison.rows import AT, Case, ComparisonRow
 from mechdesign.comparison.run import row_of
 from mechdesign.core.errors import NotPrivate
-from mechdesign.mechanisms.budget_keeping import KEPT_AT, KEPT_LESS_AT, keeping
+from mechdesign.mechanisms.budget import KEPT_AT, KEPT_LESS_AT, keeping
 from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.request import DesignRequest

@@ -10,7 +10,7 @@ A curve is a mechanism on a notion over ascending budgets; each of its budgets g
     complete-merging  alip        0.5  0.5  0.5991           0.6442
     complete-merging  alip        1    0.5  0.5991           0.7688
 
-1. `compare` checks the arguments, lists the curves (`grid.curves`), and leaves out those whose
+1. `compare` checks the arguments, lists the curves (`rows.curves`), and leaves out those whose
    mechanism cannot serve the notion (`_servable`).
 2. `_Run.finish` takes the rows of an earlier run from the file. `_Run.tasks` cuts the missing ones
    into chunks of neighbouring budgets, so that an optimum can start from the columns of the budget
@@ -36,8 +36,14 @@ from mechdesign.auditing.population import lift_limits
 from mechdesign.auditing.unchanged import share_of_cells
 from mechdesign.channel.record import TOTAL
 from mechdesign.comparison import rows as r
-from mechdesign.comparison.grid import AT, Case, check_names, curves, notion_labels
-from mechdesign.comparison.rows import ComparisonRow
+from mechdesign.comparison.rows import (
+    AT,
+    Case,
+    ComparisonRow,
+    check_names,
+    curves,
+    notion_labels,
+)
 from mechdesign.comparison.settings import ComparisonSettings, row_ways
 from mechdesign.comparison.ways import (
     PurposeRequest,
@@ -51,13 +57,13 @@ from mechdesign.core.errors import InputError, SolverFailure, require_type
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.mechanisms import OBJECTIVES
-from mechdesign.mechanisms.heuristic_options import RESPONSE
 from mechdesign.mechanisms.least_cost_objective import DISTANCE, INFORMATION
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.posteriors import check_optimum
 from mechdesign.mechanisms.queries import Queries
 from mechdesign.mechanisms.request import MECHANISMS, names_of_columns
 from mechdesign.mechanisms.result import Design
+from mechdesign.mechanisms.search import RESPONSE
 from mechdesign.tables.confidence import check_counts, check_level
 from mechdesign.tables.joint import Joint
 

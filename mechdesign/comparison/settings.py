@@ -1,4 +1,4 @@
-"""The settings that all designs of a comparison share, and the design of each case with them.
+"""What all designs of a comparison share: settings, and processes that share the work.
 
 A case names the mechanism, notion and budget; the settings add the rest of the request, such as gap
 and time limit. `ComparisonSettings.design` takes one of two ways:
@@ -22,38 +22,47 @@ The settings that change rows are recorded in the manifest of a run (`recorded`)
 - `optimal` releases free labels of rows with most information.
 
 Each way is a channel over the same rows, audited in the same way.
+
+*Processes* die with the command whose work they share. `with pool(4, prepare) as executor` gives an
+executor whose four processes have all been started. Three things make them die with the command:
+Ctrl-C ends each worker at once (`_begin`), an error terminates those that are still busy
+(`_terminate_children`), and the thread of a broken pool prints nothing of its own (`_undisturbed`).
+Ctrl-C is blocked while they start (`_start`), because a worker that is interrupted during its
+imports prints a traceback.
 """
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import Executor, InvalidStateError
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from mechdesign.auditing.extremes import strata_of
 from mechdesign.auditing.measures import beyond_given, utility
-from mechdesign.auditing.strata import strata_of
 from mechdesign.auditing.unchanged import unchanged_cells
 from mechdesign.auditing.verdict import Audit, audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import own_rows
 from mechdesign.channel.record import TOTAL, ChannelRecord
-from mechdesign.comparison.grid import AT, Case, check_names
-from mechdesign.comparison.rows import Setting
+from mechdesign.comparison.rows import AT, Case, Setting, check_names
+from mechdesign.core.documents import canonical
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
-from mechdesign.core.json_values import canonical
 from mechdesign.mechanisms import OBJECTIVES
 from mechdesign.mechanisms.designing import design_requested
-from mechdesign.mechanisms.heuristic_options import RESPONSE, HeuristicOptions
 from mechdesign.mechanisms.least_cost_objective import DISTANCE, INFORMATION, TRUTH
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import Rounded
-from mechdesign.mechanisms.search import Search
+from mechdesign.mechanisms.search import RESPONSE, HeuristicOptions, Search
 from mechdesign.mechanisms.watchdog import HEURISTICS, heuristic
 from mechdesign.tables.joint import Joint
 
@@ -322,3 +331,89 @@ class ComparisonSettings:
             # A smallest group is a further promise, which other ways do not have.
             smallest_group=1 if own_rows else None,
         )
+
+
+# ------------------------------------------------------------------------------ workers
+
+
+@contextmanager
+def pool(processes: int, prepare: Callable[[], object]) -> Generator[Executor | None]:
+    """An executor of so many processes, in each of which `prepare` is called.
+
+    For one process it is None: the work is done in this one.
+    """
+    if processes == 1:
+        yield None
+        return
+    # Not at the top: work in one process needs neither.
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    # Spawned, for a fork of a process with threads can hang.
+    with (
+        _undisturbed(),
+        ProcessPoolExecutor(
+            processes,
+            multiprocessing.get_context("spawn"),
+            initializer=_begin,
+            initargs=(prepare,),
+        ) as executor,
+        ExitStack() as failed,
+    ):
+        _start(executor, processes)
+        # After an error the work of the processes is in vain, but leaving the executor would wait
+        # for it.
+        failed.callback(_terminate_children)
+        yield executor
+        # No error: the callback is dropped.
+        failed.pop_all()
+
+
+def _terminate_children() -> None:
+    """Terminate all processes that this one has started."""
+    # Loaded by then: see `pool`.
+    import multiprocessing
+
+    for worker in multiprocessing.active_children():
+        worker.terminate()
+
+
+def _start(executor: Executor, processes: int) -> None:
+    """Start the workers with Ctrl-C blocked until `_begin`: it would print their tracebacks."""
+    # Windows has no such mask.
+    if not hasattr(signal, "pthread_sigmask"):
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        # An executor starts a process when it gets work, and each inherits the blocked signal.
+        for _ in range(processes):
+            executor.submit(int)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin(prepare: Callable[[], object]) -> None:
+    """Prepare a worker: Ctrl-C ends it, instead of ending one search with its best channel."""
+    prepare()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+@contextmanager
+def _undisturbed() -> Generator[None]:
+    """Print no traceback of the pool's own thread.
+
+    A future that is cancelled while its pool breaks ends that thread with an InvalidStateError.
+    """
+    before = threading.excepthook
+
+    def hook(arguments: threading.ExceptHookArgs) -> None:
+        if not issubclass(arguments.exc_type, InvalidStateError):
+            before(arguments)
+
+    threading.excepthook = hook
+    try:
+        yield
+    finally:
+        threading.excepthook = before

@@ -31,7 +31,7 @@ information and the channel of each heuristic at the same promise, none of which
   better.
 
 Where the column itself is protected by local differential privacy, its known protocols stand beside
-these (`mechanisms.protocols`).
+these (`mechanisms.query_design`).
 
 For the frequencies of three symbols at ALIP with eps_l = eps_u = 0.25: ::
 
@@ -51,8 +51,7 @@ from mechdesign.auditing.measures import utility
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import AverageBudget
-from mechdesign.comparison.grid import Case
-from mechdesign.comparison.rows import ComparisonRow
+from mechdesign.comparison.rows import Case, ComparisonRow
 from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.progress import Steps
@@ -66,14 +65,13 @@ from mechdesign.mechanisms.averages import (
 )
 from mechdesign.mechanisms.designing import design_requested
 from mechdesign.mechanisms.optimal import OPTIMAL
-from mechdesign.mechanisms.protocols import are_compared, protocols
+from mechdesign.mechanisms.purposes import task_figures, task_joint
 from mechdesign.mechanisms.queries import PURPOSES, Queries, queries_of
-from mechdesign.mechanisms.query_design import total_variance
+from mechdesign.mechanisms.query_design import are_compared, protocols, total_variance
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design, TaskUtility
 from mechdesign.mechanisms.rules import Rules, check_sensitive
 from mechdesign.mechanisms.search import Search
-from mechdesign.mechanisms.task_design import task_figures, task_joint
 from mechdesign.mechanisms.watchdog import HEURISTICS
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint

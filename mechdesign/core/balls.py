@@ -6,6 +6,21 @@ double that is provably on one side of the number, and mostly the nearest such d
 A number is enclosed at `FIRST_BITS` bits. If both ends of the ball round to the same double, that
 is the result; else the precision is doubled. For example, log2(3) is irrational and so never a
 double: from some precision on no double lies in its ball, and the loop ends.
+
+*Ends of binomial confidence intervals* are exact rationals (Clopper and Pearson 1934). The lower
+end for a count of successes is the probability p at which the upper tail of the binomial
+distribution equals the level. Here the level may depend on p: it is alpha + slope p. For example,
+the tail of one success in two trials is 1 - (1 - p)^2, so at the level 1/20 the lower end is p = 1
+- sqrt(0.95) = 0.0253.
+
+Ends are multiples of 2**-60, each the nearest one outside the exact quantile. Every machine must
+compute the same ones, so no rounding may decide. `lower_end` has three steps:
+
+1. Newton's method in floating point gives the quantile to some ten digits (`_quantile`).
+2. A Newton step or two from there in ball arithmetic give the end to all 60 bits. Taylor's
+   remainder mostly proves it (`_newton_end`).
+3. Where it does not, the end is bracketed and bisected (`_bisected_end`). Every comparison of tail
+   and level is decided by balls around both (`_tail_within`).
 """
 
 from __future__ import annotations
@@ -14,6 +29,7 @@ import math
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from fractions import Fraction
+from functools import lru_cache
 from threading import Lock
 from typing import Any
 
@@ -145,3 +161,250 @@ def quotient_above(numerator: int, denominator: int) -> float:
     if top * denominator >= numerator * bottom:
         return nearest
     return math.nextafter(nearest, math.inf)
+
+
+# ----------------------------------------------------------- ends of binomial intervals
+
+SCALE = 2**60
+"""Denominator of the ends. It is finer than any count of records can distinguish, and products
+with channels of denominator 2**53 stay short."""
+
+MOST_RECORDS = 10**12
+"""Most records of a sample. An end takes time in proportion to the root of its records, a second
+at this number, which no table of records reaches; larger counts are weights."""
+
+MOST_BITS = 1 << 13
+"""A tail and a level that agree to this many bits are taken to be in the wrong order."""
+
+GUARD_BITS = 48
+"""Bits beyond the precision in which terms are summed.
+
+A sum of m terms is short by about m^2 units: below the precision for up to 2^24 terms.
+"""
+
+FLOAT_STEPS = 60
+"""Most Newton steps in floating point. A level takes about six."""
+
+CLOSE = 1e-10
+"""The steps in floating point end when the quantile moves by less than this share of itself."""
+
+LAST_TERM = 1e-15
+"""Terms of the tail below this share of their sum are left out. There are as many others as the
+root of the records, so that at least CLOSE is kept of a million."""
+
+BALL_STEPS = 3
+"""Most Newton steps in ball arithmetic, each of which doubles the right digits."""
+
+NEWTON_BITS = 64
+"""Precision of the Newton step, in bits, beyond what the logarithms lose.
+
+It decides nearly every end.
+"""
+
+
+@lru_cache(maxsize=65536)
+def lower_end(
+    count: int, total: int, alpha: Fraction, slope: Fraction = Fraction(0)
+) -> int:
+    """The largest k with P(Bin(total, p) >= count) <= alpha + slope p at p = k / 2**60.
+
+    It is 0 for a count of 0. The level must be positive at 0 and below 1/4 on [0, 1]. The tail
+    less a linear function is convex in p and then concave, negative at 0 and positive at 1.
+    So it changes its sign once, at the end, and bisection is exact.
+
+    The upper end of the interval is
+    ``2**60 - lower_end(total - count, total, alpha + slope, -slope)``.
+    """
+    if count == 0:
+        return 0
+    quantile = _quantile(count, total, alpha, slope)
+    # The multiple of 2**-60 next to the quantile, inside (0, 1).
+    end = min(max(round(Fraction(quantile) * SCALE), 1), SCALE - 1)
+    for _ in range(BALL_STEPS):
+        end, proven = _newton_end(end, count, total, alpha, slope)
+        if proven:
+            return end
+    return _bisected_end(end, count, total, alpha, slope)
+
+
+def _quantile(count: int, total: int, alpha: Fraction, slope: Fraction) -> float:
+    """The end in floating point, by Newton's method for log tail = log level over log p.
+
+    The density of the beta distribution is log-concave in log p, and so is its integral, the tail.
+    So at a fixed level the steps rise to the root, whatever they start from. The level of a step
+    is that at the point before it.
+    """
+    rest = total - count
+    choose = math.lgamma(total + 1) - math.lgamma(count + 1) - math.lgamma(rest + 1)
+    # About z deviations left of the mode, where a normal tail is below exp(-z^2 / 2) / 2.
+    p = count / (total + 1)
+    z = math.sqrt(-2.0 * math.log(2.0 * (float(alpha) + float(slope) * p)))
+    p *= math.exp(-z * math.sqrt((1.0 - p) / count))
+    for _ in range(FLOAT_STEPS):
+        terms = _falling_terms(count, rest, p / (1 - p))
+        first = choose + count * math.log(p) + rest * math.log1p(-p)
+        excess = first + math.log(terms) - math.log(float(alpha) + float(slope) * p)
+        # The derivative of log tail by log p is p density / tail, and p density is count first.
+        step = -excess * terms / count
+        p *= math.exp(step)
+        if abs(step) <= CLOSE:
+            break
+    return p
+
+
+def _falling_terms(count: int, rest: int, odds: float) -> float:
+    """P(Bin(count + rest, p) >= count) in units of its first term, for odds p / (1 - p)."""
+    term = 1.0
+    terms = 1.0
+    k = 0
+    while term > LAST_TERM * terms:
+        k += 1
+        term *= odds * (rest - k + 1) / (count + k)
+        terms += term
+    return terms
+
+
+def _newton_end(
+    k: int, count: int, total: int, alpha: Fraction, slope: Fraction
+) -> tuple[int, bool]:
+    """The end by a Newton step from k / 2**60, and whether it is proven.
+
+    With excess(p) = tail(p) - alpha - slope p at p = k / 2**60, the end is k plus the floor of
+    -2**60 excess(p) / excess'(p). It is proven where balls around the excess are at most 0 at this
+    multiple of 2**-60 and above 0 at the next one.
+
+    Within t of p the density of the tail changes by a factor of at most e^(|t| c), where
+    c = count / p + (total - count) / (1 - p) at the worst such point. So Taylor's remainder is at
+    most c density t^2 while |t| c <= 1/2 (Cauchy's form).
+    """
+    from flint import arb
+
+    bits = NEWTON_BITS + total.bit_length()  # the logarithms lose as many bits
+    with precision(bits):
+        # The end is the zero of excess(p) = tail(p) - alpha - slope p, whose derivative is `rise`.
+        tail, density = _tail(k, count, total, bits)
+        slope_ball = arb(slope.numerator) / slope.denominator
+        alpha_ball = arb(alpha.numerator) / alpha.denominator
+        excess = tail - alpha_ball - slope_ball * k / SCALE
+        rise = density - slope_ball
+        step = (-excess / rise * SCALE).mid().floor()
+
+        # The proof compares the excess at `step` and at `step` + 1: Taylor's formula must hold
+        # that far from k.
+        reach = abs(step) + 1
+        # This comparison is false for every ball that is not finite.
+        if not reach < min(k, SCALE - k):
+            return k, False
+        # c of the formula above, where it is largest: both quotients at their own worst point.
+        left = arb(count * SCALE) / (k - reach)
+        right = arb((total - count) * SCALE) / (SCALE - k - reach)
+        curvature = left + right
+
+        def excess_after(steps: Any) -> Any:
+            """A ball around the excess so many units from k."""
+            t = steps / SCALE
+            # arb(0, 1) is the ball [-1, 1]: the sign of the remainder is unknown.
+            remainder = density * curvature * t * t * arb(0, 1)
+            return excess + rise * t + remainder
+
+        # The largest k within the level is the last one before the excess becomes positive.
+        proven = (
+            rise > 0
+            and curvature * reach / SCALE <= 0.5
+            and excess_after(step) <= 0
+            and excess_after(step + 1) > 0
+        )
+        return k + int(step.unique_fmpz()), bool(proven)
+
+
+def _bisected_end(
+    start: int, count: int, total: int, alpha: Fraction, slope: Fraction
+) -> int:
+    """The end by bisection, from a guess.
+
+    A Newton step usually misses by few units even where that is not proven. So the end is bracketed
+    from there: by doubling steps downwards, then upwards.
+    """
+    low = start
+    high = start
+    step = 1
+    while not _tail_within(low, count, total, alpha, slope):
+        high = low
+        low = max(low - step, 0)
+        step *= 2
+    step = 1
+    while low == high or _tail_within(high, count, total, alpha, slope):
+        low = high
+        high = min(high + step, SCALE)
+        step *= 2
+    # Invariant: the tail is within the level at `low`, and above it at `high`.
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _tail_within(middle, count, total, alpha, slope):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _tail_within(
+    k: int, count: int, total: int, alpha: Fraction, slope: Fraction
+) -> bool:
+    """Whether P(Bin(total, p) >= count) <= alpha + slope p at p = k / 2**60."""
+    from flint import arb
+
+    if k in (0, SCALE):
+        # The tail is 0 at p = 0 and 1 at p = 1, where `_tail` has no logarithms.
+        return k == 0
+    level = alpha + slope * Fraction(k, SCALE)
+    bits = FIRST_BITS
+    while bits <= MOST_BITS:
+        with precision(bits):
+            tail, _ = _tail(k, count, total, bits)
+            bound = arb(level.numerator) / level.denominator
+            if tail <= bound:
+                return True
+            if tail > bound:
+                return False
+        bits *= 2
+    # Undecided. A wrong False only widens the confidence set.
+    return False
+
+
+def _tail(k: int, count: int, total: int, bits: int) -> tuple[Any, Any]:
+    """Balls around P(Bin(total, p) >= count) and its derivative at p = k / 2**60, 0 < p < 1.
+
+    The tail is its first term times a sum of falling products, which is computed in integers
+    rounded down. While every ratio of terms is below 1, each of the m terms is short by at most
+    m units, and the terms after the last add at most m / (1 - ratio).
+    """
+    from flint import arb
+
+    p = arb(k) / SCALE
+    rest = total - count
+    logs = p.log() * count + (1 - p).log() * rest
+    choose = arb(total + 1).lgamma() - arb(count + 1).lgamma() - arb(rest + 1).lgamma()
+    first = (logs + choose).exp()
+    density = first * count / p  # of the beta distribution: d tail / d p
+    # The ratio of consecutive terms is numerator / denominator.
+    numerator = rest * k
+    denominator = (count + 1) * (SCALE - k)
+    if numerator >= denominator:
+        # Beyond the mode the products rise at first. No end lies there.
+        tail = p.beta_lower(count, rest + 1, regularized=True)
+        return tail, density
+    unit = 1 << (bits + GUARD_BITS)
+    term = unit
+    terms = 0
+    m = 0
+    while term:
+        terms += term
+        term = term * numerator // denominator
+        numerator -= k
+        denominator += SCALE - k
+        m += 1
+    # In units: what the m terms lost by rounding, and the geometric series of what follows them.
+    error = m * m + m * (denominator // (denominator - numerator) + 1)
+    low = arb(terms) / unit
+    high = arb(terms + error) / unit
+    return first * low.union(high), density

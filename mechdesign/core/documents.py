@@ -19,22 +19,50 @@ A reader (`read_built`) takes these steps in order: the text (`_content`), its J
 format and version (`_version_of`), the content by its model (`_validated`), what `build` makes of
 it, and the hash. The file is refused at the first of them that fails. `versions` has the versions
 of the packages, which many of these files record.
+
+*Values.* A value is written in two steps and read in two. `without_infinities` makes plain JSON
+values, because JSON has no infinities and no NumPy numbers; `canonical` then fixes one of the many
+texts that a value has, so that its hash is fixed too. `parse_json` refuses what JSON leaves open,
+such as a key that occurs twice; `with_infinities` restores the floats. For example::
+
+    {"b": inf, "a": (2,)}  ->  {"b": "inf", "a": [2]}  ->  {"a":[2],"b":"inf"}
+
+*Models.* `Record` is what all models inherit: no conversion of types, no unknown key. `explained`
+turns the first fault that pydantic found into one sentence: the place in the file (`_place`), the
+faulty value (`_shown`) and what it must be (`_demand`). Three examples, of a model whose rows have
+a name and a count::
+
+    {"name": "a", "count": "1"}            rows[0].count ('1') must be a whole number
+    {"name": "a", "count": 1, "x": 2}      rows[0] has an unknown key 'x'
+    {"name": "a"}                          rows[0] has no 'count'
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import platform
+import re
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Annotated, Any, ClassVar, TypeVar, cast
 
-from pydantic import ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidationError,
+)
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 import mechdesign
+from mechdesign.core.arguments import repeated, valid_text
 from mechdesign.core.errors import FileError, InputError
 from mechdesign.core.files import (
     EXISTS_OVERWRITE,
@@ -44,9 +72,330 @@ from mechdesign.core.files import (
     replacing,
     text_of,
 )
-from mechdesign.core.json_values import canonical, parse_json, surrogate_in
-from mechdesign.core.records import Record, explained
-from mechdesign.core.wording import quoted
+from mechdesign.core.wording import listed, quoted
+
+# ------------------------------------------------------------------------------- values
+
+
+def canonical(value: Any) -> str:
+    """The one JSON text of `value`: sorted keys, no blanks, characters as they are (UTF-8)."""
+    return json.dumps(
+        value,
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
+        allow_nan=False,
+    )
+
+
+def with_infinities(value: Any) -> Any:
+    """JSON values with the texts "inf" and "-inf" as floats.
+
+    Only for values in which no other text may be "inf", as a symbol may.
+    """
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value)
+        return {key: with_infinities(item) for key, item in members.items()}
+    if isinstance(value, list):
+        return [with_infinities(item) for item in cast("list[Any]", value)]
+    if value in ("inf", "-inf"):
+        return float(value)
+    return value
+
+
+def without_infinities(value: Any, where: str = "content") -> Any:
+    """JSON values with infinities as the texts "inf" and "-inf".
+
+    Parameters
+    ----------
+    value : object
+        Mappings, sequences, texts, numbers, truth values and None, nested in any way.
+    where : str
+        The name of the value in messages.
+
+    Raises
+    ------
+    InputError
+        If there is anything that JSON cannot hold, such as NaN.
+    """
+    # First what sets and proofs have a hundred thousand of.
+    if isinstance(value, str):
+        if value.isascii():
+            return value
+        return valid_text(value, f"a text of the record {where!r}")
+    if type(value) is int:
+        return value
+    if type(value) is float:
+        return _without_infinity(value, where)
+    if isinstance(value, Mapping):
+        members = cast("Mapping[Any, Any]", value)
+        plain: dict[str, Any] = {}
+        for key, item in members.items():
+            plain[valid_text(key, f"a key of {where!r}")] = without_infinities(
+                item, where
+            )
+        return plain
+    if isinstance(value, (list, tuple)):
+        items = cast("Sequence[Any]", value)
+        if set(map(type, items)) == {str} and "".join(items).isascii():
+            return list(items)
+        return [without_infinities(item, where) for item in items]
+    # Before the integers, because a truth value is one in Python.
+    if value is None or isinstance(value, bool):
+        return value
+    # NumPy's integers and floats are registered with `numbers`; JSON needs Python's.
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return _without_infinity(float(value), where)
+    raise InputError(
+        f"the record {where!r} holds a {type(value).__name__}, which no file can hold"
+    )
+
+
+def _without_infinity(number: float, where: str) -> float | str:
+    """A number, or the text of an infinity."""
+    if math.isnan(number):
+        raise InputError(f"the record {where!r} holds NaN, which no file can hold")
+    if math.isinf(number):
+        return "inf" if number > 0 else "-inf"
+    return number
+
+
+def surrogate_in(value: Any, place: str) -> str | None:
+    """Place and value of the first text with a lone surrogate, which UTF-8 cannot encode."""
+    if isinstance(value, str):
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            return f"{place} ({quoted(value)})"
+        return None
+    if isinstance(value, dict):
+        for key, item in cast("dict[str, Any]", value).items():
+            culprit = surrogate_in(key, f"a key of {place or 'the file'}")
+            if not culprit:
+                culprit = surrogate_in(item, place_below(place, key))
+            if culprit:
+                return culprit
+    elif isinstance(value, list):
+        for i, item in enumerate(cast("list[Any]", value)):
+            culprit = surrogate_in(item, place_below(place, i))
+            if culprit:
+                return culprit
+    return None
+
+
+def place_below(place: str, part: int | str) -> str:
+    """How messages name an entry or a member of `place`: ``rows[3]``, ``notion.eps_l``."""
+    if isinstance(part, int):
+        return f"{place}[{part}]"
+    return f"{place}.{part}" if place else part
+
+
+def parse_json(text: str, name: str, what: str) -> Any:
+    """Parse the text of a file without anything that JSON leaves open.
+
+    Parameters
+    ----------
+    text : str
+        The content of the file.
+    name, what : str
+        The name of the file and the kind of file that it should be, for messages.
+
+    Raises
+    ------
+    FileError
+        On invalid JSON, a key that occurs twice, NaN, Infinity, or an integer that Python cannot
+        parse.
+    """
+
+    def refuse_constant(word: str) -> Any:
+        raise FileError(
+            name,
+            f'{name}: {word} is no number of a {what} (infinities are the text "inf")',
+        )
+
+    def members_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        twice = repeated(key for key, _ in pairs)
+        if twice is not None:
+            raise FileError(name, f"{name}: the key {quoted(twice)} occurs twice")
+        return dict(pairs)
+
+    try:
+        return json.loads(
+            text, parse_constant=refuse_constant, object_pairs_hook=members_of
+        )
+    except json.JSONDecodeError as error:
+        raise _syntax_error(error, text, name, what) from None
+    except FileError:
+        # Raised by the two functions above. It is also a ValueError, which is caught below.
+        raise
+    except RecursionError:
+        raise FileError(
+            name, f"{name} is not a {what}: it is nested too deeply"
+        ) from None
+    except ValueError:
+        # Python refuses to parse integers of more than 4300 digits.
+        raise FileError(
+            name, f"{name}: holds an integer of thousands of digits"
+        ) from None
+
+
+def _syntax_error(
+    error: json.JSONDecodeError, text: str, name: str, what: str
+) -> FileError:
+    """The message about text that is not JSON; a truncated file is the most frequent cause."""
+    at_end = error.pos >= len(text.rstrip())
+    if at_end or error.msg.startswith("Unterminated string"):
+        return FileError(
+            name,
+            f"{name} is truncated: it ends in the middle (line {error.lineno})",
+        )
+    place = f"line {error.lineno}, column {error.colno}"
+    return FileError(
+        name, f"{name} is not a {what}: not JSON ({error.msg.lower()} at {place})"
+    )
+
+
+# ------------------------------------------------------------------------------- models
+
+
+class Record(BaseModel):
+    """An object in a file: exact types (text is no number), no unknown key, immutable."""
+
+    # Most runs read a few kinds of files, so the validator of a model is built at its first use.
+    model_config = ConfigDict(
+        strict=True, extra="forbid", frozen=True, defer_build=True
+    )
+
+
+@dataclass(frozen=True)
+class Matching:
+    """Annotation of a text that must match a pattern as a whole.
+
+    `requirement` completes the sentence 'must be ..'.
+    """
+
+    pattern: str
+    requirement: str
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        # The type of the field is checked first, then the pattern.
+        return core_schema.no_info_after_validator_function(
+            self._checked, handler(source)
+        )
+
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {**handler(core), "pattern": f"^{self.pattern}$"}
+
+    def _checked(self, text: str) -> str:
+        # Python's `re`, because Rust's, which pydantic uses, has another syntax and no re.ASCII.
+        if re.fullmatch(self.pattern, text, re.ASCII) is None:
+            raise InputError(f"must be {self.requirement}")
+        return text
+
+
+Digest = Annotated[str, Matching(r"[0-9a-f]{64}", "a hash in hexadecimal digits")]
+"""SHA-256 as text."""
+
+_TYPE_WORDS = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "finite_number": "a finite number",
+}
+"""The required type by pydantic's type of error."""
+
+_LIMIT_WORDS = {
+    "ge": "must be at least {:,}",
+    "gt": "must be above {:,}",
+    "le": "must be at most {:,}",
+    "lt": "must be below {:,}",
+    "min_length": "must have at least {} entries",
+    "max_length": "must have at most {} entries",
+}
+"""The violated limit by its name in the context of pydantic's error."""
+
+
+def explained(error: ValidationError, what: str) -> str:
+    """The first problem in a validation error, as a sentence; `what` names the whole document."""
+    problems = error.errors(include_url=False)
+    # One fault is enough to refuse the file; keys that are missing together are named together.
+    first = problems[0]
+    location = first["loc"]
+    owner = _place(location[:-1]) or f"the {what}"
+    # A missing place with a number is an entry of a tuple of fixed length.
+    if first["type"] == "missing" and isinstance(location[-1], int):
+        return f"{owner} has too few entries"
+    if first["type"] == "missing":
+        return f"{owner} has no {listed(_sibling_keys(problems))}"
+    if first["type"] == "extra_forbidden":
+        return f"{owner} has an unknown key {listed(_sibling_keys(problems))}"
+    place = _place(location)
+    message = _demand(first)
+    # A message of a validator of our own is a whole sentence; the others complete one.
+    if not message.startswith("must "):
+        return f"{place}: {message}" if place else message
+    return f"{place or f'the {what}'} ({_shown(first['input'])}) {message}"
+
+
+def _sibling_keys(problems: Sequence[ErrorDetails]) -> list[str]:
+    """The keys of all problems of the first one's type in the same object."""
+    first = problems[0]
+    keys: list[str] = []
+    for problem in problems:
+        same_object = problem["loc"][:-1] == first["loc"][:-1]
+        if same_object and problem["type"] == first["type"]:
+            keys.append(str(problem["loc"][-1]))
+    return keys
+
+
+def _shown(value: Any) -> str:
+    """A faulty value as a message repeats it."""
+    # The content of a list may be private, and long.
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, dict):
+        return "an object"
+    return quoted(value)
+
+
+def _demand(problem: ErrorDetails) -> str:
+    """The violated requirement, in words."""
+    kind = problem["type"]
+    # What the message is about, such as the limit {"ge": 0} or the error of a validator.
+    context = problem.get("ctx", {})
+    if kind == "value_error":
+        return str(context["error"])
+    if kind == "literal_error":
+        return f"must be {context['expected']}"
+    for key, words in _LIMIT_WORDS.items():
+        if key in context:
+            return words.format(context[key])
+    if kind in _TYPE_WORDS:
+        return f"must be {_TYPE_WORDS[kind]}"
+    return problem["msg"].lower()
+
+
+def _place(location: Sequence[int | str]) -> str:
+    """The place of a problem as messages name it, such as ``rows[3].name``."""
+    place = ""
+    for part in location:
+        # The tag of a union begins with "@" and is not in the file.
+        if not str(part).startswith("@"):
+            place = place_below(place, part)
+    return place
+
+
+# -------------------------------------------------------------------------------- files
 
 
 class FileDocument(Record):

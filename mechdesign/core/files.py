@@ -12,6 +12,28 @@ A rename within a folder is atomic, so at every moment the target is the old fil
 
 Jobs, which can be resumed, take the same steps with a temporary file that the next run finds
 (`part_file`). Before either, `check_target` refuses what cannot succeed.
+
+*Locks* are advisory ones of the operating system; they vanish when their holder dies. A lock
+belongs to an open descriptor, so a process that is killed cannot leave one behind. Jobs lock the
+temporary file that they write, or a marker in their folder, so that of two jobs with one target the
+second is refused.
+
+`open_locked` takes four steps:
+
+1. Open the file without following links, or create it (`_open_own_file`).
+2. Refuse all but an ordinary file of this user (`_fault_of`): in a folder that others can write to,
+   nothing of theirs is locked or truncated.
+3. Lock the descriptor without waiting (`_lock`). If another process has the lock, that is an error.
+4. Look the name up again. If it belongs to another file by now, start again: a process A may rename
+   its file and end just after B opened it, and B would then hold the lock of a file whose name a
+   third process could take.
+
+*Nameless files* leave nothing behind, however the program ends. Records that are not released yet
+may wait in such files, so they must not survive a killed program. A file lives as long as it has a
+name or an open descriptor. On Linux a `NamelessFile` has no name: it is opened with O_TMPFILE, or
+created and unlinked at once where the file system has no O_TMPFILE. Its `path` is then
+``/proc/self/fd/7``, say, through which this process can open it again and again. The system frees
+its space when the descriptor is closed, also by a kill.
 """
 
 from __future__ import annotations
@@ -21,13 +43,176 @@ import hashlib
 import os
 import stat
 import sys
+import tempfile
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
-from mechdesign.core.errors import FileError, InputError
-from mechdesign.core.file_locks import open_locked, reason
+from mechdesign.core.errors import FileError, InputError, StartAgain
+
+# -------------------------------------------------------------------------------- locks
+
+HELD = frozenset({errno.EAGAIN, errno.EACCES, errno.EDEADLK})
+"""Error numbers by which the systems report that another process holds the lock."""
+
+if sys.platform == "win32":
+    import msvcrt
+
+    OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_BINARY
+
+    _BEYOND = 1 << 40
+    """Offset of the locked byte.
+
+    Windows bars others from locked bytes, so it lies beyond every file.
+    """
+
+    def _lock(descriptor: int) -> None:
+        # `locking` locks from the position of the descriptor on.
+        os.lseek(descriptor, _BEYOND, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+
+else:
+    import fcntl
+
+    # A link or a pipe of another user under this name could redirect or block the output. With
+    # O_NONBLOCK a pipe without a reader is opened, or refused, at once.
+    OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+
+    def _lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def reason(error: OSError) -> str:
+    """Why the operating system refused, in lower case."""
+    return (error.strerror or type(error).__name__).lower()
+
+
+def open_locked(path: Path, *, busy: str) -> int:
+    """Open a file for writing and lock it until its descriptor is closed.
+
+    The file is created if it does not exist; its content stays.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    busy : str
+        The message of the `StartAgain` if another process holds the lock.
+    """
+    # The lock belongs to the file, not to its name, and its previous holder may have renamed or
+    # removed the file. So the name is looked up again under the lock. A turn that fails closes its
+    # descriptor, and the lock with it.
+    while True:
+        with ExitStack() as resources:
+            descriptor = _open_own_file(path)
+            resources.callback(os.close, descriptor)
+            try:
+                _lock(descriptor)
+            except OSError as error:
+                if error.errno in HELD:
+                    raise StartAgain(busy) from None
+                raise FileError(
+                    str(path),
+                    f"{path} cannot be locked ({reason(error)}); choose a folder on a local disk",
+                ) from None
+            with suppress(FileNotFoundError):
+                named = os.stat(path, follow_symlinks=False)
+                if os.path.samestat(named, os.fstat(descriptor)):
+                    resources.pop_all()
+                    return descriptor
+
+
+def _open_own_file(path: Path) -> int:
+    """Open an ordinary file of this user, and nothing that another user may have put there."""
+    name = str(path)
+    try:
+        descriptor = os.open(path, OPEN_FLAGS, 0o666)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+            raise FileError(
+                name, f"{name} is not an ordinary file; remove it"
+            ) from None
+        raise
+    fault = _fault_of(os.fstat(descriptor))
+    if fault:
+        os.close(descriptor)
+        raise FileError(name, f"{name} {fault}; remove it")
+    return descriptor
+
+
+def _fault_of(status: os.stat_result) -> str | None:
+    """Why an open file must not be written to, if it must not."""
+    # With a second name (hard link) it may be a file that somebody uses elsewhere.
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        return "is not an ordinary file"
+    if sys.platform != "win32" and status.st_uid != os.geteuid():
+        return "belongs to another user"
+    return None
+
+
+# ----------------------------------------------------------------------- nameless files
+
+MODE = 0o600
+"""Permissions of private files: their owner alone may read and write them."""
+
+DESCRIPTORS = Path("/proc/self/fd")
+"""Where Linux lets a process open its open files again, by path and from their beginning."""
+
+
+class NamelessFile:
+    """A temporary file that only this process can reach, through `path`.
+
+    The path works with everything that takes paths. Systems other than Linux have no such paths:
+    there the file has an unpredictable name, only its owner may open it, and `close` removes it,
+    but a killed program leaves it behind.
+
+    Without a `folder` the file is in the system's folder of temporary files.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._name: Path | None = None
+        self._descriptor = -1
+        # Some containers do not mount /proc.
+        if sys.platform == "linux" and DESCRIPTORS.is_dir():
+            self._descriptor = _open_without_name(folder)
+            self.path = DESCRIPTORS / str(self._descriptor)
+        else:
+            self._descriptor, self._name = _open_with_name(folder)
+            self.path = self._name
+
+    def close(self) -> None:
+        """Free the disk space; a second call does nothing."""
+        # Before the name: Windows removes no open file.
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+        if self._name is not None:
+            self._name.unlink(missing_ok=True)
+            self._name = None
+
+
+def _open_with_name(folder: Path | None) -> tuple[int, Path]:
+    # `mkstemp` chooses a name that cannot be guessed, and gives the file the same `MODE`.
+    descriptor, name = tempfile.mkstemp(".part", ".mechdesign-", folder)
+    return descriptor, Path(name)
+
+
+if sys.platform == "linux":
+
+    def _open_without_name(folder: Path | None) -> int:
+        with suppress(OSError):
+            flags = os.O_TMPFILE | os.O_RDWR
+            return os.open(folder or tempfile.gettempdir(), flags, MODE)
+        # The file system makes no files without names. A program that is killed between these
+        # two calls leaves an empty file.
+        descriptor, path = _open_with_name(folder)
+        path.unlink()
+        return descriptor
+
+
+# ---------------------------------------------------------------------------- replacing
 
 # ------------------------------------------------------------------------------ undoing
 

@@ -149,7 +149,7 @@ def _inverses(lifts: Array) -> Array:
 
 
 COVERED_POWERS = (1, 2)
-"""Powers of |1/l - 1| for which `mechanisms.inverse_means` has convex functions below it."""
+"""Powers of |1/l - 1| for which `mechanisms.convex_means` has convex functions below it."""
 
 
 @dataclass(frozen=True)

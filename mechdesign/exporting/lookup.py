@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from mechdesign.auditing.stated import keeps_promise, refuse_broken
 from mechdesign.channel.channel import DENOMINATOR, Channel
-from mechdesign.channel.loading import require_without_boxes
+from mechdesign.channel.file import require_without_boxes
 from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.core.integers import IntegerRows
 from mechdesign.tables.variable import Symbol, Variable

@@ -31,17 +31,14 @@ from mechdesign.core.arguments import repeated
 from mechdesign.core.errors import FileError
 from mechdesign.core.wording import quoted
 from mechdesign.formats import _csv
-from mechdesign.formats.arrow_arrays import arrow_offsets
+from mechdesign.formats.arrow_arrays import Output, arrow_offsets
 from mechdesign.formats.cell_forms import FORMULAS, as_text
 from mechdesign.formats.column_names import Header, require_column, title_hint
-from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
-from mechdesign.formats.csv_blocks import Blocks, TextBlock
-from mechdesign.formats.csv_rows import Positions, pieces_of
+from mechdesign.formats.csv_blocks import Blocks, Positions, TextBlock, pieces_of
 from mechdesign.formats.csv_sinks import CellWriter, CsvLayout, CsvSink
+from mechdesign.formats.csv_text import TextInput, TextOptions
+from mechdesign.formats.file_kinds import Compression, LeftOpen, compressed, write_all
 from mechdesign.formats.inputs import RawInput
-from mechdesign.formats.outputs import Output
-from mechdesign.formats.text_input import TextInput
-from mechdesign.formats.text_options import TextOptions
 
 ROWS_AT_ONCE = 10_000
 """Rows of a new table that are joined into one text."""

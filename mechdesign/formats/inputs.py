@@ -31,26 +31,26 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 from mechdesign.core.errors import FileChanged, FileError
-from mechdesign.core.file_locks import reason
 from mechdesign.core.files import (
     PARQUET_SUFFIXES,
+    NamelessFile,
     PathLike,
     on_failure,
     read_errors,
+    reason,
     text_of,
 )
-from mechdesign.core.nameless_file import NamelessFile
 from mechdesign.core.progress import Progress
-from mechdesign.formats.compression import (
+from mechdesign.formats.file_kinds import (
     EMPTY_ZIP,
     ZIP,
     Compression,
     Decompressed,
     Unzipped,
     compression_of,
+    looks_like_text,
     write_all,
 )
-from mechdesign.formats.other_kinds import looks_like_text
 from mechdesign.formats.urls import BLOCK, STANDARD, Remote, is_url, local
 
 PARQUET_MAGIC = b"PAR1"

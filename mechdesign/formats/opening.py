@@ -1,9 +1,9 @@
 """Data files of any format: sources that yield batches, and sinks that write them with changes.
 
-A job opens a `Source`, decides from its `header` which columns the output has (`outputs`), opens a
-sink, and passes on every batch with its written columns. Memory does not grow with the file. Kept
-columns never become Python objects: a CSV passes the bytes of its lines on, Parquet its arrays.
-In outline, where column 2 is replaced::
+A job opens a `Source`, decides from its `header` which columns the output has (`arrow_arrays`),
+opens a sink, and passes on every batch with its written columns. Memory does not grow with the
+file. Kept columns never become Python objects: a CSV passes the bytes of its lines on, Parquet its
+arrays. In outline, where column 2 is replaced::
 
     with open_source("in.csv.gz") as source:
         packing = packing_of(source, "out.csv")
@@ -14,26 +14,145 @@ In outline, where column 2 is replaced::
 The formats are in `csv`, `parquet` and their sinks; here it is decided which of them a file has.
 The first bytes of a source decide, whatever its name, and the name of a target has to fit what is
 written to it.
+
+*Folders* and globs of data files are read as one table. Names that begin with a dot or an
+underscore are no data, as in Spark and Hive. A `FolderSource` reads the files one after the other;
+all must have the same header, and a record is named by its file and line.
+
+For example, the glob ``data/*/part-*.csv`` has the files ``a/part-0.csv`` and ``b/part-0.csv`` of
+the common folder ``data``. If the first one has 100 records, the 101st of the table is the first
+record of the second one.
+
+*Files of SPSS, Stata and SAS* are read with the labels of their values, by pyreadstat (extra
+`stats`). Such a file has a code in every cell, and often a dictionary of labels: 1 is "employed".
+The labels are what people mean, so a cell becomes its label. A code without a label, or with an
+empty one, is written as a number, as a whole one where it is whole; a label that reads like such a
+number, or that several codes share, has its code behind it. Missing values, those that SPSS files
+declare too, are missing. The table is held in memory and read like a Parquet file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
+from glob import escape, glob, has_magic
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import BinaryIO, Literal, TypeAlias
+from typing import Any, BinaryIO, Literal, TypeAlias
 
-from mechdesign.core.errors import InputError
-from mechdesign.core.files import PARQUET_SUFFIXES, PathLike, on_failure
-from mechdesign.formats.compression import Compression, compression_named
+from mechdesign.core.errors import FileError, InputError
+from mechdesign.core.files import PARQUET_SUFFIXES, NamelessFile, PathLike, on_failure
+from mechdesign.formats.arrow_arrays import Output
+from mechdesign.formats.cells import as_whole
 from mechdesign.formats.csv import CsvBatch, CsvSource
-from mechdesign.formats.csv_sinks import CsvSink
-from mechdesign.formats.inputs import RawInput
-from mechdesign.formats.outputs import Output
+from mechdesign.formats.csv_sinks import CsvSink, TextSink
+from mechdesign.formats.csv_text import TextOptions
+from mechdesign.formats.file_kinds import Compression, compression_named, write_all
+from mechdesign.formats.inputs import GuardedInput, RawInput
 from mechdesign.formats.parquet import ParquetBatch, ParquetSource
 from mechdesign.formats.parquet_sink import ParquetLayout, ParquetSink
-from mechdesign.formats.statistics_files import as_parquet
-from mechdesign.formats.text_options import TextOptions
-from mechdesign.formats.text_sink import TextSink
+from mechdesign.formats.urls import is_url, local
+
+# --------------------------------------------------------- files of statistics programs
+
+READERS = {
+    "SPSS": "read_sav",
+    "Stata": "read_dta",
+    "SAS": "read_sas7bdat",
+    "SAS transport": "read_xport",
+}
+"""pyreadstat's functions by the kind of file."""
+
+_BLOCK = 1 << 20
+
+
+def as_parquet(raw: RawInput) -> RawInput:
+    """The table of a statistics file as a Parquet file in memory, under the same name.
+
+    Raises
+    ------
+    FileError
+        If pyreadstat is not installed, or cannot read the file.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kind = raw.statistics or "SPSS"
+    if find_spec("pyreadstat") is None:
+        raise FileError(
+            raw.name,
+            f"{raw.name} is a file of {kind}, which needs more: pip install 'mechdesign[stats]'; "
+            "or export the table as CSV from where it was made",
+        )
+    # It has no types.
+    pyreadstat: Any = import_module("pyreadstat")
+
+    with closing(NamelessFile()) as copy:
+        # A file object has no path, and pyreadstat reads from nothing else.
+        with open(copy.path, "wb", buffering=0) as sink:
+            cursor, _ = raw.from_start()
+            while block := cursor.read(_BLOCK):
+                write_all(sink, block)
+        try:
+            frame, meta = getattr(pyreadstat, READERS[kind])(str(copy.path))
+        except Exception as error:
+            # The library's errors have a base class of its own, and some are plain ones.
+            raise FileError(
+                raw.name,
+                f"{raw.name} is a file of {kind} that cannot be read ({error}); export the table "
+                "as CSV from where it was made",
+            ) from None
+    columns: dict[str, Any] = {}
+    for name in frame.columns:
+        labels = meta.variable_value_labels.get(name, {})
+        columns[name] = _column(frame[name], labels)
+    buffer = io.BytesIO()
+    pq.write_table(pa.table(columns), buffer)
+    return RawInput(buffer, raw.name)
+
+
+def _column(series: Any, labels: Mapping[Any, str]) -> Any:
+    """A column as an arrow array: labels, whole numbers, or what it was."""
+    import pyarrow as pa
+
+    values = [None if value != value else value for value in series.tolist()]
+    if labels:
+        texts = _texts_of_codes(labels, values)
+        labelled: list[str | None] = []
+        for value in values:
+            if value is None:
+                labelled.append(None)
+            else:
+                labelled.append(texts.get(value, as_whole(str(value))))
+        return pa.array(labelled, pa.string())
+    numbers = [value for value in values if value is not None]
+    if numbers and all(
+        isinstance(value, float) and value.is_integer() for value in numbers
+    ):
+        # All numbers of SPSS are floats; most of them are codes or counts.
+        return pa.array([None if v is None else int(v) for v in values])
+    return pa.Array.from_pandas(series)
+
+
+def _texts_of_codes(labels: Mapping[Any, str], values: Sequence[Any]) -> dict[Any, str]:
+    """The text of each code; a label has its code behind it where two codes would be one text."""
+    labels = {code: label for code, label in labels.items() if label.strip()}
+    times = Counter(labels.values())
+    # What codes without a label are written as.
+    times.update({as_whole(str(value)) for value in values if value not in labels})
+    texts: dict[Any, str] = {}
+    for code, label in labels.items():
+        texts[code] = label
+        if times[label] > 1:
+            texts[code] = f"{label} ({as_whole(str(code))})"
+    return texts
+
+
+# ------------------------------------------------------------------------------ opening
 
 Source: TypeAlias = CsvSource | ParquetSource
 """A data file that is read; a context manager. Both have the same interface:
@@ -214,3 +333,136 @@ def sink_for(
             source.name, source.schema, target, outputs, compression, text, escape
         )
     return ParquetSink(ParquetLayout.of_texts(source.header), target, outputs)
+
+
+# ------------------------------------------------------------------------------ folders
+
+
+def is_folder(source: PathLike) -> bool:
+    """Whether a source is a folder, or a glob that is not the name of a file."""
+    path = local(source)
+    if os.path.isdir(path):
+        return True
+    return has_magic(os.fspath(path)) and not is_url(path) and not os.path.exists(path)
+
+
+def files_of(source: PathLike) -> tuple[Path, list[str]]:
+    """The data files of a folder or glob: their common folder, and their names in it, sorted.
+
+    As for Spark and pyarrow, names that begin with ``_`` or ``.`` are not data.
+    """
+    name = os.fspath(local(source))
+    if os.path.isdir(name):
+        base = Path(name)
+        pattern = os.path.join(escape(name), "**")
+    else:
+        base = _fixed_part(name)
+        pattern = name
+    files: list[str] = []
+    for path in sorted(glob(pattern, recursive=True)):
+        relative = Path(path).relative_to(base)
+        hidden = any(part.startswith((".", "_")) for part in relative.parts)
+        # The folder itself has no part below itself.
+        if hidden or not relative.parts:
+            continue
+        if os.path.isfile(path):
+            files.append(relative.as_posix())
+        elif not os.path.isdir(path) or not os.access(path, os.R_OK | os.X_OK):
+            raise FileError(
+                path, f"{path} is neither a file nor a folder that can be read"
+            )
+    if not files:
+        message = f"{name} has no data files"
+        if "[" in name and not os.path.isdir(name):
+            message += "; in a pattern, [[] stands for a bracket"
+        raise FileError(name, message)
+    return base, files
+
+
+def _fixed_part(pattern: str) -> Path:
+    """The folder before the first wildcard of a glob."""
+    parts: list[str] = []
+    for part in Path(pattern).parts:
+        if has_magic(part):
+            break
+        parts.append(part)
+    return Path(*parts)
+
+
+class FolderSource(AbstractContextManager["FolderSource"]):
+    """All data files of a folder or glob as one table, in the order of their names.
+
+    It has the interface of `opening.Source`, without sinks.
+    """
+
+    def __init__(self, source: PathLike, text: TextOptions | None = None) -> None:
+        base, names = files_of(source)
+        self.name = os.fspath(source)
+        self.paths = [base / name for name in names]
+        self._text = text
+        with open_source(self.paths[0], text) as first:
+            self.header = first.header
+            self.kind = first.kind
+        self.size = sum(path.stat().st_size for path in self.paths)
+        self.position = 0
+        self.cut = False
+        self._current = first
+        self._records_before = 0
+        """Records in the files before the current one."""
+
+    def batches(
+        self,
+        *,
+        encode: Sequence[str] = (),
+        read: Sequence[str] = (),
+        whole: bool = True,
+    ) -> Iterator[Batch]:
+        """All records of all files; the arguments are those of `CsvSource.batches`.
+
+        `position` and `where` follow the batches, as of a single file.
+
+        Raises
+        ------
+        InputError
+            If a file has other columns than the first one, or changes while it is read.
+        """
+        self.position = 0
+        bytes_before = 0
+        records = 0
+        for path in self.paths:
+            with GuardedInput(path) as guarded, open_source(path, self._text) as table:
+                if table.kind != self.kind or table.header != self.header:
+                    raise FileError(
+                        os.fspath(path),
+                        f"{path} has other columns than {self.paths[0]}: files that are one "
+                        "table need the same ones",
+                    )
+                self._current = table
+                self._records_before = records
+                for batch in table.batches(encode=encode, read=read, whole=whole):
+                    records += batch.num_rows
+                    yield batch
+                    # A file measures its position in bytes or in rows; the folder in bytes.
+                    share = table.position / table.size
+                    self.position = bytes_before + round(guarded.size * share)
+                guarded.check()
+                bytes_before += guarded.size
+                self.cut = self.cut or table.cut
+
+    def where(self, record: int) -> str:
+        """The file and the line, or row, of a record of the last batch."""
+        return self._current.where(record - self._records_before)
+
+    def write_table(
+        self,
+        target: BinaryIO,
+        columns: Mapping[str, Sequence[Any]],
+        *,
+        compression: Compression | None = None,
+    ) -> None:
+        """Write a new table in the format of the first file."""
+        with open_source(self.paths[0], self._text) as first:
+            first.write_table(target, columns, compression=compression)
+
+    def __exit__(self, *raised: object) -> None:
+        """Do nothing: no file is open between two passes."""

@@ -28,15 +28,13 @@ from numpy.typing import NDArray
 
 from mechdesign.core.arguments import repeated
 from mechdesign.core.errors import FileError
-from mechdesign.core.file_locks import reason
-from mechdesign.core.nameless_file import NamelessFile
+from mechdesign.core.files import NamelessFile, reason
 from mechdesign.core.wording import quoted
-from mechdesign.formats.arrow_arrays import arrow_integers, taken_records
+from mechdesign.formats.arrow_arrays import Output, arrow_integers, taken_records
 from mechdesign.formats.cells import encode
 from mechdesign.formats.column_names import require_column
-from mechdesign.formats.compression import Compression, LeftOpen
+from mechdesign.formats.file_kinds import Compression, LeftOpen
 from mechdesign.formats.inputs import RawInput
-from mechdesign.formats.outputs import Output
 from mechdesign.formats.parquet_sink import ARROW_SCHEMA, ParquetLayout, ParquetSink
 
 REPEATING = 4

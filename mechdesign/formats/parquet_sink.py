@@ -43,16 +43,17 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from mechdesign.formats.arrow_arrays import released_dictionary, without_dictionaries
-from mechdesign.formats.compression import LeftOpen
-from mechdesign.formats.outputs import (
+from mechdesign.formats.arrow_arrays import (
     KeptColumn,
     Output,
     WrittenColumn,
     check_outputs,
     field_of,
+    released_dictionary,
     values_of,
+    without_dictionaries,
 )
+from mechdesign.formats.file_kinds import LeftOpen
 
 # -------------------------------------------------------------------------------- notes
 

@@ -1,8 +1,8 @@
 """Data frames of Dask, released partition by partition.
 
 A release reads the frame before it gives a new one back: twice to compare the readings
-(`readings`), and once to count X in every partition (`partitions`). The new frame is lazy. Its
-tasks (`_Release`) draw for a partition each, with row numbers that begin where the partition
+(`readings`), and once to count X in every partition (`partition_totals`). The new frame is lazy.
+Its tasks (`_Release`) draw for a partition each, with row numbers that begin where the partition
 begins: partitions of 3, 2 and 4 records begin at 0, 3 and 5. What is read ahead of the release is
 made by tasks, too (`_Counting`, `_Digesting`), so that only counts and hashes leave the workers.
 
@@ -25,13 +25,13 @@ import numpy as np
 
 from mechdesign.core.integers import Integers
 from mechdesign.formats.arrow_arrays import integers_of
-from mechdesign.frames.adapter import NativeTable
+from mechdesign.frames.adapter import NativeTable, keeps_index
 from mechdesign.frames.eager import FrameChecks, adapter_of, arrow_columns, sanitised
-from mechdesign.frames.index_checks import keeps_index
-from mechdesign.frames.partitions import partition_totals, refuse_partition
 from mechdesign.frames.readings import (
     RecordHasher,
     has_places,
+    partition_totals,
+    refuse_partition,
     repeated_row_number,
     unstable_error,
 )

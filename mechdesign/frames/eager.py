@@ -5,7 +5,7 @@ draw, puts each released column in its place, and hands the frame back through i
 `FrameChecks` compares what stays with what is protected, part by part of a table.
 
 The kept columns come back with their types and nulls. What a library holds beside the cells does
-not: an index is treated like a column (`index_checks`), notes of the user are left out, and
+not: an index is treated like a column (`adapter`), notes of the user are left out, and
 categories are cut down to those of the released records (`FrameAdapter.finished`).
 
 *The adapter* is chosen once, by the library that the frame is of. The adapters are asked in turn,
@@ -23,11 +23,13 @@ import numpy as np
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
-from mechdesign.frames.adapter import FrameAdapter
-from mechdesign.frames.arrow_frames import ArrowFrame
-from mechdesign.frames.index_checks import IndexChecks, keeps_index, refuse_named_index
-from mechdesign.frames.pandas_frames import PandasFrame
-from mechdesign.frames.polars_frames import PolarsFrame
+from mechdesign.frames.adapter import (
+    FrameAdapter,
+    IndexChecks,
+    keeps_index,
+    refuse_named_index,
+)
+from mechdesign.frames.memory_frames import ArrowFrame, PandasFrame, PolarsFrame
 from mechdesign.jobs.column_plan import refuse_inner
 from mechdesign.jobs.recipe import Drawer
 

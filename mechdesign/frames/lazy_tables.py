@@ -1,4 +1,4 @@
-"""The adapter of a lazy table, chosen once by the engine that the table is of.
+"""The adapter of a lazy table, chosen by its engine, and the adapters of polars and DuckDB.
 
 A lazy table is a plan that its engine computes whenever somebody reads it. Its release is one, too,
 and draws at every reading, so the draws must be repeatable. `find_lazy_table` finds the adapter,
@@ -22,11 +22,23 @@ All collections have the same draws, for these depend on the place or the identi
 alone. For example, ``released.filter(age > 60)`` draws all records and hands on some of them, so
 the record in row 17 has the output there that it has in the whole. ``released.head(5)`` reads and
 draws five records of the query, which are the first five of the whole.
+
+*Relations of DuckDB* are released batch by batch. The relation is read twice and compared
+(`readings`), and then handed to DuckDB as a stream that draws whenever it is read. The draw of a
+record depends on its place or identifier alone, so every reading gives the same release.
+
+`DuckDBRelation.released` draws a table without records for the schema, compares the two readings
+(`BatchRelease`), and gives DuckDB a stream that it can open again and again (`_RepeatedStream`). At
+last kept columns are cast to their old types, some of which arrow does not have. Kept enumerations
+become text before all this, because their type names values that no record need have.
 """
+
+# duckdb and pyarrow have no complete types.
+# pyright: basic, reportMissingImports=false
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -35,11 +47,103 @@ import narwhals as nw
 from mechdesign.core.errors import InputError
 from mechdesign.frames.adapter import NativeTable
 from mechdesign.frames.dask_frames import DaskFrame
-from mechdesign.frames.duckdb_relations import DuckDBRelation
 from mechdesign.frames.eager import require_different_names, sanitised
 from mechdesign.frames.readings import BatchRelease, has_places
 from mechdesign.frames.spark_frames import SparkFrame
-from mechdesign.jobs.recipe import Recipe
+from mechdesign.jobs.recipe import Drawer, Recipe
+
+
+@dataclass(frozen=True)
+class DuckDBRelation(NativeTable):
+    """A relation as a `LazyTable`."""
+
+    rows_have_places: ClassVar[bool] = True
+
+    @staticmethod
+    def is_native(frame: Any) -> bool:
+        """True for a table of this library."""
+        return nw.dependencies.is_duckdb_relation(frame)
+
+    def released(self, recipe: Recipe, first_row: int) -> Any:
+        """The released relation, which draws whenever it is read.
+
+        It is on a connection of its own, because a connection answers one query at a time.
+        """
+        import duckdb
+
+        header = self.names
+        drawer = recipe.drawer(header)
+        relation = _relation_without_enumerations(self.native, drawer.plan.others)
+        # A table without records gives the schema, and finds what is wrong with the types.
+        schema = sanitised(relation.limit(0).to_arrow_table(), drawer).schema
+        release = BatchRelease(recipe, header, first_row)
+        release.compare_readings(relation.to_arrow_reader)
+
+        def read() -> Iterator[Any]:
+            return release.parts(relation.to_arrow_reader(), whole=True)
+
+        # `read` opens a reader of the relation each time, so no reading continues another one.
+        result = duckdb.connect().from_arrow(_RepeatedStream(schema, read))
+        kept_types = _kept_types(relation, drawer)
+        types: list[Any] = []
+        for name, kind in zip(result.columns, result.types, strict=True):
+            types.append(kept_types.get(name, kind))
+        return _cast(result, types)
+
+
+@dataclass(frozen=True)
+class _RepeatedStream:
+    """A stream that DuckDB reads as often as it wants to; every time it has the same draws."""
+
+    schema: Any
+    read: Callable[[], Iterator[Any]]
+
+    def __arrow_c_schema__(self) -> Any:
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        import pyarrow as pa
+
+        reader = pa.RecordBatchReader.from_batches(self.schema, self.read())
+        return reader.__arrow_c_stream__(requested_schema)
+
+
+def _kept_types(relation: Any, drawer: Drawer) -> dict[Any, Any]:
+    """The types of the columns that stay: arrow has not all of them, and would return others."""
+    types: dict[Any, Any] = {}
+    for column in drawer.plan.columns:
+        if column.release is None:
+            types[column.name] = relation.types[column.source]
+    return types
+
+
+def _relation_without_enumerations(relation: Any, kept: Sequence[Any]) -> Any:
+    """The relation with kept enumerations as text.
+
+    The type of an enumeration names values that no record need have.
+    """
+    types: list[Any] = []
+    for name, kind in zip(relation.columns, relation.types, strict=True):
+        if name in kept and kind.id == "enum":
+            types.append("VARCHAR")
+        else:
+            types.append(kind)
+    if types == list(relation.types):
+        return relation
+    return _cast(relation, types)
+
+
+def _cast(relation: Any, types: Sequence[Any]) -> Any:
+    """The relation with its columns as these types."""
+    cells: list[str] = []
+    for name, kind in zip(relation.columns, types, strict=True):
+        # In SQL a quote inside of a quoted name is doubled.
+        identifier = '"' + name.replace('"', '""') + '"'
+        cells.append(f"{identifier}::{kind} as {identifier}")
+    return relation.project(", ".join(cells))
+
+
+# -------------------------------------------------------------------------- lazy tables
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@
 1. An empty frame of the same types is released, so that wrong types are found at once.
 2. Unless it is a stream, the frame is read twice, and the readings compared by the number of
    records and the sum of their hashes (`_compare_readings`). X is counted in every partition
-   (`partition_counts`, `partitions`).
+   (`partition_counts`, `readings`).
 3. Expressions of Spark lead from the user's frame to the result, and one of them is a function of
    Python, which draws (`_PartitionWork.draw`): ::
 
@@ -51,9 +51,10 @@ from mechdesign.core.integers import Integers
 from mechdesign.formats.arrow_arrays import arrow_integers, integers_of
 from mechdesign.frames.adapter import NativeTable, engine_errors
 from mechdesign.frames.eager import FrameChecks, sanitised
-from mechdesign.frames.partitions import partition_totals, refuse_partition
 from mechdesign.frames.readings import (
     compared_columns,
+    partition_totals,
+    refuse_partition,
     repeated_row_number,
     unstable_error,
 )

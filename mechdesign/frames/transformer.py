@@ -14,7 +14,7 @@ record gets::
 
 The data of `fit` are recognised by a hash of their useful symbols in order (`_digest`).
 
-Both methods take frames and arrays as a `LearningTable`, and leave the release to `frame_jobs`.
+Both methods take frames and arrays as a `LearningTable`, and leave the release to `sanitising`.
 What `fit` finds is in `channel_` and in private attributes: the key of the release (`_own_key`, if
 none was given), the sensitive columns that are left out (`_left_out`), the names of the output
 (`_names_out`) and the digest of the data (`_fitted_digest`). As scikit-learn requires, `__init__`
@@ -49,13 +49,13 @@ from sklearn.utils.validation import (
 )
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.loading import load_without_boxes, require_without_boxes
+from mechdesign.channel.file import load_without_boxes, require_without_boxes
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import encode
 from mechdesign.frames.eager import find_adapter, require_different_names
-from mechdesign.frames.frame_jobs import disclosure_warnings, released_table
-from mechdesign.frames.learning_table import LearningTable
+from mechdesign.frames.people_guard import LearningTable
+from mechdesign.frames.sanitising import disclosure_warnings, released_table
 from mechdesign.jobs.channel_recipe import ChannelRecipe
 from mechdesign.jobs.options import ColumnNames, ReleaseOptions
 from mechdesign.jobs.recipe import Drawer
@@ -63,8 +63,8 @@ from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.notions import Notion
 from mechdesign.release.draws import Key
-from mechdesign.release.policies import REFUSE, Policy
 from mechdesign.release.released_values import LABEL
+from mechdesign.release.samplers import REFUSE, Policy
 from mechdesign.tables.columns import positions_of
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.tally import Missing, Roles, Tally

@@ -33,22 +33,19 @@ from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.column_names import require_column
 from mechdesign.jobs.column_plan import Plan, make_plan
-from mechdesign.jobs.entries import ROW, Use
 from mechdesign.jobs.file_run import FileRecipe
 from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.keys import key_for_columns, key_in_options
-from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.ledger import ROW, Ledger, Use
 from mechdesign.jobs.manifest import Released, released_channel
-from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.jobs.options import Applied, ReleaseOptions
 from mechdesign.jobs.output_columns import ColumnGroup, in_table, private_columns
 from mechdesign.jobs.people_nights import BOXES_OF_NIGHTS, PeopleAtHand, check_nights
 from mechdesign.jobs.people_run import check_people
 from mechdesign.jobs.recipe import Codes, Drawer, Recipe, TablePart
 from mechdesign.jobs.release_drawer import ReleaseDrawer
-from mechdesign.jobs.results import Applied
 from mechdesign.jobs.side_files import Sides, codebook_text
-from mechdesign.leaks.crossing import Crossing
-from mechdesign.leaks.evidence import LEVEL, decisive, log_evidence
+from mechdesign.leaks.evidence import LEVEL, Crossing, decisive, log_evidence
 from mechdesign.release.drawing import (
     BOXES_NOT_FIXED,
     FIXED,
@@ -56,8 +53,8 @@ from mechdesign.release.drawing import (
     fixed_records,
 )
 from mechdesign.release.draws import Key
-from mechdesign.release.policies import MARGINAL, Policy, recorded_rules
 from mechdesign.release.released_values import LABEL, POSTERIOR_DRAW
+from mechdesign.release.samplers import MARGINAL, Policy, recorded_rules
 from mechdesign.tables.people import RECORDS, People
 
 LAW_NOT_KEPT = (

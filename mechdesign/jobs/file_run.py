@@ -33,27 +33,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mechdesign.core.documents import canonical
 from mechdesign.core.errors import InputError, errors_naming
-from mechdesign.core.files import PathLike
-from mechdesign.core.json_values import canonical
-from mechdesign.core.nameless_file import NamelessFile
+from mechdesign.core.files import NamelessFile, PathLike
 from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.opening import CUT, Batch, Source
 from mechdesign.formats.parquet_sink import free_notes
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.column_plan import Plan, refuse_inner
-from mechdesign.jobs.entries import Entry, Settings
-from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.options import FileOptions
+from mechdesign.jobs.ledger import Entry, Ledger, Settings
+from mechdesign.jobs.options import Applied, FileOptions, Released
 from mechdesign.jobs.recipe import BadRecord, Drawer, Recipe, TablePart
-from mechdesign.jobs.results import Applied, Released
-from mechdesign.jobs.shuffling import shuffle_file
 from mechdesign.jobs.side_files import Sides
 from mechdesign.jobs.target import Target
-from mechdesign.jobs.writing import FileFormat, schema_of, write_release
-from mechdesign.leaks.crossing import Crossing
-from mechdesign.release.first_symbols import REMEMBERED, TWO_SPELLINGS
+from mechdesign.jobs.writing import FileFormat, schema_of, shuffle_file, write_release
+from mechdesign.leaks.evidence import Crossing
+from mechdesign.release.identified_draws import REMEMBERED, TWO_SPELLINGS
 
 
 @dataclass

@@ -68,20 +68,19 @@ from mechdesign.jobs.bare_records import (
     likeness,
     share_of,
 )
-from mechdesign.jobs.earlier_releases import DrawChoice
-from mechdesign.jobs.entries import Drawn, Entry
-from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.ledger_notices import (
+from mechdesign.jobs.earlier_releases import (
     RELEASED_MEANWHILE,
+    DrawChoice,
     alike_records_notice,
     renamed_records_notice,
     renamed_records_refusal,
     second_draw_refusal,
 )
+from mechdesign.jobs.ledger import Drawn, Entry, Ledger
 from mechdesign.jobs.recipe import RecordedDraws
 from mechdesign.jobs.same_records import SAME_FROM, SHARE_ERROR, is_same, releases_of
 from mechdesign.release.draws import Key
-from mechdesign.release.first_symbols import OTHER_SPELLING, FirstSymbols
+from mechdesign.release.identified_draws import OTHER_SPELLING, FirstSymbols
 
 # ------------------------------------------------------------------------------ symbols
 

@@ -37,37 +37,33 @@ from sqlite3 import Connection
 from typing import Any
 
 from mechdesign.channel.channel import Channel
-from mechdesign.core.documents import versions
+from mechdesign.core.documents import canonical, versions
 from mechdesign.core.errors import InputError, StartAgain
 from mechdesign.core.files import PathLike, has_sha256, on_failure, real_path
-from mechdesign.core.json_values import canonical
 from mechdesign.formats.census import Content
 from mechdesign.formats.urls import STANDARD, Remote, is_url, place_of
 from mechdesign.jobs.bare_records import BareRecords
 from mechdesign.jobs.earlier_releases import (
+    FIRST_DRAW,
+    RELEASED_MEANWHILE,
     DrawChoice,
     EarlierReleases,
     Relation,
+    alike_column_notice,
     check_uses,
     count_other_draws,
     find_earlier_releases,
+    redraw_notice,
     relation,
+    same_column_refusal,
     with_joint_budget,
 )
-from mechdesign.jobs.entries import DONE, FINISHING, Drawn, Entry, Settings, Use
 from mechdesign.jobs.identified_records import (
     IdentifiedRecords,
     ReleaseAtHand,
     notices_of_renewed,
 )
-from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.ledger_notices import (
-    FIRST_DRAW,
-    RELEASED_MEANWHILE,
-    alike_column_notice,
-    redraw_notice,
-    same_column_refusal,
-)
+from mechdesign.jobs.ledger import DONE, FINISHING, Drawn, Entry, Ledger, Settings, Use
 from mechdesign.jobs.people_nights import (
     PeopleAtHand,
     earlier_nights,

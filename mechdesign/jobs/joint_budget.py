@@ -37,11 +37,10 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.loading import load
+from mechdesign.channel.file import load
 from mechdesign.core.balls import log2_of_powers_above
-from mechdesign.core.documents import versions
+from mechdesign.core.documents import canonical, versions
 from mechdesign.core.errors import InputError
-from mechdesign.core.json_values import canonical
 from mechdesign.core.wording import (
     at_most,
     factor_at_least,
@@ -51,8 +50,7 @@ from mechdesign.core.wording import (
     quoted,
 )
 from mechdesign.formats.census import Content
-from mechdesign.jobs.entries import DONE, ROW, Drawn, Entry, Use
-from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.ledger import DONE, ROW, Drawn, Entry, Ledger, Use
 from mechdesign.jobs.same_records import releases_of
 from mechdesign.release.identified_draws import REDRAW
 

@@ -43,13 +43,16 @@ from mechdesign.formats.opening import Batch
 from mechdesign.formats.urls import FRAME, LAZY
 from mechdesign.jobs.bare_records import BareRecords
 from mechdesign.jobs.column_plan import Plan
-from mechdesign.jobs.earlier_releases import EarlierReleases
-from mechdesign.jobs.entries import Entry, Use
+from mechdesign.jobs.earlier_releases import (
+    RELEASED_MEANWHILE,
+    EarlierReleases,
+    record_notices,
+)
 from mechdesign.jobs.file_run import FileRecipe, FileRun
 from mechdesign.jobs.job import Job
-from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE, record_notices
+from mechdesign.jobs.ledger import Entry, Ledger, Use
 from mechdesign.jobs.manifest import Manifest, Released
+from mechdesign.jobs.options import Applied
 from mechdesign.jobs.people_nights import PeopleAtHand
 from mechdesign.jobs.recipe import (
     BadRecord,
@@ -59,7 +62,6 @@ from mechdesign.jobs.recipe import (
     Recipe,
     TablePart,
 )
-from mechdesign.jobs.results import Applied
 from mechdesign.jobs.same_records import ColumnRecords
 from mechdesign.jobs.target import Target
 from mechdesign.tables.people_source import FoldedTable

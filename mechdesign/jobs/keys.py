@@ -34,9 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.file_locks import reason
-from mechdesign.core.files import PathLike, read_errors, sync_folder
-from mechdesign.core.nameless_file import MODE
+from mechdesign.core.files import MODE, PathLike, read_errors, reason, sync_folder
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.release.drawing import key_of
 from mechdesign.release.draws import KEY_BYTES, Key

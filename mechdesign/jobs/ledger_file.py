@@ -42,15 +42,16 @@ from typing import Any
 from urllib.parse import quote
 
 from mechdesign.core.errors import InputError, StartAgain
-from mechdesign.core.file_locks import open_locked, reason
 from mechdesign.core.files import (
+    MODE,
     PathLike,
     on_failure,
+    open_locked,
     real_path,
+    reason,
     sync_folder,
     text_of,
 )
-from mechdesign.core.nameless_file import MODE
 from mechdesign.core.wording import quoted
 from mechdesign.jobs.keys import check_of, create_key, read_key
 from mechdesign.release.draws import Key

@@ -1,4 +1,4 @@
-"""What a user asks of a release: of a file, a frame, a cluster or a pipeline.
+"""What a user asks of a release of a file, a frame, a cluster or a pipeline, and what it reports.
 
 `ReleaseOptions` declares, explains and checks every option of what is released; `FileOptions` has
 those of how files are read and written. Both are frozen and travel through all functions as one
@@ -11,6 +11,10 @@ such as `kept` and `renamed` give what the rest of the package reads.
 
 The checks need nothing but the options: types, values, and which of them contradict each other.
 Whether a column exists is asked when the header is known (`column_plan`).
+
+*Results.* `Released` is what callers may rely on, whatever was released; `Applied` is the report of
+channels, and a mechanism for single records has its own (`nonstochastic`). After ``job`` was
+released and ``age`` kept, for example, `columns` is ``("job",)`` and `kept` is ``("age",)``.
 """
 
 from __future__ import annotations
@@ -18,19 +22,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, TypeAlias, TypedDict, cast
+from typing import Any, Protocol, TypeAlias, TypedDict, cast
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.compression import Compression
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.csv_text import TextOptions
+from mechdesign.formats.file_kinds import Compression
 from mechdesign.release.drawing import DRAWS
 from mechdesign.release.draws import Key
 from mechdesign.release.identified_draws import CHANGES
-from mechdesign.release.policies import REFUSE, Policy
 from mechdesign.release.released_values import FORMS, LABEL
+from mechdesign.release.samplers import REFUSE, Policy
 
 ColumnNames: TypeAlias = str | Sequence[str]
 """One column, or several."""
@@ -399,3 +403,80 @@ def _as_names(name: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, Sequence):
         raise _wrong(name, value, "the name of a column, or a sequence of them")
     return tuple(cast("Sequence[str]", value))
+
+
+# ------------------------------------------------------------------------------ results
+
+
+class Released(Protocol):
+    """What every release of a file reports."""
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        ...
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The released columns."""
+        ...
+
+    @property
+    def sha256(self) -> str | None:
+        """The SHA-256 of the output's bytes."""
+        ...
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the user should know."""
+        ...
+
+    @property
+    def already(self) -> bool:
+        """Whether an earlier run of the same job had written all of it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What was written through channels.
+
+    Attributes
+    ----------
+    records : int
+    columns : tuple of str
+        The released columns.
+    sha256 : str
+        Of the output's bytes.
+    ledger : str or None
+        The place of the ledger that the release is entered in.
+    already : bool
+        Whether an earlier run of the same job had written all of it.
+    notices : tuple of str
+        What the user should know.
+    kept : tuple of str
+        The columns that stay as they were, which the promise does not cover.
+    sensitive : tuple of str
+        The sensitive columns, by the names that they have in the table if it has them.
+    draws : {"fixed", "independent"} or None
+        How the records were drawn; None where the recipe does not say.
+    whole_file : bool
+        Whether the promise is proven for a reader of the whole file, too.
+    law_kept : bool or None
+        Whether released rows have the frequencies of the channel's table; None for labels.
+    people : int or None
+        The number of people whose records these are; None where each record is one of its own.
+    """
+
+    records: int
+    columns: tuple[str, ...]
+    sha256: str
+    ledger: str | None = None
+    already: bool = False
+    notices: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    sensitive: tuple[str, ...] = ()
+    draws: str | None = None
+    whole_file: bool = False
+    law_kept: bool | None = None
+    people: int | None = None

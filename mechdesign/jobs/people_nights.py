@@ -33,9 +33,8 @@ from mechdesign.formats.cell_forms import plain_spelling
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.census import Hashes
 from mechdesign.formats.digests import RowHasher
-from mechdesign.jobs.entries import Drawn, Entry
 from mechdesign.jobs.joint_budget import channels_of
-from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.ledger import Drawn, Entry, Ledger
 from mechdesign.tables.people import SEQUENCE, People
 from mechdesign.tables.people_source import FoldedTable
 

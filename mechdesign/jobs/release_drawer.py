@@ -41,18 +41,20 @@ from mechdesign.core.wording import quoted
 from mechdesign.formats.arrow_arrays import arrow_offsets, integers_of, without_nulls
 from mechdesign.formats.cells import Encoded, encode, simple_texts
 from mechdesign.jobs.column_plan import Plan
-from mechdesign.jobs.disclosure_checks import Binned, DisclosureChecks, View
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.output_columns import OutputColumn
 from mechdesign.jobs.recipe import (
     BadRecord,
+    Binned,
     Codes,
+    DisclosureChecks,
     Drawer,
     DrawnColumn,
     Place,
     Recipe,
+    View,
 )
-from mechdesign.leaks.order import Order
+from mechdesign.leaks.evidence import Order
 from mechdesign.release.drawing import Release
 from mechdesign.release.draws import (
     Identifiers,

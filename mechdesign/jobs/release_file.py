@@ -24,22 +24,19 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike, check_target
 from mechdesign.core.progress import Progress
-from mechdesign.formats.compression import Compression
-from mechdesign.formats.folders import is_folder
+from mechdesign.formats.csv_text import TextOptions
+from mechdesign.formats.file_kinds import Compression
 from mechdesign.formats.inputs import GuardedInput
-from mechdesign.formats.opening import KINDS, Source, open_source, packing_of
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.opening import KINDS, Source, is_folder, open_source, packing_of
 from mechdesign.formats.urls import STANDARD, is_url, local, place_of
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
 from mechdesign.jobs.file_run import FileRecipe, FileRun
 from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.ledger import Ledger, Rehearsed
-from mechdesign.jobs.options import FileKeywords, FileOptions, options_of
-from mechdesign.jobs.people_guard import refuse_people
-from mechdesign.jobs.people_run import PeopleRun, for_people
-from mechdesign.jobs.results import Released
+from mechdesign.jobs.options import FileKeywords, FileOptions, Released, options_of
+from mechdesign.jobs.people_run import PeopleRun, for_people, refuse_people
 from mechdesign.jobs.side_files import Sides
-from mechdesign.jobs.vital_files import keep_off_ledger
+from mechdesign.jobs.target import keep_off_ledger
 from mechdesign.jobs.writing import FileFormat
 from mechdesign.tables.people import People
 from mechdesign.tables.people_source import PeopleSource

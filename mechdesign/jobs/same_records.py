@@ -49,8 +49,7 @@ from mechdesign.jobs.bare_records import (
     CodedCensus,
     likeness,
 )
-from mechdesign.jobs.entries import Drawn, Entry
-from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.ledger import Drawn, Entry, Ledger
 from mechdesign.jobs.recipe import RecordedDraws
 from mechdesign.release.drawing import Release
 

@@ -34,6 +34,13 @@ free: the next job takes its file over, and empties it.
 
 Whoever cannot read the input must not read what is made from it. So a file gets the permissions
 that all of its sources have, and a private one those of its owner alone.
+
+*Vital files* are replaced by no output, whatever the user forces: a lost key loses all draws.
+`keep_apart` compares the places of the outputs with those of vital files (channel files, inputs),
+through links, and refuses every file with a key. `keep_off_ledger` does so for the ledger and its
+key, and for the names of the files that SQLite makes beside the ledger while it writes. Both are
+asked before any output is opened. Beside the ledger ``l.db``, for example, no output can be called
+``l.db``, ``l.db.key`` or ``l.db-journal``, be it through a link.
 """
 
 from __future__ import annotations
@@ -49,19 +56,24 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.file_locks import open_locked, reason
 from mechdesign.core.files import (
+    MODE,
+    NamelessFile,
     PathLike,
     check_target,
     keep_mode,
     on_failure,
+    open_locked,
     part_file,
     real_path,
+    reason,
     sync_folder,
 )
-from mechdesign.core.nameless_file import MODE, NamelessFile
 from mechdesign.formats.inputs import BLOCK
 from mechdesign.formats.urls import STANDARD, Remote, is_url
+from mechdesign.jobs.keys import TAG
+from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.ledger_file import begins
 from mechdesign.jobs.stopping import CutOff, Stopped, uninterrupted
 
 REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
@@ -452,3 +464,56 @@ class PartFiles:
         self._unnamed.clear()
         for descriptor in descriptors:
             os.close(descriptor)
+
+
+# -------------------------------------------------------------------------- vital files
+
+SQLITE_FILES = ("-journal", "-wal", "-shm")
+"""The endings of the files that SQLite keeps beside a database."""
+
+
+def keep_apart(
+    outputs: Sequence[PathLike], vital: Sequence[tuple[str, PathLike]]
+) -> None:
+    """Refuse outputs that would replace a file that is still needed, whatever the user forces.
+
+    `vital` are such files, with what messages call them; any file with a key is one, too.
+    """
+    for output in outputs:
+        if os.fspath(output) == STANDARD:
+            continue
+        place = real_path(output)
+        # By its first bytes: a key is vital whatever it is the key of.
+        if begins(place, TAG.encode()):
+            raise InputError(
+                f"{os.fspath(output)} holds the key of a job, which is never overwritten; name "
+                "another"
+            )
+        for description, path in vital:
+            # The temporary file of an output is emptied, so its name is taken, too.
+            same = real_path(path) in (place, part_file(place))
+            if not same and place.exists() and Path(path).exists():
+                # Two names of one file: a hard link.
+                same = place.samefile(path)
+            if same:
+                raise InputError(
+                    f"{os.fspath(output)} would overwrite {description} {os.fspath(path)}, which "
+                    "is still needed; give another name"
+                )
+
+
+def keep_off_ledger(outputs: Sequence[PathLike], ledger: Ledger) -> None:
+    """Refuse outputs that would replace a ledger or its key, or that SQLite would take for its own
+    files beside the ledger, and remove.
+    """
+    keep_apart(
+        outputs, [("the ledger", ledger.path), ("the key file", ledger.key_path)]
+    )
+    ledger_name = os.fspath(ledger.path)
+    own_files = [real_path(f"{ledger_name}{ending}") for ending in SQLITE_FILES]
+    for output in outputs:
+        if os.fspath(output) != STANDARD and real_path(output) in own_files:
+            raise InputError(
+                f"{os.fspath(output)} is the name of a file that SQLite keeps beside the ledger, "
+                "and removes; give another name"
+            )

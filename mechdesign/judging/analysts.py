@@ -16,7 +16,7 @@ import numpy as np
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed
 from mechdesign.judging.figures import NUMBER, Figure, Part
-from mechdesign.judging.nearest import combined
+from mechdesign.judging.own_row import combined
 from mechdesign.judging.together import (
     FEWEST_VALUES,
     Files,

@@ -19,13 +19,13 @@ import numpy as np
 
 from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.loading import load, require_channel
+from mechdesign.channel.file import load, require_channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.judging.analysts import analysts_part
 from mechdesign.judging.figures import AREA, Figure, Judgement, Part
-from mechdesign.judging.groups import groups_part
+from mechdesign.judging.groups import groups_part, singling_out_part
 from mechdesign.judging.instruments import instruments_note
 from mechdesign.judging.known_cells import (
     cells_part,
@@ -33,7 +33,6 @@ from mechdesign.judging.known_cells import (
     known_by_default,
     linkability_part,
 )
-from mechdesign.judging.nearest import DistinctRows, targets_of
 from mechdesign.judging.observers import (
     belief_bounds,
     check_channel,
@@ -41,13 +40,14 @@ from mechdesign.judging.observers import (
 )
 from mechdesign.judging.own_row import (
     Bounds,
+    DistinctRows,
     Halves,
     Rows,
     own_row_part,
     read_column,
     row_of_record,
+    targets_of,
 )
-from mechdesign.judging.singling_out import singling_out_part
 from mechdesign.judging.together import (
     POSITION,
     Files,

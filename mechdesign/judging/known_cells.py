@@ -1,6 +1,7 @@
 """Attacks by somebody who knows true cells of a person, and not which released row is the person's.
 
-He takes the released rows that are nearest to what he knows (`nearest`), and reads the rest there:
+He takes the released rows that are nearest to what he knows (`distances`), and reads the rest
+there:
 
 - *inference*: he knows all cells of a row but one, and guesses that one;
 - *the secret*: he knows some cells, and guesses the secret from the nearest rows;
@@ -22,23 +23,21 @@ from mechdesign.judging.instruments import (
     inference_by_anonymeter,
     linkability_by_anonymeter,
 )
-from mechdesign.judging.nearest import (
-    CLOSE,
-    Distances,
-    DistinctRows,
-    chunks,
-    distances,
-    nearest,
-    votes,
-)
 from mechdesign.judging.own_row import (
+    CLOSE,
     Attack,
     Bounds,
+    Distances,
+    DistinctRows,
     Halves,
     Rows,
     attack_figures,
+    chunks,
+    distances,
+    nearest,
     row_of_record,
     shown_symbols,
+    votes,
 )
 from mechdesign.judging.together import Files, Flags, Floats, SharedColumn
 

@@ -3,7 +3,7 @@
 He does not know who is who. What the channel says about one row holds for him as well, if the
 numbers of released rows were fixed beforehand; of independent draws the numbers that came out tell
 him which moves were made (docs/explanation/whole-file.md). He is simulated by `leaks.whole_file`
-and `leaks.file_messages`, and needs the channel.
+and `leaks.whole_file`, and needs the channel.
 """
 
 from __future__ import annotations
@@ -18,11 +18,19 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import joined_name, listed
 from mechdesign.judging.figures import Figure, Part
-from mechdesign.judging.nearest import combined
-from mechdesign.judging.own_row import MOST_SYMBOLS, SUREST, Bounds, chance_note
+from mechdesign.judging.own_row import (
+    MOST_SYMBOLS,
+    SUREST,
+    Bounds,
+    chance_note,
+    combined,
+)
 from mechdesign.judging.together import Files, Floats
-from mechdesign.leaks.file_messages import posterior_by_messages
-from mechdesign.leaks.whole_file import posterior_given_file, success
+from mechdesign.leaks.whole_file import (
+    posterior_by_messages,
+    posterior_given_file,
+    success,
+)
 
 MOST_MESSAGES = 60_000
 """Pairs of rows up to which messages are passed, which takes a minute; scaling is tried always."""

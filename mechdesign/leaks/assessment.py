@@ -32,8 +32,8 @@ from mechdesign.core.wording import at_least, at_most, quoted
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.cells import Encoded, empty_as_missing
 from mechdesign.formats.column_names import require_column
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.distinct import SORTED_TOGETHER
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.leaks.coded_table import (
     IDENTIFIER_SHARE,
     CodedColumn,
@@ -51,7 +51,7 @@ from mechdesign.leaks.doctor import Symptom, table_symptoms, text_symptoms
 from mechdesign.leaks.learners import RowGuess, guess_from_rows
 from mechdesign.leaks.people_notice import people_of, records_of
 from mechdesign.leaks.person_columns import SURE, PersonReach, reach_of_values
-from mechdesign.tables.cell_rules import SYMBOL, check_missing, counted_as
+from mechdesign.tables.cell_values import SYMBOL, check_missing, counted_as
 from mechdesign.tables.folding import FoldedRecords
 from mechdesign.tables.people import PERSON, RECORD
 from mechdesign.tables.people_tables import fold_by

@@ -47,11 +47,11 @@ from mechdesign.formats.cells import (
 )
 from mechdesign.formats.census import Hashes
 from mechdesign.formats.column_names import require_text_names
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.digests import RowHasher
 from mechdesign.formats.distinct import numbered
 from mechdesign.formats.opening import open_source
-from mechdesign.formats.text_options import TextOptions
-from mechdesign.leaks.crossing import TextNumbers
+from mechdesign.leaks.evidence import TextNumbers
 
 Codes: TypeAlias = NDArray[np.integer[Any]]
 

@@ -27,9 +27,9 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed, seen
 from mechdesign.formats.cell_forms import alike_groups, alike_notice
 from mechdesign.formats.column_names import SNIFFED_LINES, lines_above_header
+from mechdesign.formats.csv_text import TextOptions
+from mechdesign.formats.file_kinds import refuse_other_kinds
 from mechdesign.formats.inputs import RawInput
-from mechdesign.formats.other_kinds import refuse_other_kinds
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.leaks.coded_table import CodedColumn, CodedTable
 
 # ----------------------------------------------------------------------- text of a file

@@ -2,8 +2,8 @@
 ones.
 
 `inspect_file` reads the file once and crosses every other column with each column that the channel
-randomises or protects (`crossing`). The table of counts of two columns then says how well one
-guesses the other, and whether it is a copy (`Tells`). The worst columns come first
+randomises or protects (`evidence.Crossing`). The table of counts of two columns then says how well
+one guesses the other, and whether it is a copy (`Tells`). The worst columns come first
 (`ColumnTells.severity`). For example, of a ward and the jobs of its people::
 
     ward    nurse   clerk     largest lift: P(nurse | A) / P(nurse) = 0.8 / 0.4 = 2
@@ -33,11 +33,11 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import Encoded, encode, encode_anything
 from mechdesign.formats.column_names import require_column
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import Batch, Source, open_source
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.leaks.assessment import crossed_secret, identifies_records
 from mechdesign.leaks.coded_table import CodedColumn, CodedTable, TableBuilder
-from mechdesign.leaks.crossing import Crossing, TextNumbers
+from mechdesign.leaks.evidence import Crossing, TextNumbers
 from mechdesign.leaks.learners import MOST_RECORDS, RowGuess, guess_from_rows
 from mechdesign.leaks.sorted_order import SortedBy, SortedOrders
 

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.common_table import common_table
+from mechdesign.auditing.composition import common_table
 from mechdesign.auditing.independent_draws import PeopleTogether, together_of_people
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
@@ -36,10 +36,9 @@ from mechdesign.core.integers import Integers
 from mechdesign.core.wording import at_least, at_most, listed, quoted
 from mechdesign.formats.cells import Encoded, empty_as_missing
 from mechdesign.formats.census import Hashes
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.digests import RowHasher
-from mechdesign.formats.folders import files_of, is_folder
-from mechdesign.formats.opening import Batch, open_source
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.opening import Batch, files_of, is_folder, open_source
 from mechdesign.leaks.coded_table import (
     CodedColumn,
     CodedTable,
@@ -48,7 +47,7 @@ from mechdesign.leaks.coded_table import (
     combined_codes,
     hashed_cells,
 )
-from mechdesign.leaks.crossing import TextNumbers
+from mechdesign.leaks.evidence import TextNumbers
 from mechdesign.leaks.learners import numbers_in
 from mechdesign.leaks.person_columns import (
     SURE,
@@ -59,7 +58,7 @@ from mechdesign.leaks.person_columns import (
     may_name_people,
     reach_of_people,
 )
-from mechdesign.release.policies import normalised, normalised_cells, recorded_rules
+from mechdesign.release.samplers import normalised, normalised_cells, recorded_rules
 from mechdesign.tables.columns import positions_of
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.people import MOST_RECORDS

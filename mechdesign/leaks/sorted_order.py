@@ -11,7 +11,8 @@ looks at the symbols of the other:
 - `nearby` is the share of records whose symbol is that of the record before, which is how a
   stranger guesses it; without the order it is `alone`, the sum of P(s)^2;
 - a serial number (whole numbers that leave few gaps) gives a protected column away if its order is
-  beyond chance, as the order of a file does (`order`); such numbers are there for nothing else;
+  beyond chance, as the order of a file does (`evidence.Order`); such numbers are there for nothing
+  else;
 - any other column does if nearly all symbols are right that way. An age in days may well tell
   something of a job, as every column that is kept on purpose does.
 
@@ -19,7 +20,7 @@ looks at the symbols of the other:
 left out, they tell it by their places.
 
 A column of which many records share each value leaves their order open, and is not looked at: what
-it tells by its values is for `crossing`.
+it tells by its values is for `evidence.Crossing`.
 
 *Columns that rise or fall with the place of a record.* A release in random order hides what the
 order of the file disclosed, unless a column beside it is a row number, a serial number or a time of
@@ -43,8 +44,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.integers import Integers
 from mechdesign.formats.cells import Encoded
-from mechdesign.leaks.evidence import decisive
-from mechdesign.leaks.order import Order
+from mechdesign.leaks.evidence import Order, decisive
 
 # -------------------------------------------------------------------- columns that rise
 

@@ -18,7 +18,7 @@ Comparing all records would take longer than the release, so `add` compares no m
 
 *Pairs.* The high and the low part of a code, or two numbers whose sum is the symbol, are harmless
 apart. All pairs of up to `MOST_COLUMNS` columns are tested on a sample, by the same test as single
-columns (`crossing.determines`). Three columns together are not tested.
+columns (`evidence.determines`). Three columns together are not tested.
 
 `ColumnPairs` is made with the names of the columns, takes records batch by batch (`add`) and names
 the pairs in the end (`copying`). Two columns with codes below 10 and 5 become one with codes below
@@ -37,7 +37,7 @@ import numpy as np
 from mechdesign.core.integers import Integers
 from mechdesign.formats.cells import Encoded
 from mechdesign.leaks import evidence
-from mechdesign.leaks.crossing import (
+from mechdesign.leaks.evidence import (
     SHARED,
     VALUES,
     Counts,
@@ -82,7 +82,7 @@ class _SampledColumn:
         for text in (*cells.texts, ""):
             places.append(self._numbers.setdefault(text, len(self._numbers)))
         self._parts.append(np.array(places)[cells.codes])
-        # As in `crossing`: a column of so many values rather names individuals.
+        # As in a `Crossing`: a column of so many values rather names individuals.
         if len(self._numbers) > VALUES:
             self._parts = None
 

@@ -6,10 +6,10 @@ one computes in floating point is rounded to integers (`rounding`), and these ar
 go by what is released and what for:
 
     optimal, rules, posteriors       most information about X; the promise as a set of posteriors
-    watchdog, partitions, merged_*   heuristics that merge symbols
+    watchdog, merged_sets            heuristics that merge symbols
     least_cost*                      least expected cost on the column's own symbols
     average*, least_leakage          average leakages (the privacy funnel)
-    task_design, query_design        other purposes: a task column, linear queries
+    purposes, query_design           other purposes: a task column, linear queries
     population*                      a promise for the population behind the table
     plan_*, smallest_groups          rows of several columns, released as rows of the table
     strata_design                    one column beside given ones

@@ -26,7 +26,7 @@ al. 2014) and the best of several restarts of the convex-concave procedure are l
 channels are real, and nothing is proven about better ones.
 
 1. `baseline` runs one of them for a budget a little below the one that was asked for
-   (`solvers.average.funnels`).
+   (`solvers.average.channels`).
 2. A channel that leaks too much is *thinned*: it answers only a share of the records, and nothing
    for the others. Half the records, for example, leak half as much (in the unit of the solver) and
    keep half the information.
@@ -69,8 +69,13 @@ from mechdesign.mechanisms.search import (
 from mechdesign.notions import ALIP, MaxLift, Notion
 from mechdesign.tables.joint import Joint
 from solvers import Array, Points, Polytope, Progress, SolverError
-from solvers.average.channels import AverageOptimum, best_channel_within
-from solvers.average.funnels import convex_concave, greedy_merging, thinned
+from solvers.average.channels import (
+    AverageOptimum,
+    best_channel_within,
+    convex_concave,
+    greedy_merging,
+    thinned,
+)
 
 AVERAGE = "average"
 """The name of the mechanism."""

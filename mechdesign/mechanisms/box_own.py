@@ -39,7 +39,7 @@ from mechdesign.core.errors import SolverFailure
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.progress import Step
 from mechdesign.mechanisms.box_request import TRUTH, BoxRequest
-from mechdesign.mechanisms.least_cost_limits import (
+from mechdesign.mechanisms.least_cost_objective import (
     LARGE_MARGIN,
     MARGINS,
     REACHES,

@@ -27,28 +27,33 @@ from dataclasses import replace
 from typing import Any, ParamSpec, Protocol, cast, overload
 
 from mechdesign.auditing.population import lift_limits
-from mechdesign.channel.loading import require_without_boxes
+from mechdesign.channel.file import require_without_boxes
 from mechdesign.channel.record import TOTAL
-from mechdesign.core.above import above
+from mechdesign.core.display import above
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.average_budgets import NO_PROMISE
-from mechdesign.mechanisms.binning import binned_for
 from mechdesign.mechanisms.box_request import BoxRequest
-from mechdesign.mechanisms.by_rules import by_rules, for_population
+from mechdesign.mechanisms.by_rules import (
+    binned_for,
+    by_rules,
+    check_room,
+    for_population,
+    spending,
+)
+from mechdesign.mechanisms.classes import refuse_identifier
 from mechdesign.mechanisms.people_request import bins_of_people
 from mechdesign.mechanisms.request import DesignRequest, names_of_columns
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import table_rules
-from mechdesign.mechanisms.unsuited_columns import refuse_identifier
 from mechdesign.notions import Notion
-from mechdesign.tables.cell_rules import REFUSE
+from mechdesign.tables.cell_values import REFUSE
 from mechdesign.tables.joint import Joint, Missing
 from mechdesign.tables.people import PERSON, RECORD
 from mechdesign.tables.people_tables import PeopleRoles, people_of_frame
 from mechdesign.tables.records import Records
-from solvers.threads import one_thread
+from solvers.pace import one_thread
 
 Arguments = ParamSpec("Arguments")
 
@@ -122,9 +127,6 @@ def _requested(request: DesignRequest) -> Design:
     rules = table_rules(joint, notion, whole=whole, after=request.after)
     if not request.after:
         return by_rules(rules, request, started)
-    # Loaded here, because few designs need it.
-    from mechdesign.mechanisms.earlier_releases import check_room, spending
-
     check_room(rules, request.after)
     result = by_rules(rules, request, started)
     return spending(result, rules, whole, request.after, request.time_limit)
@@ -181,9 +183,6 @@ def _rows_of_table(
     )
     if not request.after:
         return plan_design(plan)
-    # Loaded here, because few designs need it.
-    from mechdesign.mechanisms.earlier_releases import check_room, spending
-
     rules = table_rules(joint, notion, whole=whole, after=request.after)
     check_room(rules, request.after)
     result = plan_design(plan)

@@ -5,11 +5,11 @@ bounded from below, rounded to integers and audited exactly. Frequencies can be 
 expectation (invariant PRAM), shares W(x|x) bounded from below, pairs forbidden:
 docs/how-to/least-cost.md has the mathematics. `least_cost` goes through these steps:
 
-1. It reads the costs (`least_cost_objective`) and the limits (`least_cost_limits`).
+1. It reads the costs (`least_cost_objective`) and the limits (`least_cost_objective`).
 2. `LeastCostProgram` finds a verified channel and a lower bound on the cost of every other one;
-   with many symbols `column_plan` does, which is faster.
+   with many symbols `least_cost_instead` does, which is faster.
 3. If that fails, the answer is a constant channel (`cheapest_constant`), or a refusal with the
-   reason (`least_cost_refusal`).
+   reason (`least_cost_instead`).
 4. The figures are computed from the integers of the channel.
 
 For example, with the cost "truth", where an untrue record costs 1, a channel of cost 0.12 releases
@@ -46,21 +46,23 @@ from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import NotPrivate, SolverFailure
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.wording import quoted
-from mechdesign.mechanisms import column_plan
+from mechdesign.mechanisms import least_cost_instead
 from mechdesign.mechanisms.averages import (
     achieved_averages,
     with_averages,
     with_own_lifts,
 )
-from mechdesign.mechanisms.least_cost_limits import REACHES, ChannelLimits, limits_of
+from mechdesign.mechanisms.least_cost_instead import refusal
 from mechdesign.mechanisms.least_cost_objective import (
     COSTS,
+    REACHES,
+    ChannelLimits,
     Costs,
     LeastCostObjective,
     costs_of,
+    limits_of,
 )
 from mechdesign.mechanisms.least_cost_program import LeastCostProgram
-from mechdesign.mechanisms.least_cost_refusal import refusal
 from mechdesign.mechanisms.least_cost_rounding import deviation_of, square, truth_of
 from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.posteriors import check_optimum, check_polytope
@@ -189,11 +191,11 @@ def least_cost(
 
     try:
         planned = None
-        if convex is None and not averages and column_plan.has_plan(rules):
+        if convex is None and not averages and least_cost_instead.has_plan(rules):
             planned = _planned(rules, costs, limits, search)
         if planned is not None:
             channel, verdict, lower_bound, proof = planned
-            method = column_plan.METHOD
+            method = least_cost_instead.METHOD
         else:
             channel, verdict, solution = _designed(program)
             lower_bound = solution.bound
@@ -264,7 +266,7 @@ def _planned(
     that says what cannot be.
     """
     try:
-        return column_plan.planned(rules, costs, limits, search)
+        return least_cost_instead.planned(rules, costs, limits, search)
     except (SolverError, SolverFailure):
         return None
 

@@ -1,28 +1,36 @@
-"""From the shares of a least-cost program to the integers of a channel, and their exact figures.
+"""Integers of channels of least cost: of the dense program, and of plans.
 
-Doubles leave traces of zeros and miss sums by some 1e-16, and the exact audit accepts neither. So
-`candidates` yields several roundings, best first, of which the caller takes the first that passes
-the audit: over 2^53, over 2^62, with the traces, then mixed with more and more of a constant.
-`truth_of` and `deviation_of` compute figures from the integers.
+*Of the program.* Doubles leave traces of zeros and miss sums by some 1e-16, and the exact audit
+accepts neither. So `candidates` yields several roundings, best first, of which the caller takes the
+first that passes the audit: over 2^53, over 2^62, with the traces, then mixed with more and more of
+a constant. `truth_of` and `deviation_of` compute figures from the integers.
 
 For example, over 10 the row (.26, .37, .37) becomes 3, 4, 4, and the excess of 1 is taken from the
 largest: 3, 3, 4.
+
+*Of plans.* With c_x records of row x a unit is 2^-40 of a record: the entries of row x are integers
+with sum c_x 2^40, and those of column y with sum c_y 2^40 (`solvers.plans.integer_plan`). Where
+frequencies are free every row is rounded by itself, over one denominator.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from operator import mul
 
 import numpy as np
 
 from mechdesign.channel.channel import DENOMINATOR, Channel
-from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
-from mechdesign.mechanisms.least_cost_limits import ChannelLimits
+from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows, Integers
+from mechdesign.mechanisms.least_cost_objective import ChannelLimits
 from mechdesign.tables.joint import Joint
 from solvers import Array
+from solvers.plans import Plan, integer_plan
+
+# ------------------------------------------------------------------------------ program
 
 NOISE = 1e-11
 """Shares below this are zeros of an interior point method; they go to the largest of their row."""
@@ -144,3 +152,97 @@ def deviation_of(channel: Channel, joint: Joint) -> Fraction:
     changes = zip(released.values(), counts, strict=True)
     largest = max(abs(mass - count * common) for mass, count in changes)
     return Fraction(largest, common * joint.total)
+
+
+# -------------------------------------------------------------------------------- plans
+
+UNIT_BITS = 40
+"""Units of mass of one record, as a power of two: plans are known to some 1e-12 of a record."""
+
+STAY_ROUNDING = 1e-15
+"""Relative: a double may lie above the share that it stands for, and the bound must not."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlanRows:
+    """Integers W(y|x) of a channel.
+
+    Attributes
+    ----------
+    outputs : (m,) int array
+        The symbol of each output, ascending.
+    integers : IntegerRows
+        (n, m).
+    totals : tuple of int, optional
+        The sum of each row where the law is kept; else all are `DENOMINATOR`.
+    """
+
+    outputs: Integers
+    integers: IntegerRows
+    totals: tuple[int, ...] | None
+
+
+def plan_rows(
+    plan: Plan, counts: Sequence[int], released: Sequence[int] | None
+) -> PlanRows:
+    """The integers of a plan over n symbols.
+
+    Parameters
+    ----------
+    plan : Plan
+    counts : (n,) sequence of int
+        Records of every symbol, or other whole masses.
+    released : (n,) sequence of int, optional
+        How many are released as every symbol, in the mean; None where frequencies are free.
+    """
+    n = len(counts)
+    bits = min(UNIT_BITS, LARGEST_INTEGER.bit_length() - 1 - max(counts).bit_length())
+    totals: tuple[int, ...] | None = None
+    if released is not None and bits > 0:
+        rows, columns, values = integer_plan(
+            plan.rows, plan.columns, plan.flows, counts, released, unit=1 << bits
+        )
+        totals = tuple(count << bits for count in counts)
+    else:
+        # Masses beyond 62 bits leave no units: the law is then kept up to rounding, and the figures
+        # that are computed from the integers say how far.
+        rows, columns, values = _rounded_rows(plan, n)
+    used, places = np.unique(columns, return_inverse=True)
+    order = np.lexsort((places, rows))
+    lengths = np.bincount(rows, minlength=n)
+    integers = IntegerRows(
+        (n, len(used)),
+        np.concatenate([[0], np.cumsum(lengths)]),
+        places.ravel()[order],
+        np.asarray(values, dtype=np.int64)[order],
+    )
+    return PlanRows(used, integers, totals)
+
+
+def keeps_stays(channel: Channel, stays: Sequence[Fraction]) -> bool:
+    """Whether the integers keep the least share that stays of every symbol, exactly."""
+    shares = zip(channel.own_entries, stays, strict=True)
+    return all(entry >= least * channel.denominator for entry, least in shares)
+
+
+def least_shares(stays: Sequence[Fraction]) -> Array | None:
+    """Least shares that stay in the form of the solver; None where nothing must."""
+    if not any(stays):
+        return None
+    return np.array([float(share) for share in stays]) * (1.0 - STAY_ROUNDING)
+
+
+def _rounded_rows(plan: Plan, n: int) -> tuple[Integers, Integers, Integers]:
+    """Integers over `DENOMINATOR` next to the shares of each row, with exact sums of rows."""
+    masses = np.bincount(plan.rows, plan.flows, n)
+    values = np.rint(plan.flows / masses[plan.rows] * float(DENOMINATOR))
+    integers = values.astype(np.int64)
+    # The largest entry of each row takes the rest of its sum: it changes least.
+    order = np.lexsort((integers, plan.rows))
+    last = np.flatnonzero(np.diff(plan.rows[order], append=n))
+    sums = np.zeros(n, dtype=np.int64)
+    np.add.at(sums, plan.rows, integers)
+    largest = order[last]
+    integers[largest] += DENOMINATOR - sums[plan.rows[largest]]
+    positive = integers > 0
+    return plan.rows[positive], plan.columns[positive], integers[positive]

@@ -6,14 +6,14 @@ table has it, and rows that no record has never occur. The channel is W(y|x) = F
 
 `plan_design` goes through these steps:
 
-1. The promise becomes linear limits on what goes to each output (`plan_limits`), the objective
+1. The promise becomes linear limits on what goes to each output (`plan_request`), the objective
    costs of pairs of rows (`plan_costs`).
 2. `solvers.plans` finds a plan of least cost with a proven bound, in each stratum of the given
    columns by itself.
 3. The plan becomes integers with exact row and column sums (`solvers.plans.integer_plan`), which
    must pass the exact audit and keep the shares that must stay; if they do not, the next plan keeps
    more distance from both.
-4. The figures are computed from the integers (`plan_figures`).
+4. The figures are computed from the integers (`plan_costs`).
 
 docs/explanation/rows-theory.md has the proofs.
 """
@@ -30,8 +30,13 @@ import numpy as np
 
 from mechdesign.auditing.averages import average_verdicts
 from mechdesign.auditing.demands import Demand, demands_of
-from mechdesign.auditing.extremes import LargestQuotients, output_masses
-from mechdesign.auditing.strata import members_of, strata_of, stratum_demands
+from mechdesign.auditing.extremes import (
+    LargestQuotients,
+    members_of,
+    output_masses,
+    strata_of,
+    stratum_demands,
+)
 from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import own_rows
@@ -45,16 +50,18 @@ from mechdesign.channel.record import (
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.core.wording import listed
 from mechdesign.mechanisms.average_budgets import averages_of
-from mechdesign.mechanisms.least_cost_limits import stays_of_symbols
-from mechdesign.mechanisms.least_cost_objective import exact_costs
+from mechdesign.mechanisms.least_cost_objective import exact_costs, stays_of_symbols
+from mechdesign.mechanisms.least_cost_rounding import (
+    keeps_stays,
+    least_shares,
+    plan_rows,
+)
 from mechdesign.mechanisms.plan_costs import (
     cell_costs,
     check_distance,
+    design_of_plan,
 )
-from mechdesign.mechanisms.plan_figures import design_of_plan
-from mechdesign.mechanisms.plan_integers import keeps_stays, least_shares, plan_rows
-from mechdesign.mechanisms.plan_limits import limits_of_demands
-from mechdesign.mechanisms.plan_request import PlanRequest, forbidden
+from mechdesign.mechanisms.plan_request import PlanRequest, forbidden, limits_of_demands
 from mechdesign.mechanisms.proofs import charged, of_plan
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rounding import Rounded
@@ -66,7 +73,7 @@ from mechdesign.mechanisms.smallest_groups import (
     group_law,
 )
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.symbol_lookup import CodedCells
+from mechdesign.tables.variable import CodedCells
 from solvers import Array, SolverError
 from solvers.errors import OutOfTime
 from solvers.plans import (

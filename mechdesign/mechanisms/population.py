@@ -51,7 +51,6 @@ from mechdesign.mechanisms.classes import Classes
 from mechdesign.mechanisms.cut_sets import CutSet, PopulationCuts
 from mechdesign.mechanisms.merged_sets import MergedSets, Risk
 from mechdesign.mechanisms.optimal import optimal
-from mechdesign.mechanisms.other_method import better_of
 from mechdesign.mechanisms.population_posteriors import (
     PopulationFunction,
     PopulationLifts,
@@ -61,7 +60,7 @@ from mechdesign.mechanisms.population_posteriors import (
 from mechdesign.mechanisms.result import Certificate
 from mechdesign.mechanisms.rounding import UNIT, columns_of
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search, Solve
+from mechdesign.mechanisms.search import Search, Solve, better_of
 from mechdesign.tables.confidence import ConfidenceSet
 from mechdesign.tables.joint import Joint
 from solvers import (

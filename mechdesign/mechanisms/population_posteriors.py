@@ -40,8 +40,7 @@ from numpy.typing import NDArray
 
 from mechdesign.auditing.demands import allowed_sides
 from mechdesign.auditing.population import lift_limits
-from mechdesign.core.balls import quotient_above
-from mechdesign.core.binomial import SCALE
+from mechdesign.core.balls import SCALE, quotient_above
 from mechdesign.core.limits import LiftLimits
 from mechdesign.mechanisms.merged_sets import MergedSets, rounding_slack
 from mechdesign.mechanisms.posteriors import OUTWARDS, high_bound

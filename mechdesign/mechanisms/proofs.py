@@ -28,9 +28,9 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.limits import LiftLimits, MeanLimits
 from mechdesign.mechanisms.average_budgets import GUESSES, NO_PROMISE
 from mechdesign.mechanisms.classes import proportional
-from mechdesign.mechanisms.plan_limits import rows_of_demands
+from mechdesign.mechanisms.plan_request import rows_of_demands
+from mechdesign.mechanisms.posteriors import LOWER, UPPER
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.stacked_rows import LOWER, UPPER
 from solvers import Array, Polytope
 from solvers.assignment.assignment import Multipliers
 from solvers.plans import PlanProof

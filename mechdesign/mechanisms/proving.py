@@ -57,6 +57,7 @@ from mechdesign.mechanisms.cut_sets import polytope_at
 from mechdesign.mechanisms.least_leakage import least_for_share
 from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.proofs import SLACK
+from mechdesign.mechanisms.purposes import task_bound, task_figures_of
 from mechdesign.mechanisms.queries import NAMED_QUERIES, Queries, queries_of
 from mechdesign.mechanisms.query_design import (
     noise_free_variance,
@@ -65,7 +66,6 @@ from mechdesign.mechanisms.query_design import (
 )
 from mechdesign.mechanisms.rules import Rules, table_rules
 from mechdesign.mechanisms.search import share_bound, utility_entropy
-from mechdesign.mechanisms.task_design import task_bound, task_figures_of
 from mechdesign.tables.joint import Joint
 from solvers import Array, Polytope, SolverError
 from solvers.average.assignment_convex import Total

@@ -1,32 +1,52 @@
 """What released records are for: estimates of queries, or another column that X tells about.
 
-`query_design` minimises the variance of estimates, `task_design` maximises the information about
-the other column. Both use free outputs, and look for posteriors in the same set as the optimum for
+`query_design` minimises the variance of estimates, `for_task` maximises the information about the
+other column. Both use free outputs, and look for posteriors in the same set as the optimum for
 information; only the cost of a posterior differs. Symbols are not merged into classes: what the
 promise cannot tell apart may differ in what it says of a query or of the task.
 
-This module has what both share:
+Both share
 
 - `first_verified`, the way from a solver to a channel. For each margin of the rules, the smallest
   first, the caller's solver finds weights and posteriors inside the set by this margin, and
   `Rules.rounded` makes integers of them. The first that pass the exact audit are returned;
 - `with_purpose`, which adds the figures of the purpose to the design and to its channel's record.
 
-*Within a budget on one average* the channel is that of `solvers.average.purposes`. `task_design`
+*Within a budget on one average* the channel is that of `solvers.average.purposes`. `for_task`
 and `query_design` call `purpose_within` in the place of `first_verified`, and add `with_budget` to
 their designs.
+
+*A task* is another column T, and the channel has most I(T;Y) for the promise. Under the chain T - X
+- Y the posterior of T given an output with posterior v = P(x | y) is B v, with B(t, x) = P(t | x).
+So I(T;Y) = H(T) - sum of t_k h(B v_k), where t_k are the probabilities of the outputs and h is the
+entropy. `for_task` designs in these steps:
+
+1. `task_joint` checks the table of the task against that of the promise;
+2. `solvers.purposes.task` finds the posteriors v_k of least expected entropy, with a bound, for one
+   margin after the other until the rounded channel passes the exact audit
+   (`first_verified`);
+3. `task_figures` computes from the integers of the channel which share of I(T;X) it keeps.
+
+For example, two symbols of X with the same P(T | x) may be released as one and lose nothing of the
+task, though they lose information about X.
+
+Proofs: docs/explanation/purposes-theory.md, 'Tasks'.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.proof import TaskProof, with_proof
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.average_budgets import in_solver_unit
 from mechdesign.mechanisms.averages import (
     SHRUNK,
@@ -37,19 +57,23 @@ from mechdesign.mechanisms.averages import (
     with_own_lifts,
 )
 from mechdesign.mechanisms.cut_sets import CutSolver, solved_by_cuts
-from mechdesign.mechanisms.result import Design, QueryAccuracy, TaskUtility
+from mechdesign.mechanisms.queries import TASK
+from mechdesign.mechanisms.result import Design, QueryAccuracy, TaskUtility, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure
 from mechdesign.mechanisms.rules import Rules
-from solvers import Array, Points, SolverError
+from mechdesign.mechanisms.search import Search
+from mechdesign.tables.joint import Joint
+from solvers import Array, Points, Polytope, SolverError
 from solvers.average.assignment_convex import Total
 from solvers.average.problem import Leakage, measure_of
-from solvers.average.purposes import Purpose, PurposeWithin, best_within
+from solvers.average.purposes import Purpose, PurposeWithin, TaskPurpose, best_within
+from solvers.purposes.task import TaskEnvelope, best_members, task_envelope
 
 if TYPE_CHECKING:
-    # They load slowly, and most designs need neither.
     from solvers.purposes.queries import LeastVariance
-    from solvers.purposes.task import TaskEnvelope
 
+
+# ------------------------------------------------------------------------- all purposes
 
 Solution = TypeVar("Solution", "LeastVariance", "TaskEnvelope")
 
@@ -180,3 +204,247 @@ def with_budget(design: Design, budgets: Sequence[AverageBudget]) -> Design:
     if not budgets or joint is None:
         return design
     return with_averages(design, achieved_averages(design.channel, joint, budgets))
+
+
+# -------------------------------------------------------------------------------- tasks
+
+INFORMATION_ERROR = 1e-12
+"""Relative error of an information that is summed in doubles from exact masses."""
+
+TASK_MARGIN = 1e-9
+"""Least margin for a task: columns may come from HiGHS, which meets rows to 1e-10."""
+
+
+def for_task(
+    rules: Rules,
+    task: Joint,
+    search: Search,
+    started: float,
+    averages: Sequence[AverageBudget] = (),
+    *,
+    alone: bool = False,
+) -> Design:
+    """The channel that tells most about the task column, verified exactly.
+
+    `averages` are budgets on averages over the outputs; `alone` as in `averages.for_average`.
+
+    Raises
+    ------
+    InputError
+        If the task does not fit the table, or the useful column says nothing about it.
+    SolverFailure
+        If no channel was verified.
+    """
+    joint = rules.joint
+    table = task_joint(task, joint)
+    masses = _masses(table, joint)
+    # In nats, the unit of the gap.
+    most = information_of(table, joint)
+    column = ",".join(table.sensitive.columns)
+    if not most > INFORMATION_ERROR:
+        raise InputError(
+            f"the useful column says nothing about the task {quoted(column)}: there is nothing to "
+            "keep"
+        )
+    given_x = masses / masses.sum(axis=0)
+    # Symbols that the promise cannot tell apart may differ in what they say of the task.
+    single = replace(rules, by_symbol=True)
+
+    end = search.end(started)
+    program = _TaskProgram(joint.p_x, given_x, search.gap * most, end)
+    # Branch and bound has nodes; listed vertices need none.
+    method = "vertices"
+    status = "some posteriors are not listed"
+    prices: Array | None = None
+    leakages: tuple[float, ...] | None = None
+    touched: tuple[tuple[float, ...], ...] | None = None
+    if averages:
+        rounded, within = purpose_within(
+            single,
+            TaskPurpose(given_x),
+            averages,
+            program.is_proven,
+            end,
+            alone=alone,
+        )
+        least = within.bound
+        prices = within.prices
+        leakages = (max(within.charge, 0.0),)
+        touched = touched_in_file(within.touched)
+    else:
+        rounded, solution, rows_at = first_verified(
+            single, program, end, least_margin=TASK_MARGIN
+        )
+        touched = touched_in_file(rows_at)
+        least = solution.bound
+        status = solution.status
+        prices = solution.prices
+        if solution.nodes:
+            method = "columns"
+
+    figures = task_figures(rounded.channel, joint, table)
+    kept = figures.kept
+    utility_of_task = TaskUtility(
+        column=column,
+        task_kept=kept,
+        task_upper_bound=max(kept, task_bound(figures, least)),
+    )
+    messages: tuple[str, ...] = ()
+    if utility_of_task.task_upper_bound - kept > search.gap:
+        messages = (f"the search ended early ({status})",)
+    design = finish(rounded, joint, TASK, method, started, messages=messages)
+    design = with_purpose(with_budget(design, averages), utility_of_task)
+    if prices is None or (averages and not alone and rules.cuts is not None):
+        return design
+    proof = TaskProof(
+        prices=tuple(prices.tolist()),
+        task=_counts(table, joint),
+        leakages=leakages,
+        touched=touched,
+        alone=alone or None,
+    )
+    return replace(design, channel=with_proof(design.channel, proof))
+
+
+@dataclass(frozen=True, eq=False)
+class _TaskProgram:
+    """Least expected entropy of the task, as `purposes.first_verified` asks for it.
+
+    `given_x` is P(T|X), (|T|, n), and `gap` in nats.
+    """
+
+    point: Array
+    given_x: Array
+    gap: float
+    end: float
+
+    def solve(self, inner: Polytope, outer: Polytope) -> TaskEnvelope:
+        """As of `CutSolver`."""
+        return task_envelope(
+            inner, outer, self.point, self.given_x, gap=self.gap, end=self.end
+        )
+
+    def best_of(self, members: Array, weights: Array) -> TaskEnvelope:
+        """As of `CutSolver`; one linear program has no need of the weights."""
+        return best_members(self.point, self.given_x, members)
+
+    def is_proven(self, value: float, bound: float) -> bool:
+        """As of `CutSolver`."""
+        return value - bound <= 0.5 * self.gap
+
+
+@dataclass(frozen=True)
+class TaskFigures:
+    """What a channel tells of a task.
+
+    `prior` is H(T) and `largest` I(T;X), in nats; `kept` is I(T;Y) / I(T;X), rounded down.
+    """
+
+    prior: float
+    largest: float
+    kept: float
+
+
+def information_of(table: Joint, joint: Joint) -> float:
+    """I(T;X) in nats for the task of a checked table, with the symbols of `joint`."""
+    masses = _masses(table, joint)
+    return _entropy(masses.sum(axis=1)) - _conditional_entropy(masses)
+
+
+def task_figures(channel: Channel, joint: Joint, table: Joint) -> TaskFigures:
+    """What the channel of `joint` tells of the task of a checked table (`task_joint`)."""
+    masses = _masses(table, joint)
+    return task_figures_of(channel, joint, masses / masses.sum(axis=0))
+
+
+def task_bound(figures: TaskFigures, least: float) -> float:
+    """The share of I(T;X) that no channel exceeds if none has an H(T|Y) below `least`."""
+    # I(T;Y) = H(T) - H(T|Y).
+    bound = (figures.prior - least) / figures.largest
+    return float(min(1.0, bound + INFORMATION_ERROR))
+
+
+def task_figures_of(channel: Channel, joint: Joint, given_x: Array) -> TaskFigures:
+    """The same for P(T | X), (|T|, n); InputError if X says nothing about T."""
+    # H(T) depends on P(T | X) and P_X of the table; both tables count the same records.
+    prior = _entropy(given_x @ joint.p_x)
+    largest = prior - float(joint.p_x @ _column_entropies(given_x))
+    if not largest > INFORMATION_ERROR:
+        raise InputError("the useful symbols say nothing about the task")
+    released = given_x * joint.p_x @ channel.matrix
+    kept = (prior - _conditional_entropy(released)) / largest
+    return TaskFigures(prior, largest, max(0.0, kept - INFORMATION_ERROR))
+
+
+def task_joint(task: Any, joint: Joint) -> Joint:
+    """The table of the task column and the useful symbols, checked against the table.
+
+    Raises
+    ------
+    InputError
+        If it has other useful columns or symbols, or a single value of the task.
+    """
+    if not isinstance(task, Joint):
+        raise InputError(
+            "task must be a Joint of the task column and the useful column "
+            "(Joint.from_table(frame, sensitive=TASK, useful=..)); with a data frame its name is "
+            "enough"
+        )
+    name = quoted(",".join(task.sensitive.columns))
+    if task.sensitive.columns == joint.sensitive.columns:
+        raise InputError(
+            f"the task {name} is the sensitive column: choose the column that the release should "
+            "tell about"
+        )
+    shared = set(task.sensitive.columns) & set(joint.useful.columns)
+    if shared:
+        raise InputError(
+            f"the task {name} is released itself: leave the task out, or release another column"
+        )
+    if task.useful.columns != joint.useful.columns:
+        raise InputError(
+            f"the table of the task {name} must have the useful column "
+            f"{quoted(','.join(joint.useful.columns))}"
+        )
+    missing = [x for x in joint.useful.names if x not in task.useful.names]
+    if missing or len(task.useful) != len(joint.useful):
+        raise InputError(
+            f"the table of the task {name} must have the same useful symbols as the table"
+        )
+    if len(task.sensitive) < 2:
+        raise InputError(
+            f"the task {name} has a single value: there is nothing to tell"
+        )
+    return task
+
+
+def _counts(table: Joint, joint: Joint) -> tuple[tuple[int, ...], ...]:
+    """The records of the task's table, with the symbols in the order of `joint`."""
+    order = [table.useful.names.index(name) for name in joint.useful.names]
+    return tuple(tuple(row[x] for x in order) for row in table.counts)
+
+
+def _masses(table: Joint, joint: Joint) -> Array:
+    """P(t, x) of the task's table, (|T|, n), with the symbols x in the order of `joint`."""
+    order = [table.useful.names.index(name) for name in joint.useful.names]
+    return table.p[:, order]
+
+
+def _entropy(p: Array) -> float:
+    """In nats."""
+    positive = p[p > 0.0]
+    return -math.fsum((positive * np.log(positive)).tolist())
+
+
+def _column_entropies(conditional: Array) -> Array:
+    """Entropy of every column of conditional probabilities, in nats."""
+    positive = np.where(conditional > 0.0, conditional, 1.0)
+    return -(positive * np.log(positive)).sum(axis=0)
+
+
+def _conditional_entropy(masses: Array) -> float:
+    """H(row | column) of joint masses, in nats."""
+    total = masses.sum(axis=0)
+    occurs = total > 0.0
+    conditional = masses[:, occurs] / total[occurs]
+    return float(total[occurs] @ _column_entropies(conditional))

@@ -28,8 +28,8 @@ from mechdesign.core.arguments import fraction_of
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import all_rows, open_source
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import numbers_of
 from solvers import Array

@@ -23,7 +23,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.loading import require_without_boxes
+from mechdesign.channel.file import require_without_boxes
 from mechdesign.channel.record import RELATIVE, TOTAL
 from mechdesign.core.arguments import list_argument, repeated, share_of
 from mechdesign.core.errors import InputError, require_type
@@ -47,7 +47,7 @@ from mechdesign.mechanisms.rules import check_sensitive
 from mechdesign.mechanisms.search import Search
 from mechdesign.mechanisms.watchdog import HEURISTICS
 from mechdesign.notions import Notion
-from mechdesign.release.policies import NEAREST, REFUSE, Policy, check_nearest
+from mechdesign.release.samplers import NEAREST, REFUSE, Policy, check_nearest
 from mechdesign.tables.confidence import check_level, unprotected
 from mechdesign.tables.joint import Joint
 from solvers import Envelope
@@ -580,7 +580,7 @@ class DesignRequest:
         if self.released_columns != released.useful.columns:
             released = released.releasing(self.released_columns)
         # Imported here, because few requests have a task.
-        from mechdesign.mechanisms.task_design import task_joint
+        from mechdesign.mechanisms.purposes import task_joint
 
         task_joint(self.task, released)
 

@@ -22,16 +22,15 @@ from typing import Any
 from mechdesign import __version__
 from mechdesign.auditing.composition import Composition
 from mechdesign.auditing.demands import own_budgets
+from mechdesign.auditing.extremes import given_achieved
 from mechdesign.auditing.law import Law, absent_channel_law, channel_law
 from mechdesign.auditing.measures import Utility, utility
 from mechdesign.auditing.population_extremes import OutOfTime
 from mechdesign.auditing.population_promise import PopulationPromise, population_promise
-from mechdesign.auditing.strata import given_achieved
 from mechdesign.auditing.verdict import Achieved, Audit, Used
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord, Objective
-from mechdesign.core.above import above
-from mechdesign.core.display import Displayed
+from mechdesign.core.display import Displayed, above
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion, to_record
 from mechdesign.tables.confidence import ConfidenceSet
@@ -174,7 +173,7 @@ class Design(Displayed):
         every population of their confidence sets.
     repaired, borrowed : bool, tuple of str
         Whether merging the symbols that violate the notion was not enough, and the harmless symbols
-        that were merged with them then (`mechanisms.partitions`).
+        that were merged with them then (`mechanisms.merged_sets`).
     fallback_from : str or None
         The mechanism of the request, where another one had to take its place.
     verified : bool

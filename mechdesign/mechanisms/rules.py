@@ -19,7 +19,7 @@ earlier releases leave, with budgets of single symbols. `table_rules` makes the 
 *Merged sets of several tables.* Heuristics merge symbols of X to a set T that is released as one
 output (`merged_sets`). Beside earlier releases the promise must hold after whatever these may have
 put out. Each case u of their outputs has a table P(s, x | u), and so has each of several secrets;
-all tables have the same symbols x (`stacked_rows`). With
+all tables have the same symbols x (`posteriors`). With
 
     L_s(T) = P(s, T | u) / P(s)   and   C(T) = P(T | u),
 
@@ -64,7 +64,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.limits import MeanLimits
 from mechdesign.core.wording import quoted
-from mechdesign.mechanisms.classes import Classes, classes
+from mechdesign.mechanisms.classes import Classes, classes, refuse_secret_identifier
 from mechdesign.mechanisms.convex_means import allowed_set
 from mechdesign.mechanisms.cut_sets import CutSet, MeanCuts
 from mechdesign.mechanisms.merged_sets import (
@@ -74,8 +74,7 @@ from mechdesign.mechanisms.merged_sets import (
     merged_sets,
     rounding_slack,
 )
-from mechdesign.mechanisms.other_method import envelope_by_any_method
-from mechdesign.mechanisms.posteriors import has_polytope, posteriors
+from mechdesign.mechanisms.posteriors import StackedRows, has_polytope, posteriors
 from mechdesign.mechanisms.result import Certificate
 from mechdesign.mechanisms.rounding import (
     LARGEST_MIXING,
@@ -84,9 +83,12 @@ from mechdesign.mechanisms.rounding import (
     columns_of,
     round_channel,
 )
-from mechdesign.mechanisms.search import ENUMERATIONS, Search, Solve
-from mechdesign.mechanisms.stacked_rows import StackedRows
-from mechdesign.mechanisms.unsuited_columns import refuse_secret_identifier
+from mechdesign.mechanisms.search import (
+    ENUMERATIONS,
+    Search,
+    Solve,
+    envelope_by_any_method,
+)
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import added_columns

@@ -9,7 +9,7 @@ part occurs at least K times.
 The records of rare rows go to common rows. `group_law` chooses these, and moves records between
 common rows, so that few cells change and two-way tables move little: the share of changed cells,
 the largest total variation of a pair of columns, and half the average one are made small together
-(`solvers.row_merging.row_merging`). K records of every common row, or of every common known part,
+(`solvers.plans.row_merging`). K records of every common row, or of every common known part,
 stay where they are; so nothing else has to be asked of the flow.
 
 For example, with K = 2 and the rows (a, u), (a, v), (b, v) that 3, 2 and 1 records have, the record
@@ -30,9 +30,9 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.progress import Step, Steps
 from solvers.errors import EmptyPolytope
+from solvers.plans.merging_program import Merging
+from solvers.plans.row_merging import Merged, MergingProgress, merge_rows
 from solvers.points import Array
-from solvers.row_merging.problem import Merging
-from solvers.row_merging.row_merging import Merged, MergingProgress, merge_rows
 
 DEFAULT = 5
 """The smallest group where most records can have one: what statistical offices often ask for."""

@@ -29,8 +29,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mechdesign.auditing.demands import demands_of
+from mechdesign.auditing.extremes import members_of, strata_of
 from mechdesign.auditing.measures import Utility, beyond_given, utility
-from mechdesign.auditing.strata import members_of, strata_of
 from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import OutputCells
@@ -41,7 +41,11 @@ from mechdesign.core.wording import listed, quoted
 from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.least_cost_objective import INFORMATION
 from mechdesign.mechanisms.plan_design import check_given
-from mechdesign.mechanisms.purposes import with_purpose
+from mechdesign.mechanisms.purposes import (
+    INFORMATION_ERROR,
+    information_of,
+    with_purpose,
+)
 from mechdesign.mechanisms.queries import queries_of
 from mechdesign.mechanisms.query_design import noise_free_variance
 from mechdesign.mechanisms.request import DesignRequest
@@ -53,7 +57,6 @@ from mechdesign.mechanisms.result import (
     finish,
 )
 from mechdesign.mechanisms.rounding import Rounded
-from mechdesign.mechanisms.task_design import INFORMATION_ERROR, information_of
 from mechdesign.notions import Notion
 from mechdesign.tables.exact_table import without_empty
 from mechdesign.tables.joint import Joint

@@ -9,8 +9,8 @@ harmless a:
     subset response    within each of these sets an output     a, and for {b, c} for example the
                        at random (Algorithm 2)                 outputs b and {b, c}
 
-`merging` merges by the partitions of `partitions`, and `subset_response` responds. What is returned
-satisfies the notion, unless it was asked for as published.
+`merging` merges by the partitions of `merged_sets`, and `subset_response` responds. What is
+returned satisfies the notion, unless it was asked for as published.
 
 `HEURISTICS` has the three by name; designs call them with the `STANDARD` options, and `heuristic`
 with others.
@@ -19,7 +19,7 @@ with others.
 own, else *risky*. `merging`
 
 1. decides exactly which symbols are harmless (`_harmless`);
-2. merges the risky ones: `partitions.merge_all` makes one set of them, `partitions.merge_subsets`
+2. merges the risky ones: `merged_sets.merge_all` makes one set of them, `merged_sets.merge_subsets`
    several small ones. Where these violate the notion, the repair lets harmless symbols join. (For
    the l1- and chi2-inverse, which are not convex, a set can even be worse than its parts.)
 3. makes the channel that publishes the set of a symbol and audits it exactly
@@ -41,7 +41,7 @@ together. For example, of the outputs a and {b, c, d} the second becomes several
 {b, c} and {c, d}, each drawn with some probability for b, c or d.
 
 1. The sets come from subset merging with its repair (`partition_of`).
-2. `incumbents.respond` solves every set; the whole is rounded and audited.
+2. `optimal.respond` solves every set; the whole is rounded and audited.
 3. The sets of some smaller budgets are tried, too, since a larger budget may merge other sets,
    within which less can be kept. Their channels keep the promise, and the best of all is returned.
 """
@@ -61,24 +61,24 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.progress import Step
-from mechdesign.mechanisms import partitions
-from mechdesign.mechanisms.heuristic_options import (
+from mechdesign.mechanisms import merged_sets
+from mechdesign.mechanisms.merged_sets import MergedSets, Merging
+from mechdesign.mechanisms.optimal import MERGING_SHARE, respond
+from mechdesign.mechanisms.posteriors import check_optimum
+from mechdesign.mechanisms.result import Design, finish
+from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
+from mechdesign.mechanisms.rules import Rules, check_sensitive, table_rules
+from mechdesign.mechanisms.search import (
     COMPLETE,
     RESPONSE,
     STANDARD,
     SUBSETS,
     HeuristicOptions,
     Randomisation,
+    Search,
     shares_of,
+    utility_entropy,
 )
-from mechdesign.mechanisms.incumbents import MERGING_SHARE, respond
-from mechdesign.mechanisms.merged_sets import MergedSets
-from mechdesign.mechanisms.partitions import Merging
-from mechdesign.mechanisms.posteriors import check_optimum
-from mechdesign.mechanisms.result import Design, finish
-from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
-from mechdesign.mechanisms.rules import Rules, check_sensitive, table_rules
-from mechdesign.mechanisms.search import Search, utility_entropy
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 
@@ -154,12 +154,12 @@ def partition_of(
 ) -> tuple[Merging, NDArray[np.bool_]]:
     """The partition of X, and which symbols satisfy the notion by themselves, (|X|,)."""
     started = time.process_time()
-    end = max(search.end(started, share), started + partitions.LEAST_SECONDS)
+    end = max(search.end(started, share), started + merged_sets.LEAST_SECONDS)
     sets = rules.sets(rules.joint, options.risk)
     harmless = _harmless(rules, sets)
-    merge = partitions.merge_subsets
+    merge = merged_sets.merge_subsets
     if mechanism == COMPLETE:
-        merge = partitions.merge_all
+        merge = merged_sets.merge_all
     repair = not options.as_published
     return merge(sets, harmless, repair=repair, end=end), harmless
 

@@ -7,7 +7,7 @@ of ranges are measured in bits (base 2). There are three parts:
   policies against them (`hypothesis`), and codes without errors (`zero_error`);
 - quantisers of a query (`queries`, `quantizers`): the outputs of one individual counted
   (`noiseless`, `fibres`), and the best thresholds within a budget (`thresholds_by_levels`,
-  `thresholds_by_error`, `microaggregation`);
+  `thresholds_by_error`);
 - releases of tables: designed (`quantize_table`), written (`mechanism_jobs`), and checked from the
   mechanism file beside them (`claims`, `released_check`).
 

@@ -1,11 +1,16 @@
 from .blurring import BlurredMeasure, BlurringPolicy, blurred_measure, preimage_epsilon
-from .boxes import Boxes
 from .hypothesis import TestingProblem, finite_problem, reporting_policy
-from .indistinguishability import box_difference, linear_levels
+from .indistinguishability import Boxes, box_difference, linear_levels
 from .mechanism_file import MechanismFile
-from .microaggregation import identifiable_partition
-from .noiseless import FibreCertificate, certify, composed_epsilon, design_quantizer
-from .output_budgets import epsilon_for, outputs_allowed, promises
+from .noiseless import (
+    FibreCertificate,
+    certify,
+    composed_epsilon,
+    design_quantizer,
+    epsilon_for,
+    outputs_allowed,
+    promises,
+)
 from .quantizers import Quantizer, uniform_quantizer
 from .queries import (
     LinearQuery,
@@ -30,7 +35,7 @@ from .ranges import (
     range_report,
     symmetric_leakage,
 )
-from .thresholds_by_error import least_distortion
+from .thresholds_by_error import identifiable_partition, least_distortion
 from .thresholds_by_levels import most_levels
 from .zero_error import capacity_bounds, one_shot_code
 

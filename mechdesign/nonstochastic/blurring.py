@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.core.arguments import fraction_of
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
-from mechdesign.nonstochastic.boxes import read_box
 from mechdesign.nonstochastic.hypothesis import finite_problem
+from mechdesign.nonstochastic.indistinguishability import read_box
 from mechdesign.nonstochastic.ranges import JointRange, log_ratio
 
 Points = NDArray[np.float64]

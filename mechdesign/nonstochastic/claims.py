@@ -22,19 +22,19 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
+from mechdesign.core.documents import without_infinities
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.json_values import without_infinities
 from mechdesign.core.wording import quoted
 from mechdesign.nonstochastic.mechanism_file import (
     DISCLOSED_OUTSIDE,
     MechanismFile,
     loaded,
 )
-from mechdesign.nonstochastic.noiseless import composed_epsilon
-from mechdesign.nonstochastic.output_budgets import (
+from mechdesign.nonstochastic.noiseless import (
     ASSUMPTIONS,
     RangePromise,
+    composed_epsilon,
     outputs_allowed,
     promises,
 )

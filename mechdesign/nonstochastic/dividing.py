@@ -61,13 +61,12 @@ from mechdesign.nonstochastic.mechanism_file import (
     MechanismFile,
     SizedQuantizer,
 )
-from mechdesign.nonstochastic.noiseless import LARGEST_LEVELS
+from mechdesign.nonstochastic.noiseless import LARGEST_LEVELS, epsilon_for
 from mechdesign.nonstochastic.number_columns import Floats
-from mechdesign.nonstochastic.output_budgets import epsilon_for
 from mechdesign.nonstochastic.queries import build_query
 from mechdesign.nonstochastic.sizes import sized_quantizer
 from mechdesign.nonstochastic.solver_failures import solver_failures
-from solvers.programs.highs import Program, SparseRows, solve_program
+from solvers.programs import Program, SparseRows, solve_program
 
 Integers = NDArray[np.int64]
 

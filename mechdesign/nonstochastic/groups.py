@@ -75,7 +75,7 @@ from mechdesign.nonstochastic.number_columns import (
     grown,
 )
 from mechdesign.release.draws import KEY_BYTES
-from mechdesign.release.first_symbols import FirstSymbols
+from mechdesign.release.identified_draws import FirstSymbols
 
 # ---------------------------------------------------------------------- arrays in files
 

@@ -15,8 +15,8 @@ and d tell the hypothesis, and b and c are ambiguous. So Priv is log2(4 / 2) = 1
 epsilon is 2 / 2 = 1, and the leakage is log2(4 / 3) = 0.415 bits.
 
 Outputs are a finite set (a frozenset; counted, base 2, **bits**) or a region of real vectors with
-an exact `measure` and the operators of sets, as `boxes.Boxes` is (Lebesgue measure, base e,
-**nats**). A test is the set of the outputs at which it says p0. Proofs are in
+an exact `measure` and the operators of sets, as `indistinguishability.Boxes` is (Lebesgue measure,
+base e, **nats**). A test is the set of the outputs at which it says p0. Proofs are in
 docs/explanation/ranges-theory.md, 'Hypothesis testing'.
 
 *The reporting policy* that protects a hypothesis and moves values least comes from an integer
@@ -58,7 +58,7 @@ from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.core.wording import quoted
 from mechdesign.nonstochastic.ranges import JointRange, log_ratio
 from mechdesign.nonstochastic.solver_failures import solver_failures
-from solvers.programs.highs import Program, SparseRows, solve_program
+from solvers.programs import Program, SparseRows, solve_program
 
 Region = TypeVar("Region", bound=Any)
 """A frozenset of outputs, or a region: a type with `measure` and the operators |, & and ^."""

@@ -48,14 +48,16 @@ from pydantic import (
 )
 
 from mechdesign.core import documents
-from mechdesign.core.above import above
-from mechdesign.core.documents import FileDocument
+from mechdesign.core.display import above
+from mechdesign.core.documents import FileDocument, Record
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.records import Record
 from mechdesign.core.wording import quoted
-from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
-from mechdesign.nonstochastic.output_budgets import outputs_allowed
+from mechdesign.nonstochastic.noiseless import (
+    FibreCertificate,
+    certify,
+    outputs_allowed,
+)
 from mechdesign.nonstochastic.quantizers import EvenThresholds, Quantizer
 from mechdesign.nonstochastic.queries import (
     MOST_INTEGERS,
@@ -131,7 +133,7 @@ class Spacing(Record):
 
 def _thresholds_tag(value: Any) -> str:
     """The kind of thresholds in a file: a rule, or a list."""
-    # The tags begin with "@", which messages leave out (`core.records`).
+    # The tags begin with "@", which messages leave out (`core.documents`).
     if isinstance(value, dict | Spacing):
         return "@rule"
     return "@list"

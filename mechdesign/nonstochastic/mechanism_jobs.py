@@ -32,16 +32,20 @@ from mechdesign.core.documents import document_text
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
-from mechdesign.formats.compression import Compression
-from mechdesign.formats.folders import FolderSource, is_folder
+from mechdesign.formats.csv_text import TextOptions
+from mechdesign.formats.file_kinds import Compression
 from mechdesign.formats.inputs import GuardedInput
-from mechdesign.formats.opening import CUT, open_source, packing_of
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.opening import (
+    CUT,
+    FolderSource,
+    is_folder,
+    open_source,
+    packing_of,
+)
 from mechdesign.formats.urls import STANDARD, is_url, local, place_of
 from mechdesign.jobs.folders import sanitise_path
 from mechdesign.jobs.ledger import Ledger, Rehearsed, opened_ledger
-from mechdesign.jobs.target import Target
-from mechdesign.jobs.vital_files import keep_off_ledger
+from mechdesign.jobs.target import Target, keep_off_ledger
 from mechdesign.nonstochastic.claims import read_verified
 from mechdesign.nonstochastic.mechanism_file import MechanismFile, Outside
 from mechdesign.nonstochastic.release_answers import RangeRelease, charged

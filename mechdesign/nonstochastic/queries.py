@@ -51,8 +51,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.arguments import fraction_of
+from mechdesign.core.documents import Matching
 from mechdesign.core.errors import InputError
-from mechdesign.core.records import Matching
 from mechdesign.core.wording import quoted
 
 # ------------------------------------------------------------------------------ domains

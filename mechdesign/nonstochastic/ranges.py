@@ -48,7 +48,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.core.balls import log2_above
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
-from mechdesign.nonstochastic.output_budgets import smallest_cell
+from mechdesign.nonstochastic.noiseless import smallest_cell
 
 # ------------------------------------------------------------------------------- ranges
 

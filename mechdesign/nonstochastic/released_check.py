@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.column_names import require_column
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import Source, open_source
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.nonstochastic.claims import read_verified
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.nonstochastic.mechanism_jobs import apply_mechanism

@@ -31,8 +31,13 @@ from mechdesign.nonstochastic.mechanism_file import (
     MechanismFile,
     SizedQuantizer,
 )
-from mechdesign.nonstochastic.noiseless import LAYOUTS, Layout, lay_out
-from mechdesign.nonstochastic.output_budgets import epsilon_for, outputs_allowed
+from mechdesign.nonstochastic.noiseless import (
+    LAYOUTS,
+    Layout,
+    epsilon_for,
+    lay_out,
+    outputs_allowed,
+)
 from mechdesign.nonstochastic.quantizers import Quantizer
 from mechdesign.nonstochastic.queries import (
     FiniteDomain,

@@ -33,16 +33,16 @@ from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import encode
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.distinct import Numbering
 from mechdesign.formats.opening import open_source
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.nonstochastic import ranges
 from mechdesign.nonstochastic.blurring import preimage_epsilon
 from mechdesign.nonstochastic.hypothesis import TestingProblem, reporting_policy
-from mechdesign.nonstochastic.microaggregation import identifiable_partition
 from mechdesign.nonstochastic.number_columns import BadCell, numbers_of, usable_records
 from mechdesign.nonstochastic.queries import exact_number
 from mechdesign.nonstochastic.ranges import Indices, JointRange
+from mechdesign.nonstochastic.thresholds_by_error import identifiable_partition
 from mechdesign.nonstochastic.zero_error import capacity_bounds
 from mechdesign.tables.reading import columns_named
 

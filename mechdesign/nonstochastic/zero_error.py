@@ -41,8 +41,13 @@ from mechdesign.core.balls import upper as upper_end
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.ranges import JointRange, overlap_partition, product
 from mechdesign.nonstochastic.solver_failures import solver_failures
-from solvers.programs.highs import INTEGRALITY, Program, SparseRows, solve_program
-from solvers.programs.theta import theta_matrix
+from solvers.programs import (
+    INTEGRALITY,
+    Program,
+    SparseRows,
+    solve_program,
+    theta_matrix,
+)
 
 LARGEST_PROGRAM = 200_000
 """Most pairs (non-zeros) of a channel that HiGHS gets; beyond it an answer would take minutes."""
@@ -245,7 +250,7 @@ def theta_bound(joint: JointRange) -> float:
     """A proven upper bound on the theta number of the confusability graph of a channel.
 
     Any matrix of the kind that the module describes proves a bound by its largest eigenvalue, and
-    Clarabel proposes one, M (`solvers.programs.theta`). Its eigenvalues in doubles prove nothing.
+    Clarabel proposes one, M (`solvers.programs`). Its eigenvalues in doubles prove nothing.
     But whatever t and F are, M = t I - F F' - R has no eigenvalue above t + |R|, for F F' has none
     below 0. The Frobenius norm |R| is enclosed in balls.
 

@@ -35,16 +35,16 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import Encoded, as_whole
-from mechdesign.release.policies import (
+from mechdesign.release.protocol import Releasable
+from mechdesign.release.samplers import (
     NEAREST,
     REFUSE,
     Policy,
     normalised,
     normalised_cells,
 )
-from mechdesign.release.protocol import Releasable
 from mechdesign.tables.box_coder import NO_STRATUM, BoxCoder
-from mechdesign.tables.cell_numbers import Kind, kind_of, number_of
+from mechdesign.tables.cell_values import Kind, kind_of, number_of
 from mechdesign.tables.columns import (
     MISSING,
     UNKNOWN,

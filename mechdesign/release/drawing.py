@@ -8,7 +8,7 @@ A `Release` is made once for a channel and a key. `Release.draw` then takes batc
 2. `first_codes` (`identified_draws`) looks up records with identifiers. These share a draw, so two
    symbols under one identifier would have dependent draws: such records are refused.
 3. `_choices` draws the output y: the place where the random integer u of the record falls among the
-   cumulated integers of row x (`sampling`). With the row (3, 1), u = 0, 1, 2 give the output 0, and
+   cumulated integers of row x (`Sampler`). With the row (3, 1), u = 0, 1, 2 give the output 0, and
    u = 3 gives 1. Where the counts of all outputs are fixed (`fix`), it looks the output up that the
    record was given with all others; `ChannelRecipe.settled` decides which of both.
 4. What is published for y, its label or a symbol, are codes into `texts` (`released_values`).
@@ -26,22 +26,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.documents import canonical
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows, Integers
-from mechdesign.core.json_values import canonical
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import Encoded
-from mechdesign.release import policies
-from mechdesign.release.assigned_outputs import assigned_outputs
-from mechdesign.release.box_samplers import box_laws, marginal_of, sampler_of_laws
+from mechdesign.release import samplers
 from mechdesign.release.coding import BoxCoding, Coding, SymbolCoding
-from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
-from mechdesign.release.fixed_counts import MeanCounts, integer_flows, mean_counts
+from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers, Sampler
+from mechdesign.release.fixed_counts import (
+    MeanCounts,
+    assigned_outputs,
+    integer_flows,
+    mean_counts,
+)
 from mechdesign.release.identified_draws import REDRAW, IdentifiedDraws
-from mechdesign.release.policies import REFUSE, Policy
 from mechdesign.release.protocol import Releasable
 from mechdesign.release.released_values import FORMS, LABEL, publication_of
-from mechdesign.release.sampling import Sampler
+from mechdesign.release.samplers import (
+    REFUSE,
+    Policy,
+    box_laws,
+    marginal_of,
+    sampler_of_laws,
+)
 
 FIXED = "fixed"
 """Draws of fixed counts (`fixed_counts`)."""
@@ -318,7 +326,7 @@ def _coded(channel: Releasable, policy: Policy) -> tuple[Coding, Sampler]:
     coder = channel.coder
     if coder is None:
         coding = SymbolCoding(channel.useful, channel.given, policy)
-        return coding, policies.sampler_with_policies(channel, policy)
+        return coding, samplers.sampler_with_policies(channel, policy)
     laws = box_laws(channel, coder)
     coding = BoxCoding(coder, [law is None for law in laws], policy)
     # A box without a law is refused: its row only keeps the places.

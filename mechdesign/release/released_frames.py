@@ -27,7 +27,7 @@ from mechdesign.core.integers import Integers
 from mechdesign.formats.cells import Encoded
 from mechdesign.release.drawing import NOT_FIXED, Release, fixed_records
 from mechdesign.release.draws import Records, RowNumbers, identity_of, records_of
-from mechdesign.release.policies import NEAREST, REFUSE
+from mechdesign.release.samplers import NEAREST, REFUSE
 from mechdesign.tables.people import People
 from mechdesign.tables.people_source import FoldedTable, fold_frame
 from mechdesign.tables.rebuilding import rebuild

@@ -2,8 +2,8 @@
 `mechdesign.report`.
 
 A report is made in three steps: `collect` measures and audits, `content` chooses the figures and
-words of a `record`, and `document` lays it out for `pages` and `terminal`. What a release of boxes
-has besides is a part of the record, with sections of its own (`box_section`). Users write
+words of a `record`, and `document` lays it out for `writing` and `terminal`. What a release of
+boxes has besides is a part of the record, with sections of its own (`boxes`). Users write
 ``mechdesign.report(design, path)``, so the class of this module has a `__call__`.
 """
 

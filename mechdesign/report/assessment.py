@@ -3,7 +3,7 @@
 Text and page say the same: sentences on the whole row, a table of the columns and one of pairs of
 columns, the worst first. `assessment_text` and `assessment_page` lay them out, and share the
 functions that make the sentences (`_opening_texts`, `_note_texts`) and the cells of a line
-(`_figures`). They differ in how names are shown: a page shortens them (`blocks.short`), a terminal
+(`_figures`). They differ in how names are shown: a page shortens them (`short`), a terminal
 does not (`wording.label`).
 
 *A plan* of a release (`comparison.planning`) has trials, advice, and a command.
@@ -28,8 +28,16 @@ from mechdesign.core.wording import listed
 from mechdesign.formats.column_names import names_text
 from mechdesign.leaks.assessment import Assessment, ColumnAssessment, Disclosure
 from mechdesign.report import blocks
-from mechdesign.report.layout import aligned, item, paragraph
-from mechdesign.report.wording import count, label, people_in, percent
+from mechdesign.report.wording import (
+    aligned,
+    count,
+    item,
+    label,
+    paragraph,
+    people_in,
+    percent,
+    short,
+)
 
 _Shown: TypeAlias = Callable[[str], str]
 """How the name of a column is shown."""
@@ -97,7 +105,7 @@ def assessment_page(
     and `plan` the section on what to release, if it was asked for.
     """
     columns = [_shaded_row(column) for column in assessment.columns]
-    pairs = [blocks.cells(*_figures(pair, blocks.short)) for pair in assessment.pairs]
+    pairs = [blocks.cells(*_figures(pair, short)) for pair in assessment.pairs]
     opening = blocks.paragraphs(_opening_texts(assessment))
     notes = blocks.paragraphs(_note_texts(assessment))
     return blocks.Document(
@@ -212,7 +220,7 @@ def _opening_texts(assessment: Assessment) -> list[str]:
     # A symbol may be long, and its share must be seen.
     shares: list[str] = []
     for name, share in assessment.shares.items():
-        shares.append(f"{blocks.short(name)} {percent(share)}")
+        shares.append(f"{short(name)} {percent(share)}")
     first = ", ".join(shares[:SHOWN_SHARES])
     if len(shares) > SHOWN_SHARES:
         first += f" and {len(shares) - SHOWN_SHARES:,} more"
@@ -264,7 +272,7 @@ def _note_texts(assessment: Assessment) -> Sequence[str]:
 
 def _shaded_row(column: ColumnAssessment) -> tuple[blocks.Cell, ...]:
     """A row of the page's table: the more a column tells, the darker is that cell."""
-    row = list(blocks.cells(*_column_row(column, blocks.short)))
+    row = list(blocks.cells(*_column_row(column, short)))
     tells = HEADER.index("tells")
     strength = column.disclosure.information
     row[tells] = blocks.Cell(row[tells].text, strength=strength)

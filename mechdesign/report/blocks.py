@@ -1,7 +1,7 @@
 """The parts of a laid-out report, independent of any renderer, and the limits on tables and labels.
 
 A `Document` has sections, and a section has blocks: texts, lists, tables, pictures. Renderers
-(`pages`, `terminal`) know these types and nothing of privacy. The section on a channel may be: ::
+(`writing`, `terminal`) know these types and nothing of privacy. The section on a channel may be: ::
 
     Section("channel", "The channel", (
         Text("Every value of job is replaced by one of 3 outputs, ..."),
@@ -10,7 +10,7 @@ A `Document` has sections, and a section has blocks: texts, lists, tables, pictu
 
 What is too large for a page is cut or joined here, with a remark that says so:
 
-- `short` leaves out the middle of a long label;
+- `label_remarks` says that labels are shown without their middle (`wording.short`);
 - `grid` shows the first `MOST_ROWS` rows of a table;
 - `blocked` joins rows and columns of a heat map into blocks. `by_likeness` puts lines of similar
   lifts side by side, `groups_by_likeness` cuts this order into groups of one size (120 lines in
@@ -27,13 +27,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from mechdesign.report.record import Lifts
-from mechdesign.report.wording import isolated, label
+from mechdesign.report.wording import LONGEST_LABEL, label, short
 
 if TYPE_CHECKING:
     from mechdesign.comparison.curve import Curve
-
-LONGEST_LABEL = 60
-"""Characters of a label that a page shows."""
 
 MOST_ROWS = 200
 """Rows of a table on a page."""
@@ -164,15 +161,6 @@ class Document(NamedTuple):
     highlights: tuple[tuple[str, str], ...]
     sections: tuple[Section, ...]
     footer: str
-
-
-def short(text: str) -> str:
-    """`text` as a label, with its middle left out if it is long."""
-    shown = label(text)
-    if len(shown) > LONGEST_LABEL:
-        # The start, one sign for the middle, and the last 12 characters: `LONGEST_LABEL` in all.
-        shown = f"{shown[: LONGEST_LABEL - 13]}…{shown[-12:]}"
-    return isolated(shown)
 
 
 def label_remarks(labels: Sequence[str]) -> list[Block]:

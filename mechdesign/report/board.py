@@ -21,8 +21,7 @@ from mechdesign.channel.record import RELATIVE
 from mechdesign.core.wording import listed
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import blocks, wording
-from mechdesign.report.asked import names_of
-from mechdesign.report.record import Belief, Report
+from mechdesign.report.record import Belief, Report, names_of
 
 FORMAT = "mechdesign.board"
 VERSION = 1

@@ -40,21 +40,20 @@ from mechdesign.auditing.stated import (
 )
 from mechdesign.auditing.unchanged import unchanged_cells
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.loading import require_channel
+from mechdesign.channel.file import require_channel
 from mechdesign.comparison.curve import Curve, axis_of, curve_through
 from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, sha256_of
 from mechdesign.core.wording import STATED
-from mechdesign.formats.folders import files_of, is_folder
+from mechdesign.formats.opening import files_of, is_folder
 from mechdesign.mechanisms.optimal import OPTIMAL
-from mechdesign.mechanisms.plan_figures import groups_of
+from mechdesign.mechanisms.plan_costs import groups_of
 from mechdesign.mechanisms.proving import with_certificate
 from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion
 from mechdesign.report import writing
-from mechdesign.report.asked import origin_of
 from mechdesign.report.boxes import kept_by
 from mechdesign.report.content import (
     full_report,
@@ -62,7 +61,7 @@ from mechdesign.report.content import (
     remarks_of,
     summary_report,
 )
-from mechdesign.report.record import Command, Fact, Report
+from mechdesign.report.record import Command, Fact, Report, origin_of
 from mechdesign.tables.joint import Joint
 
 Watch: TypeAlias = Callable[..., AbstractContextManager[Any]]

@@ -55,10 +55,9 @@ from mechdesign.comparison.ways import AverageComparison, PurposeComparison
 from mechdesign.core.wording import about, at_least, at_most
 from mechdesign.mechanisms.result import QueryAccuracy, TaskUtility
 from mechdesign.notions import NOTIONS
-from mechdesign.report import layout, plain_values, wording
-from mechdesign.report.plot_lines import curve_name
-from mechdesign.report.section_sentences import NAMES, NO_PROMISE_FOR_ONE
-from mechdesign.report.sentences import text_of
+from mechdesign.report import plain_values, wording
+from mechdesign.report.drawing import curve_name
+from mechdesign.report.sentences import NAMES, NO_PROMISE_FOR_ONE, text_of
 
 MOST_LINES = 16
 """Budgets shown for a notion; a longer grid is thinned evenly, the CSV has all of it."""
@@ -72,7 +71,7 @@ def comparison_text(
 ) -> str:
     """The text of `compare`, without a final newline."""
     rows = comparison.rows
-    sections = [layout.paragraph(_opening(rows), first="")] if rows else []
+    sections = [wording.paragraph(_opening(rows), first="")] if rows else []
     rows_by_curve: dict[tuple[str, float | None], list[ComparisonRow]] = {}
     for row in rows:
         rows_by_curve.setdefault(row.curve, []).append(row)
@@ -82,7 +81,7 @@ def comparison_text(
         sections.append(section(curve, members))
     pairs = falls(rows)
     if pairs:
-        texts = [layout.paragraph(fall_text(before, after)) for before, after in pairs]
+        texts = [wording.paragraph(fall_text(before, after)) for before, after in pairs]
         sections.append("\n".join(["Falling curves", *texts]))
     if recommendations is not None:
         sections.append(recommendation_text(recommendations))
@@ -174,7 +173,7 @@ def _way_section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow])
         # One budget is that of the title.
         title = f"{rows[0].promise().text}:"
         lines = [line[1:] for line in lines]
-    return "\n".join([title, *layout.aligned(lines, left=(0, 1))])
+    return "\n".join([title, *wording.aligned(lines, left=(0, 1))])
 
 
 def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> str:
@@ -224,7 +223,7 @@ def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> 
     notes = _notes(lines[1:], step)
     if notes:
         heading += f" ({'; '.join(notes)})"
-    return "\n".join([heading, *layout.aligned(lines)])
+    return "\n".join([heading, *wording.aligned(lines)])
 
 
 def _notes(lines: Sequence[Sequence[str]], step: int) -> list[str]:
@@ -292,7 +291,7 @@ def _beliefs(advice: Recommendation) -> str:
     heading = f"Beliefs, {_name(advice)}: % before, lowest..highest after a release"
     if len(shown) < len(last):
         heading += f"; the {MOST_BELIEFS} of {len(last)} that can change most"
-    return "\n".join([heading, *layout.aligned(lines)])
+    return "\n".join([heading, *wording.aligned(lines)])
 
 
 def _advice_record(advice: Recommendation) -> dict[str, Any]:
@@ -360,12 +359,12 @@ def average_comparison_text(comparison: AverageComparison) -> str:
     warning = (
         f"{NO_PROMISE_FOR_ONE}: the factors are those of the worst released values."
     )
-    texts = [layout.paragraph(text) for text in (proof, warning)]
+    texts = [wording.paragraph(text) for text in (proof, warning)]
     return "\n".join(
         [
-            layout.paragraph(lead, first=""),
+            wording.paragraph(lead, first=""),
             "",
-            *layout.aligned(rows, left=(0, 1)),
+            *wording.aligned(rows, left=(0, 1)),
             "",
             *texts,
         ]
@@ -423,14 +422,14 @@ def purpose_comparison_text(comparison: PurposeComparison) -> str:
             [way.name, figure, wording.percent_at_least(way.kept), str(way.outputs)]
         )
     lines = [
-        layout.paragraph(lead, first=""),
+        wording.paragraph(lead, first=""),
         "",
-        *layout.aligned(rows, left=(0, 1)),
+        *wording.aligned(rows, left=(0, 1)),
         "",
     ]
-    lines.append(layout.paragraph(proof))
+    lines.append(wording.paragraph(proof))
     for remark in comparison.remarks:
-        lines.append(layout.paragraph(f"{remark}."))
+        lines.append(wording.paragraph(f"{remark}."))
     return "\n".join(lines)
 
 

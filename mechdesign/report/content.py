@@ -11,8 +11,8 @@ There are three reports, each a `record.Report`:
   output, as in ("mix-1", 0.438, (("clerk", 0.747), ("smith", 0.253)), 0.778, 1.222): name,
   probability, posterior, lowest and highest lift.
 
-Measures come from the audit, and the parts on the request, the promise and its scope from `asked`,
-`promises` and `scope_texts`; `document` lays out all three.
+Measures come from the audit, and the parts on the request, the promise and its scope from `record`
+and `promises`; `document` lays out all three.
 
 What a channel was made for is told from the figures in its record (`purpose_texts`): estimates of
 queries, or another column. Each sets what is reached beside the proven bound.
@@ -34,20 +34,24 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import STATED, at_least, at_most
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
-from mechdesign.release.moved_numbers import moved
+from mechdesign.release.released_values import moved
 from mechdesign.report import wording
-from mechdesign.report.asked import names_of, request_of
-from mechdesign.report.box_section import boxes_of, outputs_of
-from mechdesign.report.boxes import kept_by, rows_of
-from mechdesign.report.law_section import channel_law_lines, public_law_line
-from mechdesign.report.least_section import column_rows
+from mechdesign.report.boxes import boxes_of, kept_by, outputs_of, rows_of
+from mechdesign.report.law_section import (
+    channel_law_lines,
+    column_rows,
+    public_law_line,
+)
 from mechdesign.report.plain_values import picked
 from mechdesign.report.promises import (
     VERDICTS,
     counted_lines,
     promise_of,
     promise_on_table,
+    public_scope_texts,
+    scope_texts,
     subject_of,
+    void_texts,
 )
 from mechdesign.report.record import (
     Boxes,
@@ -60,14 +64,16 @@ from mechdesign.report.record import (
     Meaning,
     Population,
     Report,
+    names_of,
+    request_of,
 )
-from mechdesign.report.scope_texts import public_scope_texts, scope_texts, void_texts
-from mechdesign.report.section_sentences import (
+from mechdesign.report.sentences import (
     average_texts,
     cell_sentences,
     group_lines,
+    population_sentences,
+    spending_texts,
 )
-from mechdesign.report.sentences import population_sentences, spending_texts
 from mechdesign.report.wording import label, title
 from mechdesign.tables.joint import Joint
 

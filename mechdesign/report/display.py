@@ -40,7 +40,6 @@ from mechdesign.mechanisms.result import Design
 from mechdesign.report import (
     comparing,
     drawing,
-    plot_lines,
     plots,
     releases,
     terminal,
@@ -52,7 +51,6 @@ from mechdesign.report.command_records import (
     design_record,
 )
 from mechdesign.report.judgement import judgement_text
-from mechdesign.report.pages import laid_out
 from mechdesign.report.sentences import composition_text
 from mechdesign.report.wording import (
     count,
@@ -62,6 +60,7 @@ from mechdesign.report.wording import (
     percent_at_most,
     title,
 )
+from mechdesign.report.writing import laid_out
 from mechdesign.tables.joint import Joint
 
 MOST_ROWS, MOST_COLUMNS = 12, 16
@@ -163,7 +162,7 @@ def plot(shown: Any, ax: Any = None) -> Any:
             subject = f"{len(shown.alone)} releases together"
             _draw_budgets(axes, shown.achieved, subject)
         case Comparison():
-            lines = plot_lines.series(shown.rows)
+            lines = drawing.series(shown.rows)
             plots.draw_panel(axes, plots.UTILITY, shown.rows, lines)
             axes.legend(fontsize="small")
         case _:

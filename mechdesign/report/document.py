@@ -3,7 +3,7 @@
 `document_of` puts cards with the main facts (`_cards`) and the sections in order, what matters
 most first. Each section has a function that turns its part of the record into blocks (`blocks`:
 texts, lists, tables, pictures), here or in a module of its name (`channel_section`,
-`lift_maps`, ..). A section without blocks is left out, as those on the table are in a public
+`channel_section`, ..). A section without blocks is left out, as those on the table are in a public
 report.
 
 Figures are rounded here, and always so that they claim less: a kept share of 0.8508123 becomes
@@ -21,19 +21,25 @@ from typing import TYPE_CHECKING
 
 from mechdesign.core.wording import STATED, about, at_least, at_most, percent_of
 from mechdesign.report import blocks, law_section, wording
-from mechdesign.report.asked import names_of, protected
-from mechdesign.report.box_section import box_blocks, column_blocks, output_blocks
+from mechdesign.report.boxes import box_blocks, column_blocks, output_blocks
 from mechdesign.report.channel_section import (
     channel_blocks,
     codebook_blocks,
+    lift_blocks,
     measure_blocks,
     notion_blocks,
     promise_blocks,
 )
-from mechdesign.report.least_section import least_blocks, number_blocks
-from mechdesign.report.lift_maps import lift_blocks
-from mechdesign.report.record import Kept, Population, Report, Request
-from mechdesign.tables.people import RECORDS
+from mechdesign.report.first_lines import lead_of
+from mechdesign.report.law_section import least_blocks, number_blocks
+from mechdesign.report.record import (
+    Kept,
+    Population,
+    Report,
+    Request,
+    names_of,
+    protected,
+)
 
 if TYPE_CHECKING:
     from mechdesign.comparison.curve import Curve
@@ -158,50 +164,6 @@ def _measure_blocks(report: Report) -> list[blocks.Block]:
 def _law_blocks(report: Report) -> list[blocks.Block]:
     """The sentences on what an analyst reads, whose first words are the title here."""
     return [*blocks.paragraphs(law_section.untitled(report.law))]
-
-
-def lead_of(request: Request) -> str:
-    """The protected column, the released column and their sizes."""
-    if request.level is not None:
-        return _lead_of_boxes(request)
-    useful = names_of(request)[1]
-    useful_size = wording.count(len(request.useful_symbols), "symbol")
-    outputs = wording.count(request.outputs, "output")
-    if request.of_rows:
-        useful_size = wording.count(len(request.useful_symbols), "row")
-        outputs = f"one of {wording.count(request.outputs, 'row')}"
-    manner = "is released as"
-    if request.of_people:
-        useful_size = wording.count(len(request.useful_symbols), "sequence")
-        outputs = f"one of {wording.count(request.outputs, 'sequence')}"
-        manner = "of all records of a person is released as"
-    sensitive = protected(request)
-    if request.sensitive_symbols:
-        sensitive_size = wording.count(len(request.sensitive_symbols), "symbol")
-        sensitive += f" ({sensitive_size})"
-    return f"{useful} ({useful_size}) {manner} {outputs}; {sensitive} is protected."
-
-
-def _lead_of_boxes(request: Request) -> str:
-    """What is released in boxes, and what is protected."""
-    useful = names_of(request)[1]
-    if request.of_people:
-        return (
-            f"{useful} of all records of a person are released together as those of a person of "
-            f"the table, drawn within boxes of sequences, beside {RECORDS} as it is; "
-            f"{protected(request)} is protected."
-        )
-    useful = wording.title(request.useful_columns, ", ")
-    verb = "is released"
-    if len(request.useful_columns) > 1:
-        verb = "are released together"
-    form = "in boxes of values"
-    if request.fills:
-        form = "as rows of the table that are drawn within boxes"
-    given = ""
-    if request.given:
-        given = f", {wording.title(request.given)} as in the data"
-    return f"{useful} {verb} {form}{given}; {protected(request)} is protected."
 
 
 def _section_of(
@@ -344,7 +306,7 @@ def _symbols_text(names: Sequence[str]) -> str:
     if not names:
         return "symbols not recorded"
     most = 2 * blocks.MOST_SHARES
-    shown = ", ".join(blocks.short(name) for name in names[:most])
+    shown = ", ".join(wording.short(name) for name in names[:most])
     if len(names) > most:
         shown += f", and {len(names) - most:,} more"
     return f"{wording.count(len(names), 'symbol')} ({shown})"

@@ -2,26 +2,34 @@
 
 `promise_lines` says what a released value can do to a belief, `uncovered_lines` what the promise
 leaves open; `lines_within` fits a table into the lines that are left.
+
+*Merged symbols.* `proposal_lines` says what merging would buy. Every proposal
+(`mechanisms.merge_proposals`) is an item of a list: its options, what it keeps, and which symbols
+it merges. A paragraph below them is about the choice. Where each promise fails with probability at
+most 5 %, one of 5 fails with at most 25 %, so the best of 5 is sure of 75 % only.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from mechdesign.auditing.averages import best_guess
-from mechdesign.auditing.strata import given_away
+from mechdesign.auditing.extremes import given_away
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import RELATIVE
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.limits import LiftLimits
+from mechdesign.core.wording import listed, percent_of
 from mechdesign.mechanisms.result import Design
-from mechdesign.report import layout, wording
-from mechdesign.report.asked import names_of
-from mechdesign.report.promises import COMPARED, population_line
-from mechdesign.report.record import Report
-from mechdesign.report.scope_texts import FREE, FREE_SIDE
+from mechdesign.report import wording
+from mechdesign.report.promises import COMPARED, FREE, FREE_SIDE, population_line
+from mechdesign.report.record import Report, Request, names_of, protected
 from mechdesign.tables.people import RECORDS
+
+if TYPE_CHECKING:
+    from mechdesign.mechanisms.box_design import MergeProposal, MergeProposals
 
 MOST_LINES = 25
 """Lines of a terminal that was never resized, with one left for the prompt."""
@@ -90,7 +98,7 @@ def little_use_lines(design: Design) -> list[str]:
     sentence = little_use(design)
     if not sentence:
         return []
-    return layout.lines_of(
+    return wording.lines_of(
         f"{sentence} Give a larger budget, release fewer columns, or put values into bins."
     )
 
@@ -101,10 +109,10 @@ def lines_within(rows: Sequence[Sequence[str]], room: int, hidden: str) -> list[
     The header stays even without room, and one line is for the number of the others.
     """
     if len(rows) <= room:
-        return layout.aligned(rows, left=(0,))
+        return wording.aligned(rows, left=(0,))
     shown = rows[: max(1, room - 1)]
     others = wording.count(len(rows) - len(shown), hidden)
-    return [*layout.aligned(shown, left=(0,)), f"  and {others}:  --full"]
+    return [*wording.aligned(shown, left=(0,)), f"  and {others}:  --full"]
 
 
 def kept_sentence(
@@ -124,6 +132,50 @@ def kept_sentence(
         f"Kept: {kept} of the information in the released columns{beyond}; "
         f"no {rivals} keeps more than {most} ({wording.proof_text(scope)})."
     )
+
+
+def lead_of(request: Request) -> str:
+    """The protected column, the released column and their sizes."""
+    if request.level is not None:
+        return _lead_of_boxes(request)
+    useful = names_of(request)[1]
+    useful_size = wording.count(len(request.useful_symbols), "symbol")
+    outputs = wording.count(request.outputs, "output")
+    if request.of_rows:
+        useful_size = wording.count(len(request.useful_symbols), "row")
+        outputs = f"one of {wording.count(request.outputs, 'row')}"
+    manner = "is released as"
+    if request.of_people:
+        useful_size = wording.count(len(request.useful_symbols), "sequence")
+        outputs = f"one of {wording.count(request.outputs, 'sequence')}"
+        manner = "of all records of a person is released as"
+    sensitive = protected(request)
+    if request.sensitive_symbols:
+        sensitive_size = wording.count(len(request.sensitive_symbols), "symbol")
+        sensitive += f" ({sensitive_size})"
+    return f"{useful} ({useful_size}) {manner} {outputs}; {sensitive} is protected."
+
+
+def _lead_of_boxes(request: Request) -> str:
+    """What is released in boxes, and what is protected."""
+    useful = names_of(request)[1]
+    if request.of_people:
+        return (
+            f"{useful} of all records of a person are released together as those of a person of "
+            f"the table, drawn within boxes of sequences, beside {RECORDS} as it is; "
+            f"{protected(request)} is protected."
+        )
+    useful = wording.title(request.useful_columns, ", ")
+    verb = "is released"
+    if len(request.useful_columns) > 1:
+        verb = "are released together"
+    form = "in boxes of values"
+    if request.fills:
+        form = "as rows of the table that are drawn within boxes"
+    given = ""
+    if request.given:
+        given = f", {wording.title(request.given)} as in the data"
+    return f"{useful} {verb} {form}{given}; {protected(request)} is protected."
 
 
 def promise_lines(design: Design, report: Report) -> list[str]:
@@ -149,12 +201,12 @@ def promise_lines(design: Design, report: Report) -> list[str]:
         table = f"Table: {report.promise.statement}"
         if design.channel.published is not None:
             table = f"{table.removesuffix('.')} ({_verdict(design)})."
-    lines = [*layout.lines_of(table), *layout.lines_of(_population_text(design))]
+    lines = [*wording.lines_of(table), *wording.lines_of(_population_text(design))]
     # Of rows the sentence about any rule says it, which comes before.
     if design.channel.published is None:
         guesses = guess_sentence(design.channel, sensitive)
         if guesses is not None:
-            lines += layout.lines_of(guesses)
+            lines += wording.lines_of(guesses)
     return lines
 
 
@@ -265,7 +317,7 @@ def uncovered_lines(design: Design, report: Report) -> list[str]:
         items.append(
             "The population figure assumes independent records and categories fixed in advance."
         )
-    return ["Not covered", *layout.item_lines(items)]
+    return ["Not covered", *wording.item_lines(items)]
 
 
 def _given_texts(design: Design, sensitive: str) -> list[str]:
@@ -295,3 +347,66 @@ def _given_of_records(channel: Channel) -> tuple[str, ...]:
     """The given columns; of people those of a record, and their number."""
     people = channel.useful.people
     return channel.given if people is None else (*people.given, RECORDS)
+
+
+# ----------------------------------------------------------------------- merged symbols
+
+MOST_SETS = 3
+"""Sets of merged symbols that a line names."""
+
+MOST_NAMES = 5
+"""Symbols of a set that a line names."""
+
+
+def proposal_lines(proposals: MergeProposals, nmi: float, level: float) -> list[str]:
+    """Lines with what each proposal keeps, what it merges, and what choosing among them costs.
+
+    Parameters
+    ----------
+    proposals : MergeProposals
+    nmi : float
+        What the design itself keeps.
+    level : float
+        The confidence of each promise.
+    """
+    # What proposes knows every search, and these lines are for audits, too.
+    from mechdesign.mechanisms.box_design import level_for_all, level_of_all
+
+    if not proposals.shown:
+        return []
+    lines = [f"Merging keeps more than {wording.percent_at_least(nmi)}:"]
+    for proposal in proposals.shown:
+        text = (
+            f"{proposal.options} keeps about {wording.percent_at_least(proposal.nmi)}"
+        )
+        if proposal.merged:
+            text += f", with {_sets(proposal)} merged"
+        if proposal.together:
+            names = listed(proposal.together, MOST_NAMES)
+            text += f", and {names} promised together, as one value"
+        lines += wording.item_lines([f"{text}."])
+    count = proposals.promises
+    # By the union bound over all promises that were tried.
+    each = f"{100 * level_for_all(level, count):.6g}"
+    together = percent_of(level_of_all(level, count))
+    lines += wording.lines_of(
+        "With the whole time limit it may be more. Each is a promise of its own with "
+        f"{percent_of(level)} confidence, on a slice of its own. A choice among the {count} "
+        f"promises that were tried has {together}, or {percent_of(level)} if each of them has "
+        f"{each} %."
+    )
+    return lines
+
+
+def _sets(proposal: MergeProposal) -> str:
+    """The merged sets of a proposal: ``{a, b} and {c, d, 2 more} and 1 other set``."""
+    texts: list[str] = []
+    for symbols in proposal.merged[:MOST_SETS]:
+        names = [wording.label(name) for name in symbols[:MOST_NAMES]]
+        if len(symbols) > MOST_NAMES:
+            names.append(f"{len(symbols) - MOST_NAMES} more")
+        texts.append(f"{{{', '.join(names)}}}")
+    left = len(proposal.merged) - MOST_SETS
+    if left > 0:
+        texts.append(f"{wording.count(left, 'other set')}")
+    return " and ".join(texts)

@@ -57,8 +57,7 @@ from fractions import Fraction
 
 from mechdesign.channel.box_claims import BoxUtility
 from mechdesign.mechanisms.result import Design
-from mechdesign.report import blocks, layout, wording
-from mechdesign.report.asked import names_of, protected, request_of
+from mechdesign.report import blocks, wording
 from mechdesign.report.boxes import (
     LITTLE,
     box_promise_lines,
@@ -72,26 +71,27 @@ from mechdesign.report.boxes import (
     truth_by_column,
 )
 from mechdesign.report.content import remarks_of, summary_report
-from mechdesign.report.document import lead_of
 from mechdesign.report.first_lines import (
     FULL,
     MOST_LINES,
     kept_sentence,
+    lead_of,
     lines_within,
     little_use_lines,
     promise_lines,
     uncovered_lines,
 )
-from mechdesign.report.law_section import brief_law, channel_law_lines
-from mechdesign.report.least_section import (
+from mechdesign.report.law_section import (
     HEADER,
+    brief_law,
+    channel_law_lines,
     column_rows,
     least_blocks,
     moved_text,
 )
-from mechdesign.report.record import Belief, Report
-from mechdesign.report.scope_texts import population_items
-from mechdesign.report.section_sentences import group_lines, rule_sentences
+from mechdesign.report.promises import population_items
+from mechdesign.report.record import Belief, Report, names_of, protected, request_of
+from mechdesign.report.sentences import group_lines, rule_sentences
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.people import RECORDS, People
 
@@ -130,16 +130,16 @@ def box_first_screen(design: Design, *, last: Sequence[str]) -> str:
         rivals="channel for these boxes",
     )
     request = request_of(channel, design.notion)
-    before = layout.all_lines([lead_of(request), *box_promise_lines(channel, audit)])
-    before += ["", *layout.lines_of(kept)]
-    before += layout.all_lines(own_lines(utility, channel))
-    before += layout.all_lines(channel_law_lines(channel, None))
+    before = wording.all_lines([lead_of(request), *box_promise_lines(channel, audit)])
+    before += ["", *wording.lines_of(kept)]
+    before += wording.all_lines(own_lines(utility, channel))
+    before += wording.all_lines(channel_law_lines(channel, None))
     unproven = utility.records - channel.boxed.claims.slice_records
     limits = [
         *population_items(design.notion, request, unproven),
         OTHERS_OF_PEOPLE if request.of_people else OTHERS,
     ]
-    after = ["", "Not covered", *layout.item_lines(limits), "", FULL, *last]
+    after = ["", "Not covered", *wording.item_lines(limits), "", FULL, *last]
 
     # What is left goes to the columns first, and then to the remarks.
     room = MOST_LINES - len(before) - len(after)
@@ -170,17 +170,17 @@ def _remarks(design: Design, utility: BoxUtility, room: int) -> list[str]:
     """What limits the promise and the search, whole; then how the boxes came about, if it fits."""
     channel = design.channel
     # Which values are promised only together, and that a search was stopped, is never cut.
-    needed = layout.all_lines(
+    needed = wording.all_lines(
         [
             *part_lines(channel),
             *fill_lines(channel),
-            *layout.remark_sentences(design.messages),
+            *wording.remark_sentences(design.messages),
         ]
     )
     origin = [slice_sentence(utility, channel)]
     if utility.nmi < LITTLE:
         origin += rare_lines(channel, utility)
-    optional = layout.all_lines(origin)
+    optional = wording.all_lines(origin)
     if len(needed) + len(optional) <= room:
         return [*needed, *optional]
     return [*needed, "Further remarks:  --full"]
@@ -212,15 +212,18 @@ def row_first_screen(
     last : sequence of str
         Lines on the files that were written and the next command.
     """
-    before = [*little_use_lines(design), *layout.lines_of(_lead(design, joint, report))]
+    before = [
+        *little_use_lines(design),
+        *wording.lines_of(_lead(design, joint, report)),
+    ]
     for rule in rule_sentences(report.promise, report.asked):
-        before += layout.lines_of(rule)
+        before += wording.lines_of(rule)
     before += promise_lines(design, report)
     # Budgets on averages.
     for sentence in report.purpose:
-        before += layout.lines_of(sentence)
+        before += wording.lines_of(sentence)
     before.append("")
-    law = layout.all_lines(report.law)
+    law = wording.all_lines(report.law)
     sentences = group_lines(
         design.smallest_group,
         known=design.known,
@@ -229,8 +232,8 @@ def row_first_screen(
         single=design.single_rows,
         of_people=joint.useful.people is not None,
     )
-    groups = [line for text in sentences for line in layout.lines_of(text)]
-    remarks = layout.all_lines(layout.remark_sentences(design.messages))
+    groups = [line for text in sentences for line in wording.lines_of(text)]
+    remarks = wording.all_lines(wording.remark_sentences(design.messages))
     after = ["", *uncovered_lines(design, report), "", FULL, *last]
     fixed = len(before) + len(law) + len(groups) + len(remarks) + len(after)
     columns = _column_lines(design, joint, MOST_LINES - fixed)
@@ -340,13 +343,13 @@ def _belief_lines(report: Report, room: int) -> list[str]:
         if belief in most_changed:
             lines.append(
                 (
-                    blocks.short(belief.symbol),
+                    wording.short(belief.symbol),
                     wording.percent(belief.before),
                     wording.percent_at_least(belief.lowest),
                     wording.percent_at_most(belief.highest),
                 )
             )
-    table = layout.aligned(lines, left=(0,))
+    table = wording.aligned(lines, left=(0,))
     if len(beliefs) > rows:
         table.append(f"  ({rows} of {len(beliefs):,}: those that can change most)")
     return [*table, ""]
@@ -379,26 +382,26 @@ def _utility_lines(design: Design, report: Report) -> list[str]:
                 f"keeps more than {bound} ({proof})"
             )
         text += near
-    lines = layout.lines_of(f"{text}.")
+    lines = wording.lines_of(f"{text}.")
     for sentence in report.purpose:
-        lines += layout.lines_of(sentence)
+        lines += wording.lines_of(sentence)
     if report.least is not None:
         for block in least_blocks(report.least, useful):
             if isinstance(block, blocks.Text):
-                lines += layout.lines_of(block.text)
+                lines += wording.lines_of(block.text)
     else:
         unchanged = unchanged_share(design)
         if unchanged is not None:
             share = wording.percent_at_least(float(unchanged))
-            lines += layout.lines_of(
+            lines += wording.lines_of(
                 f"Unchanged: {share} of the records are released with their own {useful} "
                 "(expected)."
             )
-    lines += layout.lines_of(brief_law(design))
+    lines += wording.lines_of(brief_law(design))
     for moved in report.numbers:
-        lines += layout.lines_of(moved_text(moved))
+        lines += wording.lines_of(moved_text(moved))
     for remark in kept.remarks:
-        lines += layout.lines_of(wording.label(remark))
+        lines += wording.lines_of(wording.label(remark))
     return lines
 
 
@@ -406,7 +409,7 @@ def unchanged_share(design: Design) -> Fraction | None:
     """The expected share of records whose output is their own symbol; None without the table.
 
     An output has the name of a symbol only if it comes from this symbol alone, or if outputs are
-    symbols of the column (`channel.labels`).
+    symbols of the column (`channel.output_cells`).
     """
     channel = design.channel
     if channel.joint is None:

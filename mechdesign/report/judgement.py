@@ -11,10 +11,12 @@ from collections.abc import Mapping
 from mechdesign.core.wording import listed
 from mechdesign.judging.figures import AREA, NUMBER, WHOLE, Figure, Judgement, Part
 from mechdesign.report import blocks
-from mechdesign.report.layout import aligned, item, paragraph
 from mechdesign.report.wording import (
+    aligned,
     count,
+    item,
     label,
+    paragraph,
     people_in,
     percent,
     percent_at_least,

@@ -1,4 +1,4 @@
-"""What an analyst reads, in sentences: does the release keep the frequencies of the table?
+"""What an analyst gets: are the frequencies of the table kept, and the symbols of each record?
 
 `channel_law_lines` is for the first screen, reports and pages. Of a release that changes
 frequencies: ::
@@ -11,13 +11,33 @@ frequencies: ::
 
 Distances come from `auditing.law` and are rounded up again; the two shares of the largest change
 are rounded to nearest.
+
+*Cost.* Where a channel releases symbols of the column itself, `least_blocks` is the section on its
+objective. It sets what was reached beside a proven bound. What
+was reached is rounded to what claims less, and bounds are rounded outwards. What was asked for
+comes as a dict (`LeastKept.asked`), the `Objective` of the channel file, such as: ::
+
+    {"name": "distance", "distance": "absolute", "keep_frequencies": True,
+     "stay": {}, "forbid": (("18", "64"),), "constraints": 0}
+
+That is: move numbers least, keep the expected share of each of them (the default), and never
+release 18 as 64. The name "truth" asks to change the fewest records instead. `number_blocks`
+follows where the symbols are numbers: how far they move (`Moved`), and a histogram of their shares
+before and after.
+
+*Unchanged cells* of each released column stand beside what constants would leave. Without the share
+that stays if every record got the most frequent value, nobody can judge the unchanged cells of a
+column of two values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from mechdesign.analysis.estimator import error_factor
+import numpy as np
+
+from mechdesign.analysis.linear import error_factor
+from mechdesign.auditing.composition import sum_above
 from mechdesign.auditing.law import (
     Law,
     absent_channel_law,
@@ -26,10 +46,17 @@ from mechdesign.auditing.law import (
     channel_law,
     label_of,
 )
+from mechdesign.auditing.unchanged import constant_truth_of_records
 from mechdesign.channel.channel import Channel
-from mechdesign.core.wording import at_most, quoted
+from mechdesign.core.wording import about, at_least, at_most, quoted
 from mechdesign.mechanisms.result import Design
-from mechdesign.report import wording
+from mechdesign.release.released_values import (
+    Moved,
+    distance_text,
+    unit_of,
+)
+from mechdesign.report import blocks, wording
+from mechdesign.report.record import LeastKept
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.row_boxes import NOTHING
 
@@ -222,3 +249,210 @@ def _vanished(law: Law) -> list[str]:
         shown = wording.first_labels(values, MOST_VALUES)
         parts.append(f"{wording.label(name)} {shown}")
     return [f"Never released: {'; '.join(parts)}."]
+
+
+# --------------------------------------------------------------------------------- cost
+
+# ---------------------------------------------------------------------- unchanged cells
+
+HEADER = ("column", "unchanged", "if constant")
+"""The header of the table of columns."""
+
+
+def column_rows(truth: Mapping[str, float], joint: Joint) -> list[Sequence[str]]:
+    """A line for each released column: its name, and both shares; `truth` is rounded down."""
+    constant = constant_truth(joint)
+    rows: list[Sequence[str]] = []
+    for name, share in truth.items():
+        rows.append(
+            (
+                wording.label(name),
+                wording.percent_at_least(share),
+                wording.percent(constant[name]),
+            )
+        )
+    return rows
+
+
+def constant_truth(joint: Joint) -> dict[str, float]:
+    """For each column the share of the records that have its most frequent value."""
+    if joint.useful.people is not None:
+        return constant_truth_of_records(joint)
+    cells = joint.useful.coded
+    shares: dict[str, float] = {}
+    for k, name in enumerate(cells.columns):
+        masses = np.bincount(cells.codes[:, k], joint.p_x)
+        shares[name] = float(masses.max())
+    return shares
+
+
+# --------------------------------------------------------------- cost and moved numbers
+
+MOST_BARS = 16
+"""Rows of a histogram; with more bins, neighbours are joined."""
+
+BEST = "no channel that keeps the promise and the conditions below"
+
+BEST_ROWS = "no release of rows with this promise and the same conditions"
+BEST_FREQUENCIES = (
+    "no release of rows with this promise, these frequencies of rows and the same "
+    "conditions"
+)
+"""What the bound on rows is about: smallest groups fix how often each row is released first."""
+
+SAME_COST = 1e-6
+"""A cost that is the share of changed cells differs from it by rounding alone; moved numbers cost
+more."""
+
+COST = {
+    None: "The expected cost is",
+    "absolute": "On average {useful} moves by",
+    "squared": "The expected squared distance that {useful} moves is",
+}
+"""By the distance of the objective; None for a matrix of costs."""
+
+
+def least_blocks(least: LeastKept, useful: str) -> list[blocks.Block]:
+    """The expected cost with its proven bound, the conditions, and which symbols stay
+    as they are.
+    """
+    asked = least.asked
+    texts: list[str] = []
+    if least.of_rows:
+        texts += _row_texts(least)
+    else:
+        texts += _cost_texts(least, useful)
+        texts += _frequency_texts(least, useful)
+    if asked["forbid"]:
+        pairs = wording.count(len(asked["forbid"]), "pair")
+        texts.append(f"{pairs} of symbols is never released one for the other.")
+    rows: list[tuple[blocks.Cell, ...]] = []
+    for name, share in least.by_symbol[: blocks.MOST_ROWS]:
+        rows.append(blocks.cells(wording.short(name), wording.percent_at_least(share)))
+    what = "row" if least.of_rows else "value"
+    caption = f"Probability that each {what} of {useful} is released as it is"
+    table = blocks.grid(
+        caption, (useful, "stays true"), rows, useful, total=len(least.by_symbol)
+    )
+    columns: list[blocks.Block] = []
+    if least.by_column:
+        lines = [blocks.cells(*texts) for texts in least.by_column]
+        caption = (
+            "Expected share of unchanged cells of each column, and if all had its most frequent "
+            "value"
+        )
+        columns = blocks.grid(caption, HEADER, lines, "columns")
+    return [*blocks.paragraphs(texts), *columns, *table]
+
+
+def number_blocks(numbers: Sequence[Moved]) -> list[blocks.Block]:
+    """How far numbers move, and their histogram before and after."""
+    parts: list[blocks.Block] = []
+    for moved in numbers:
+        parts.append(blocks.Text(moved_text(moved)))
+        parts.append(_histogram(moved))
+    return parts
+
+
+def moved_text(moved: Moved) -> str:
+    """How far the numbers of a column move, and their correlation."""
+    column = wording.label(moved.column)
+    if moved.edges:
+        opening = (
+            f"{column} is in {wording.count(len(moved.labels), 'bin')}. Published as medians "
+            "(apply --as representative), its"
+        )
+    else:
+        opening = f"The {column}"
+    distance = distance_text(moved.distance, moved.kind)
+    text = f"{opening} numbers are expected to move by {distance}"
+    if moved.correlation is not None:
+        correlation = about(moved.correlation)
+        text += f"; original and released numbers have the correlation {correlation}"
+    return f"{text}."
+
+
+def _row_texts(least: LeastKept) -> list[str]:
+    """The share of cells that stay true, and the expected cost with its proven bound."""
+    cost = least.cost
+    bound = least.cost_lower_bound
+    if least.truth is None or cost is None or bound is None:
+        return []
+    truth = wording.percent_at_least(least.truth)
+    kept = f"{truth} of the cells are released as they are (expected)"
+    best = BEST_FREQUENCIES if least.asked["keep_frequencies"] else BEST_ROWS
+    is_share = least.asked["name"] == "truth" and not least.asked["distance"]
+    if is_share and abs(cost - (1.0 - least.truth)) <= SAME_COST:
+        most = wording.percent_at_most(min(1.0, sum_above((1.0, -bound))))
+        return [f"{kept}; {best} keeps more than {most}."]
+    # Numbers cost by how far they move, too, so the bound says nothing of cells alone.
+    return [
+        f"{kept}. The expected cost of a row is {at_most(cost)}; {best} comes below "
+        f"{at_least(bound)}."
+    ]
+
+
+def _cost_texts(least: LeastKept, useful: str) -> list[str]:
+    """The expected cost and its proven bound, and the share of records that stay true."""
+    cost = least.cost
+    bound = least.cost_lower_bound
+    if least.truth is None or cost is None or bound is None:
+        return []
+    truth = wording.percent_at_least(least.truth)
+    kept = f"{truth} of the records are released with their own {useful} (expected)"
+    if least.asked["name"] == "truth":
+        # The cost is the share of changed records, so 1 - bound is the most that can stay.
+        most = wording.percent_at_most(min(1.0, sum_above((1.0, -bound))))
+        return [f"{kept}; {BEST} keeps more than {most}."]
+    distance = least.asked["distance"]
+    # Only an absolute distance has the unit of the column.
+    kind = "number"
+    if distance == "absolute":
+        kind = least.kind
+    # Times are in seconds: the unit is the largest that the cost has one of, of this many seconds.
+    size, unit = unit_of(cost, kind)
+    opening = COST[distance].format(useful=useful)
+    return [
+        f"{opening} {at_most(cost / size)}{unit}; {BEST} comes below "
+        f"{at_least(bound / size)}{unit}. {kept}."
+    ]
+
+
+def _frequency_texts(least: LeastKept, useful: str) -> list[str]:
+    """What is asked of the frequencies, in a public report alone.
+
+    Where the table may be shown, the section on what an analyst reads says what became of them.
+    """
+    if least.frequency_deviation is not None or not least.asked["keep_frequencies"]:
+        return []
+    return [
+        f"The expected share of every value of {useful} is that of the table, up to the rounding "
+        "to integers."
+    ]
+
+
+def _histogram(moved: Moved) -> blocks.Block:
+    """Shares before and after; neighbouring bins are joined where there are too many."""
+    # The least number of neighbours to a bar that leaves at most `MOST_BARS`.
+    step = -(-len(moved.labels) // MOST_BARS)
+    rows: list[tuple[blocks.Cell, ...]] = []
+    for start in range(0, len(moved.labels), step):
+        end = min(start + step, len(moved.labels))
+        name = _span(moved.labels[start], moved.labels[end - 1], bins=bool(moved.edges))
+        cells = [blocks.Cell(wording.label(name))]
+        for shares in (moved.before, moved.after):
+            share = sum(shares[start:end])
+            cells.append(blocks.Cell(wording.percent(share), min(share, 1.0)))
+        rows.append(tuple(cells))
+    header = ("bin" if moved.edges else "number", "before", "after")
+    caption = f"Shares of {wording.label(moved.column)} before and after"
+    return blocks.Grid(caption, header, tuple(rows))
+
+
+def _span(low: str, high: str, *, bins: bool) -> str:
+    """The label of joined neighbours: bins ``[a, b)`` and ``[c, d)`` become ``[a, d)``."""
+    if low == high:
+        return low
+    if bins:
+        return f"{low.partition(', ')[0]}, {high.partition(', ')[2]}"
+    return f"{low} to {high}"

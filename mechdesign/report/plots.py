@@ -1,7 +1,7 @@
 """The trade-off curves of a comparison, drawn over the budget: side by side, or one for a page.
 
 A picture has panels (`Panel`), and each panel draws one quantity of the rows, such as the share of
-information kept, over the budget. All panels have the same lines (`plot_lines.series`), one for
+information kept, over the budget. All panels have the same lines (`drawing.series`), one for
 each curve and mechanism. `draw_panel` draws a panel into matplotlib axes:
 
 1. the lines: a line has a point (epsilon, ``panel.value(row)``) for each of its rows, and a gap
@@ -36,14 +36,16 @@ from mechdesign.report.drawing import (
     INK,
     PAGE,
     UNIT,
+    Curve,
+    Series,
     check_ending,
     check_matplotlib,
     new_figure,
     picture_of,
     save_figure,
+    series,
     settings,
 )
-from mechdesign.report.plot_lines import Curve, Series, series
 
 BUDGET_DASHES = (0, (1, 1))
 """Dashes of a budget: offset, and lengths of strokes and gaps in widths of the line."""

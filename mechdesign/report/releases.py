@@ -19,15 +19,24 @@ from dataclasses import asdict
 from typing import Any
 
 from mechdesign.analysis.checking import PERSON, FrequencyTest, ReleaseCheck
-from mechdesign.analysis.column_frequencies import FEW, ColumnFrequencies
 from mechdesign.analysis.frequencies import Frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
+from mechdesign.analysis.law_estimates import FEW, ColumnFrequencies
 from mechdesign.analysis.law_statistics import INTERCEPT, Statistics
 from mechdesign.core.wording import about, at_most, listed, percent_of
-from mechdesign.report import layout, wording
-from mechdesign.report.layout import aligned, item, largest, paragraph
+from mechdesign.report import wording
 from mechdesign.report.plain_values import csv_text, picked
-from mechdesign.report.wording import count, figure, frequencies_of, interval, label
+from mechdesign.report.wording import (
+    aligned,
+    count,
+    figure,
+    frequencies_of,
+    interval,
+    item,
+    label,
+    largest,
+    paragraph,
+)
 
 MOST_SHOWN = 10
 """Suspects named in the text; JSON has all."""
@@ -216,7 +225,7 @@ def column_frequencies_text(frequencies: ColumnFrequencies) -> str:
         header.insert(-1, "not told apart")
 
     table = [header]
-    records, note = layout.largest(frequencies.rows(), "--json")
+    records, note = wording.largest(frequencies.rows(), "--json")
     for record in records:
         cells = [wording.label(record[name]) for name in frequencies.columns]
         # The middle of a range that stays open is no estimate.
@@ -234,13 +243,13 @@ def column_frequencies_text(frequencies: ColumnFrequencies) -> str:
         f"{wording.frequencies_of(names)} from {records_text}; "
         f"{percent_of(frequencies.level)} intervals for the population of the records.",
         "",
-        *layout.aligned(table, left=words),
+        *wording.aligned(table, left=words),
         *note,
     ]
     if is_open:
-        lines.append(layout.paragraph(NOT_TOLD_APART))
+        lines.append(wording.paragraph(NOT_TOLD_APART))
     if frequencies.has_too_narrow:
-        lines.append(layout.paragraph(TOO_NARROW))
+        lines.append(wording.paragraph(TOO_NARROW))
     return "\n".join(lines)
 
 
@@ -260,8 +269,8 @@ def box_estimate_note(*, is_bounded: bool) -> str:
     table of the channel.
     """
     if is_bounded:
-        return layout.paragraph(ANY_DATA, "")
-    return layout.paragraph(OWN_POPULATION, "")
+        return wording.paragraph(ANY_DATA, "")
+    return wording.paragraph(OWN_POPULATION, "")
 
 
 def law_estimate_note(*, fixed: bool, kept: bool) -> str:
@@ -288,7 +297,7 @@ def law_estimate_note(*, fixed: bool, kept: bool) -> str:
             "table alone."
         )
     text = f"{text} {counts}"
-    return layout.paragraph(text, "")
+    return wording.paragraph(text, "")
 
 
 def silent_note(strata: Sequence[str]) -> str:
@@ -297,7 +306,7 @@ def silent_note(strata: Sequence[str]) -> str:
         f"Of rows with {listed(strata)} nothing is released: these are the shares "
         "among all others."
     )
-    return layout.paragraph(text, "")
+    return wording.paragraph(text, "")
 
 
 MEANS = "mean"
@@ -309,13 +318,13 @@ def statistics_text(found: Statistics, *, fixed: bool, kept: bool) -> str:
     table = [["", "estimate", "std.error", "from draws", "interval"]]
     rows = found.rows()
     note: list[str] = []
-    if len(rows) > layout.MOST_ESTIMATES:
+    if len(rows) > wording.MOST_ESTIMATES:
         note = [
-            layout.paragraph(
-                f"Shown are the first {layout.MOST_ESTIMATES} of {len(rows):,}; all are in --json."
+            wording.paragraph(
+                f"Shown are the first {wording.MOST_ESTIMATES} of {len(rows):,}; all are in --json."
             )
         ]
-    for record, parts in zip(rows[: layout.MOST_ESTIMATES], found.names, strict=False):
+    for record, parts in zip(rows[: wording.MOST_ESTIMATES], found.names, strict=False):
         # The mean of all records has no parts.
         name = ", ".join(map(wording.label, parts)) or "all"
         if record["estimate"] is None:
@@ -349,16 +358,16 @@ def statistics_text(found: Statistics, *, fixed: bool, kept: bool) -> str:
         f"{percent_of(found.level)} intervals for {target}."
     )
     lines = [
-        layout.paragraph(opening, ""),
+        wording.paragraph(opening, ""),
         "",
-        *layout.aligned(table, left=(0, 4)),
+        *wording.aligned(table, left=(0, 4)),
         *note,
     ]
     for column, value in found.reference.items():
         text = f"{wording.label(column)} is compared with {wording.label(value)}."
-        lines.append(layout.paragraph(text))
+        lines.append(wording.paragraph(text))
     if found.has_too_narrow:
-        lines.append(layout.paragraph(TOO_NARROW))
+        lines.append(wording.paragraph(TOO_NARROW))
     lines += ["", statistics_note(fixed=fixed, kept=kept)]
     return "\n".join(lines)
 
@@ -390,10 +399,10 @@ def statistics_note(*, fixed: bool, kept: bool) -> str:
             "itself."
         )
     if fixed:
-        return layout.paragraph(
+        return wording.paragraph(
             f"{text} Its counts were fixed, so the draws add no error.", ""
         )
-    return layout.paragraph(
+    return wording.paragraph(
         f"{text} What stands under 'from draws' is the part of the standard error that other "
         "programs do not see. It holds for records of the channel's own table alone.",
         "",

@@ -1,7 +1,8 @@
-"""Sentences and plain records about a population, and about several releases together.
+"""Sentences that several texts share: populations, several releases, averages, groups, cells,
+rules.
 
-There are three subjects, each with a text for people (``.._text``, ``.._sentences``) and a record
-for JSON outputs (``.._record``):
+Three subjects have a text for people (``.._text``, ``.._sentences``) and a record for JSON outputs
+(``.._record``):
 
 - *population*: what a promise about a table says of the population behind it.
 - *composition*: what several releases disclose together, beside what each does alone.
@@ -11,6 +12,31 @@ The words are in the macros of ``terminal.txt.jinja``. `text_of` calls one of th
 the filters that macros may use are named in `_macros`. So ``text_of("spending", spending)`` fills
 the macro `spending`, in which ``{{ achieved | budgets }}`` becomes "eps_l 0.5, eps_u 0.7, ..".
 Other modules of reports use `text_of` for macros of their own.
+
+*Averages*: each sentence says that an average is no promise for a record. `average_texts` are for a
+design, a channel or a report: the budget, what the channel uses of it (rounded up), and behind them
+the worst single lifts. `audit_average_texts` are the verdicts of an audit. Example: "Average: the
+mutual information (nats) is at most 0.05; it is 0.0499."
+
+*Smallest groups*: how many records share a released row, and how to ask for more. For the first
+screen, for example: ::
+
+    Every released row occurs at least 5 times where the counts are fixed (--smallest-group K asks
+    for another number). 1,464 of the 8,717 rows of the table are released.
+
+*Cells*: how those of a table were read, as the channel records it. A reader who prepares a file for
+a channel has to know what counts as an empty cell there, which texts are one symbol, and what is
+released for a cell without a symbol. Nothing is said of a channel that takes every cell as it is
+and refuses the others.
+
+*Rules*: what none that picks people by their released rows exceeds. A rule picks released rows by
+anything but the draws. Among the people of the table whom it picks, the expected number of those
+with a sensitive value is at most the highest probability of the value at a released row times the
+expected number of all (docs/explanation/rows-theory.md, proposition 6). For example, of an income
+that 24.1 % of all people have, and at most 39.7 % at any released row: ::
+
+    Of the people whom any rule picks by their released rows, at most about 4 in 10 (39.7 %) are
+    expected to have income >50K; about 1 in 4 of all people do (24.1 %).
 """
 
 from __future__ import annotations
@@ -21,19 +47,32 @@ from dataclasses import asdict
 from functools import cache
 from typing import Any
 
+from mechdesign.auditing.averages import AverageVerdict
 from mechdesign.auditing.composition import Composition
 from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Achieved
+from mechdesign.channel.record import AverageBudget
 from mechdesign.core.wording import (
     about,
     at_least,
     at_most,
     factor_at_least,
     factor_at_most,
+    listed,
     percent_of,
 )
 from mechdesign.mechanisms.result import Spending
-from mechdesign.report import layout, wording
+from mechdesign.report import wording
+from mechdesign.report.record import Belief, Promise, Request, names_of
+from mechdesign.tables.cell_values import (
+    DROP,
+    MARGINAL,
+    NEAREST,
+    OUTPUT,
+    REFUSE,
+    SYMBOL,
+    CellRules,
+)
 from mechdesign.tables.confidence import ConfidenceSet, scope_of
 from mechdesign.tables.uncovered_values import uncovered_sentence
 
@@ -62,7 +101,7 @@ def _macros() -> Any:
         "factor_at_least": factor_at_least,
         "factor_at_most": factor_at_most,
     }
-    return layout.macros_of(
+    return wording.macros_of(
         "terminal.txt.jinja",
         filters,
         INFINITE=math.inf,
@@ -73,7 +112,7 @@ def _macros() -> Any:
 
 def text_of(report: str, *facts: Any, **options: Any) -> str:
     """The text of a macro of ``terminal.txt.jinja``, without a final newline."""
-    return layout.text_of(_macros(), report, *facts, **options)
+    return wording.text_of(_macros(), report, *facts, **options)
 
 
 def outwards(value: float, name: str) -> str:
@@ -184,3 +223,222 @@ def _budget_texts(achieved: Achieved) -> tuple[str, str, str]:
         at_most(achieved.eps_u),
         at_most(achieved.eps_ldp),
     )
+
+
+# ---------------------------------------------------------------------- single sections
+
+# ----------------------------------------------------------------------------- averages
+
+NAMES = {
+    "mi": "mutual information (nats)",
+    "tv": "total variation",
+    "chi2": "chi2 information",
+    "maximal-leakage": "maximal leakage (nats)",
+    "guess": "success of the best guess",
+    "gain": "expected gain of the best guess",
+}
+"""What is averaged over released values, by the name of the measure."""
+
+NO_PROMISE_FOR_ONE = "An average promises nothing about one record"
+
+
+def average_texts(
+    averages: Sequence[AverageBudget],
+    achieved: Achieved,
+    sensitive: str,
+    scope: str = "proven",
+) -> tuple[str, ...]:
+    """Budget and leakage of every average; the last text has the worst lifts, too.
+
+    `scope` is that of the certificate of the design.
+    """
+    texts: list[str] = []
+    for average in averages:
+        text = f"Average: the {NAMES[average.measure]} is at most {_budget(average.budget)}"
+        if average.achieved is not None:
+            text += f"; it is {at_most(average.achieved)}"
+        if average.keep is not None and average.lower_bound is not None:
+            kept = percent_of(average.keep)
+            text += f", and no such channel that keeps {kept} has less than "
+            proof = wording.proof_text(scope)
+            text += f"{at_least(average.lower_bound)} ({proof})"
+        texts.append(f"{text}.")
+    if not texts:
+        return ()
+    # An average may hide single values that give a secret away, so the worst ones are named.
+    low = wording.short_factor(achieved.eps_l, upper=False)
+    high = wording.short_factor(achieved.eps_u, upper=True)
+    texts[-1] += (
+        f" {NO_PROMISE_FOR_ONE}: the worst released values make a value of {sensitive} {low} to "
+        f"{high} times as probable."
+    )
+    return tuple(texts)
+
+
+def audit_average_texts(averages: Sequence[AverageVerdict]) -> list[str]:
+    """The verdict of the audit on every average."""
+    texts: list[str] = []
+    for average in averages:
+        verdict = "kept" if average.kept else "VIOLATED"
+        texts.append(
+            f"Average {NAMES[average.measure]}: {at_most(average.leakage)}, budget "
+            f"{_budget(average.budget)}: {verdict}. {NO_PROMISE_FOR_ONE}."
+        )
+    return texts
+
+
+def _budget(budget: float) -> str:
+    """A budget as it was typed, if six digits have it; else rounded up."""
+    short = f"{budget:.6g}"
+    return short if float(short) == budget else at_most(budget)
+
+
+# ---------------------------------------------------------------------- smallest groups
+
+OPTION = "--smallest-group K"
+"""How to ask for another number."""
+
+
+def group_lines(
+    k: int,
+    *,
+    known: Sequence[str],
+    rows: int,
+    released: int,
+    single: int,
+    of_people: bool = False,
+) -> list[str]:
+    """Sentences on the smallest group; none where every row is that of several records anyway.
+
+    Parameters
+    ----------
+    k : int
+        The smallest group; 1 where every row may be released.
+    known : sequence of str
+        The columns that an outsider can know; empty for all released ones.
+    rows, released : int
+        The distinct rows of the table, and those that are released.
+    single : int
+        Released rows that stand for a single record.
+    of_people : bool
+        Whether a row is the sequence of the records of a person.
+    """
+    if k == 1:
+        return _open_rows(single, of_people)
+    what = "row"
+    if known:
+        what = f"combination of {', '.join(map(wording.label, known))}"
+    lines = [
+        f"Every released {what} occurs at least {k:,} times where the counts are fixed ({OPTION} "
+        f"asks for another number). {released:,} of the {wording.count(rows, 'row')} of the table "
+        "are released."
+    ]
+    if known and single:
+        times = "occurs once" if single == 1 else "occur once"
+        lines.append(
+            f"{wording.count(single, 'released row')} {times}: whoever knows other columns, too, "
+            "can tell them apart."
+        )
+    return lines
+
+
+def _open_rows(single: int, of_people: bool) -> list[str]:
+    """What is left open where every row may be released."""
+    if not single:
+        return []
+    belong = "belongs" if single == 1 else "belong"
+    if of_people:
+        return [
+            f"{wording.count(single, 'sequence')} of the table {belong} to a single person and can "
+            f"be released: whoever knows it may find it. {OPTION} releases only those of K people."
+        ]
+    return [
+        f"{wording.count(single, 'row')} of the table {belong} to a single record and can be "
+        f"released: whoever knows the released columns of a person may find the row. {OPTION} "
+        "releases only rows that K records have."
+    ]
+
+
+# -------------------------------------------------------------------------------- cells
+
+NEAREST_ROW = (
+    "A row that the table does not have is released as a draw of the nearest row that it has: the "
+    "promise is about the records of the table, and of another record the release tells no more "
+    "than its nearest row."
+)
+
+
+def cell_sentences(rules: CellRules) -> list[str]:
+    """What a channel says of the cells of a table and of a release."""
+    sentences: list[str] = []
+    form: list[str] = []
+    if rules.trim:
+        form.append("without blanks at their ends")
+    if rules.normalise != "none":
+        form.append(f"in the Unicode form {rules.normalise}")
+    if form:
+        sentences.append(f"Cells are compared {' and '.join(form)}.")
+    if rules.missing_codes:
+        sentences.append(f"{listed(rules.missing_codes)} count as empty cells.")
+    if rules.counted == SYMBOL:
+        sentences.append("The empty cell is a symbol like the others.")
+    elif rules.counted == DROP:
+        which = f"{rules.left_out:,} records" if rules.left_out > 0 else "Records"
+        sentences.append(f"{which} with an empty cell were left out of the table.")
+    kinds = ((rules.missing, "an empty cell"), (rules.unknown, "an unknown symbol"))
+    for rule, kind in kinds:
+        if rule == REFUSE:
+            continue
+        if rule == NEAREST:
+            sentences.append(NEAREST_ROW)
+            continue
+        what = "a draw as for a record of which nothing is known"
+        if rule != MARGINAL:
+            what = f"the output {rule.removeprefix(OUTPUT)}"
+        sentences.append(f"In place of {kind}, {what} is released.")
+    return sentences
+
+
+# -------------------------------------------------------------------------------- rules
+
+
+def rule_sentences(promise: Promise, request: Request) -> list[str]:
+    """The sentence for the value that can change most.
+
+    Nothing is said of single columns, of a relative promise, where other people have other shares
+    before, and where the probabilities are not known.
+    """
+    belief = _most_raised(promise.beliefs)
+    if belief is None or not request.of_rows or request.relative_to:
+        return []
+    most = wording.percent_at_most(belief.highest)
+    share = wording.percent(belief.before)
+    value = wording.label(belief.symbol)
+    column = _column_of(promise, request, belief)
+    of_all = wording.people_in(belief.before)
+    if belief.highest >= 1:
+        return [
+            f"Some rule may pick people by their released rows who all have {column} {value}; "
+            f"{of_all} of all people do ({share})."
+        ]
+    people = wording.people_in(belief.highest)
+    limit = "" if people.startswith("fewer") else "at most "
+    return [
+        f"Of the people whom any rule picks by their released rows, {limit}{people} ({most}) are "
+        f"expected to have {column} {value}; {of_all} of all people do ({share})."
+    ]
+
+
+def _column_of(promise: Promise, request: Request, belief: Belief) -> str:
+    """The sensitive column of a value, where each of several is protected; else all together."""
+    if not request.each:
+        return names_of(request)[0]
+    place = promise.beliefs.index(belief)
+    return wording.label(request.symbol_columns[place])
+
+
+def _most_raised(beliefs: Sequence[Belief]) -> Belief | None:
+    """The belief that a released row can raise most."""
+    if not beliefs:
+        return None
+    return max(beliefs, key=lambda belief: belief.highest - belief.before)

@@ -20,13 +20,12 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import STATED, percent_of
 from mechdesign.mechanisms.result import Design
-from mechdesign.report import blocks, layout, plain_values, wording
-from mechdesign.report.asked import names_of
+from mechdesign.report import blocks, plain_values, wording
 from mechdesign.report.boxes import box_texts, told_lines
 from mechdesign.report.channel_section import amount, measure_blocks
 from mechdesign.report.content import remarks_of, summary_report
-from mechdesign.report.document import lead_of, summary_sections
-from mechdesign.report.first_lines import kept_sentence
+from mechdesign.report.document import summary_sections
+from mechdesign.report.first_lines import kept_sentence, lead_of
 from mechdesign.report.first_screen import change_of
 from mechdesign.report.law_section import channel_law_lines
 from mechdesign.report.promises import (
@@ -39,9 +38,8 @@ from mechdesign.report.promises import (
     subject_of,
     worst_text,
 )
-from mechdesign.report.record import Report
-from mechdesign.report.section_sentences import average_texts, cell_sentences
-from mechdesign.report.sentences import outwards, text_of
+from mechdesign.report.record import Report, names_of
+from mechdesign.report.sentences import average_texts, cell_sentences, outwards, text_of
 from mechdesign.report.wording import achieved_text
 from mechdesign.tables.joint import Joint
 
@@ -96,7 +94,7 @@ def design_text(
             lines += _lines(block)
         if section.anchor == "kept":
             lines.append(
-                layout.paragraph(
+                wording.paragraph(
                     f"Mechanism: {design.mechanism}, by {design.method} "
                     f"({design.seconds:.2f} s)."
                 )
@@ -320,14 +318,14 @@ def _lines(block: blocks.Block) -> list[str]:
     """A block of the summary as lines of text."""
     match block:
         case blocks.Text(text) | blocks.Remark(text):
-            return [layout.paragraph(text)]
+            return [wording.paragraph(text)]
         case blocks.Bullets(items):
-            return [layout.item(text) for text in items]
+            return [wording.item(text) for text in items]
         case blocks.Grid():
             rows: list[Sequence[str]] = [block.header]
             for row in block.rows:
                 rows.append([cell.text for cell in row])
-            return layout.aligned(rows, left=(*range(block.heads), *block.left))
+            return wording.aligned(rows, left=(*range(block.heads), *block.left))
         case _:
             raise TypeError(f"a summary holds no {type(block).__name__}")
 
@@ -341,7 +339,7 @@ RELATIVE_MEASURES = (
 def _measures(report: Report, all_measures: bool) -> list[str]:
     """The derived measures: bounds that follow from the promise, then what this channel attains."""
     if not report.promise.bounds:
-        return [layout.paragraph(RELATIVE_MEASURES)]
+        return [wording.paragraph(RELATIVE_MEASURES)]
     if all_measures:
         lines: list[str] = []
         for block in measure_blocks(report.promise):

@@ -27,11 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from mechdesign.core.documents import Record
 from mechdesign.core.errors import InputError
-from mechdesign.core.records import Record
 from mechdesign.formats.arrow_arrays import arrow_integers, arrow_texts, integers_of
 from mechdesign.formats.cells import Encoded, encode
-from mechdesign.tables.cell_numbers import ORIGIN, WHAT, Kind, number_of
+from mechdesign.tables.cell_values import ORIGIN, WHAT, Kind, number_of
 
 NO_NUMBER = "no number"
 OUTSIDE = "outside the edges"

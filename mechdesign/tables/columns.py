@@ -22,10 +22,9 @@ from mechdesign.formats.arrow_arrays import arrow_texts, combined, is_arrow
 from mechdesign.formats.cell_forms import plain_spelling
 from mechdesign.formats.cells import Encoded, encode, encoded_columns
 from mechdesign.tables.bins import NO_NUMBER, OUTSIDE, Bins
-from mechdesign.tables.cell_numbers import WHAT
+from mechdesign.tables.cell_values import WHAT
 from mechdesign.tables.people import ABSENT
-from mechdesign.tables.symbol_lookup import NOWHERE
-from mechdesign.tables.variable import Variable
+from mechdesign.tables.variable import NOWHERE, Variable
 
 Codes = NDArray[np.int64]
 

@@ -7,7 +7,7 @@ Bonferroni's inequality over all ends, all bounds are true at once with probabil
 The shares P(s) are bounded alike, or known, or not needed. Rows of few records and cells of large
 probability spend more of 1 - level than others, by rules fixed before the sample.
 
-Ends are exact multiples of 2**-60 (`core.binomial`), so an audit can recompute them.
+Ends are exact multiples of 2**-60 (`core.balls`), so an audit can recompute them.
 
 For example, a table of 2 sensitive and 3 useful symbols at the level 0.95 has 0.05 to spend: 1/4 of
 it on the shares P(s), as one of 3 + 1 parts, and 3/4 on the two rows, half of that equally and half
@@ -15,6 +15,19 @@ by 1 / N_s (`_row_parts`). What a row has, its 2 * 3 ends share (`_Level`).
 
 `confidence_set` computes the set of a table, and `set_of_record` that of a channel file, which must
 equal it. The rest checks what users give: the level, known shares, the kind of the table.
+
+*Files* of known shares and of symbols are small CSV files. A list has the header of its columns and
+a symbol a line; shares have the header ``symbol,share``:
+
+    education         symbol,share
+    Bachelors         Husband,0.4
+    Masters           Wife,0.6
+    Doctorate
+
+A list must be made without looking at the records, because intervals hold for a set of symbols that
+was fixed before the sample; so a list that lacks a symbol of the table is refused. Useful symbols
+may be on the list and not in the table, and `unseen_symbols` counts them. Of a sensitive value
+without records nothing is known, so `check_secrets` refuses it.
 """
 
 from __future__ import annotations
@@ -25,13 +38,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from mechdesign.core.arguments import fraction_of
-from mechdesign.core.binomial import SCALE, lower_end
-from mechdesign.core.errors import InputError, require_type
+from mechdesign.core.arguments import fraction_of, repeated
+from mechdesign.core.balls import SCALE, lower_end
+from mechdesign.core.errors import FileError, InputError, require_type
 from mechdesign.core.wording import listed, percent_of, quoted
+from mechdesign.formats.opening import all_rows, open_source
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.records import Records
 from mechdesign.tables.uncovered_values import uncovered_sentence
+from mechdesign.tables.variable import Symbol, Variable
 
 LEAST_LEVEL = 0.5
 """With less confidence a promise would fail for most samples."""
@@ -339,7 +354,7 @@ def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
     recomputed = confidence_set(
         joint, level, shares=shares, estimate_shares=kind == "estimated", unseen=unseen
     )
-    # Exactly equal: ends are the same integers on every machine (`core.binomial`).
+    # Exactly equal: ends are the same integers on every machine (`core.balls`).
     if recomputed.to_record()["intervals"] != record.get("intervals"):
         raise InputError(
             "the intervals in the channel file are not those of its counts: the file was changed, "
@@ -469,3 +484,98 @@ def scope_of(record: Mapping[str, Any], records: int | None = None) -> list[str]
         )
     sentences.append(uncovered_sentence(record["level"], records))
     return sentences
+
+
+# -------------------------------------------------------------------------------- files
+
+
+def unseen_symbols(path: str, joint: Joint) -> int:
+    """How many useful symbols a list has that the table has not.
+
+    Parameters
+    ----------
+    path : str
+        The list, a CSV file with the useful columns, made without looking at the records.
+    joint : Joint
+        The table.
+
+    Raises
+    ------
+    InputError
+        If the list repeats a symbol, or lacks one of the table.
+    """
+    symbols = list(map(tuple, _rows(path, joint.useful.columns)))
+    twice = repeated(symbols)
+    if twice is not None:
+        raise FileError(
+            path, f"{path}: the symbol {quoted(', '.join(twice))} is listed twice"
+        )
+    _require_listed(path, symbols, joint.useful)
+    # No symbol is listed twice and all of the table are listed, so the others are the difference.
+    listed_only = len(symbols) - len(joint.useful)
+    # A column of zeros names a symbol without records, too, which the file need not have.
+    names = set(map(", ".join, symbols))
+    table_only = set(joint.empty_useful) - names
+    return listed_only + len(table_only)
+
+
+def check_secrets(path: str, joint: Joint) -> None:
+    """Compare a list of all sensitive values with the table.
+
+    Parameters
+    ----------
+    path : str
+        The list, a CSV file with the sensitive columns, made without looking at the records.
+    joint : Joint
+        The table.
+
+    Raises
+    ------
+    InputError
+        If the list lacks a value of the table, or names a value of which the table has no record.
+    """
+    symbols = list(map(tuple, _rows(path, joint.sensitive.columns)))
+    _require_listed(path, symbols, joint.sensitive)
+    without_records: list[str] = []
+    for symbol in symbols:
+        if symbol not in joint.sensitive.index:
+            without_records.append(", ".join(symbol))
+    if without_records:
+        raise FileError(path, f"{path}: {unprotected(without_records)}")
+
+
+def read_shares(path: str) -> dict[str, str]:
+    """Known shares by symbol, as the texts that `confidence.check_shares` checks.
+
+    The file is a CSV with the header ``symbol,share``.
+    """
+    rows = _rows(path, ("symbol", "share"))
+    twice = repeated(symbol for symbol, _ in rows)
+    if twice is not None:
+        raise FileError(path, f"{path}: the share of {quoted(twice)} is given twice")
+    return dict(rows)
+
+
+def _rows(path: str, header: Sequence[str]) -> list[list[str]]:
+    """The rows of a file that must have this header."""
+    with open_source(path) as source:
+        if list(source.header) != list(header):
+            raise FileError(
+                path, f"{path} must begin with the header {','.join(header)}"
+            )
+        return all_rows(source)
+
+
+def _require_listed(path: str, symbols: Sequence[Symbol], variable: Variable) -> None:
+    """Refuse a list that lacks a symbol of the table."""
+    on_list = set(symbols)
+    absent: list[str] = []
+    for symbol in variable.symbols:
+        if symbol not in on_list:
+            absent.append(", ".join(symbol))
+    if absent:
+        raise FileError(
+            path,
+            f"{path} does not list {listed(absent)}, which the table has: confidence needs a list "
+            "that was made without looking at the records",
+        )

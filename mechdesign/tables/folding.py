@@ -20,7 +20,7 @@ from mechdesign.formats.arrow_arrays import arrow_texts
 from mechdesign.formats.cell_forms import plain_spelling
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.distinct import distinct_records
-from mechdesign.tables.cell_numbers import kind_of, number_of
+from mechdesign.tables.cell_values import kind_of, number_of
 from mechdesign.tables.columns import RecordFault
 from mechdesign.tables.people import (
     ABSENT,

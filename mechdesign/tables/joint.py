@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.arguments import list_argument
-from mechdesign.core.binomial import MOST_RECORDS
+from mechdesign.core.balls import MOST_RECORDS
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
@@ -32,8 +32,7 @@ from mechdesign.formats.cells import encode
 from mechdesign.formats.column_names import TEXT_NAMES
 from mechdesign.tables.bin_edges import bins_for, spec_of, specs_by_column
 from mechdesign.tables.bins import Bins
-from mechdesign.tables.cell_rules import NO_RULES, CellRules
-from mechdesign.tables.counting import counted_columns
+from mechdesign.tables.cell_values import NO_RULES, CellRules
 from mechdesign.tables.exact_table import (
     LARGEST_ENTRY,
     Entry,
@@ -42,7 +41,7 @@ from mechdesign.tables.exact_table import (
     exact_table,
     without_empty,
 )
-from mechdesign.tables.tally import Missing, Roles, Tally
+from mechdesign.tables.tally import Missing, Roles, Tally, counted_columns
 from mechdesign.tables.variable import Symbol, Variable, added_columns, added_rows
 
 Array = NDArray[np.float64]

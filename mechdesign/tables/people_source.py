@@ -25,9 +25,9 @@ from mechdesign.formats.arrow_arrays import arrow_texts
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.cells import Encoded, encoded_columns
 from mechdesign.formats.column_names import misread
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.parquet import ParquetBatch
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.tables.columns import RecordFault
 from mechdesign.tables.folding import FoldedRecords
 from mechdesign.tables.people import People

@@ -24,12 +24,11 @@ from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.cells import Encoded, as_whole, encoded_columns
 from mechdesign.formats.column_names import require_column
-from mechdesign.formats.folders import files_of, is_folder
-from mechdesign.formats.opening import Source, open_source
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.csv_text import TextOptions
+from mechdesign.formats.opening import Source, files_of, is_folder, open_source
 from mechdesign.tables.bin_edges import bins_for, spec_of, specs_by_column
 from mechdesign.tables.bins import Bins
-from mechdesign.tables.cell_rules import REFUSE, SYMBOL
+from mechdesign.tables.cell_values import REFUSE, SYMBOL
 from mechdesign.tables.columns import RecordFault
 from mechdesign.tables.folding import FoldedRecords, fold
 from mechdesign.tables.joint import Joint

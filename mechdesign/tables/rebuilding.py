@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from mechdesign.core.wording import quoted
 from mechdesign.formats.arrow_arrays import arrow_integers, arrow_texts, taken
 from mechdesign.formats.cells import as_whole, encode, text_of
-from mechdesign.tables.cell_numbers import Kind, number_of
+from mechdesign.tables.cell_values import Kind, number_of
 
 
 def rebuild(

@@ -29,9 +29,8 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
 from mechdesign.tables.bins import Bins
-from mechdesign.tables.counting import counted_columns
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.tally import Missing, Roles, Tally
+from mechdesign.tables.tally import Missing, Roles, Tally, counted_columns
 from mechdesign.tables.variable import Variable
 
 Groups: TypeAlias = Sequence[str | Sequence[str]]

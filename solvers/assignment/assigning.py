@@ -45,8 +45,8 @@ from solvers.assignment.assignment import (
 from solvers.assignment.interior import InteriorPoint
 from solvers.assignment.simplex import vertex
 from solvers.errors import BackendFailure, EmptyPolytope
+from solvers.pace import one_thread
 from solvers.points import Array
-from solvers.threads import one_thread
 
 SMALL = 3000
 """Variables up to which the simplex method is fastest; beyond, an interior point shows which of

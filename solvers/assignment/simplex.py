@@ -32,7 +32,7 @@ from solvers.assignment.assignment import Assigned, Assignment, Multipliers
 from solvers.errors import BackendFailure, EmptyPolytope
 from solvers.pace import passing
 from solvers.points import Array
-from solvers.programs.highs import SHARP, highs_with, set_options
+from solvers.programs import SHARP, highs_with, set_options
 
 OTHER_WAYS: tuple[dict[str, str | int | float], ...] = (
     {"presolve": "on"},

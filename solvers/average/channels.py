@@ -22,13 +22,28 @@ By total variation the posterior p leaks 0, and (1, 0) and (0, 1) leak 0.3. A bu
 by w = 1/2, 1/4, 1/4 for these three: half of the time X is released as it is. It keeps 0.347 of
 the 0.693 nats; y = (0.693, 0.693), beta = 0.693 / 0.3 = 2.31 and m = 0 prove that no channel keeps
 more.
+
+*Published heuristics.* Both look for channels P(y|x) that keep much I(X;Y) and leak little about S.
+
+- `greedy_merging` (Makhdoumi, Salamatian, Fawaz and Medard 2014, 'From the information bottleneck
+  to the privacy funnel', algorithm 1) begins with X itself and merges two outputs at a time: those
+  whose union lowers the leakage most for the information that it loses.
+- `convex_concave` starts from random channels and, for a multiplier beta, lowers H(X|Y) + beta
+  I(S;Y), which is a concave plus a convex function. Here each step is one of exponentiated
+  gradient, and steps that do not lower the cost are rejected. beta is doubled, then found by
+  bisection, so that the leakage comes near the budget.
+
+A channel that leaks L > e is `thinned` to the budget e: it answers the share e / L of the records
+only, and so keeps that share of its information. For example, one that leaks 0.2 nats answers a
+quarter of the records within 0.05 nats.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,6 +54,8 @@ from solvers.errors import InvalidOption
 from solvers.points import Array, Points
 from solvers.results import Progress
 from solvers.sets.polytope import Polytope
+
+# --------------------------------------------------------------------- optimal channels
 
 __all__ = [
     "AverageOptimum",
@@ -180,3 +197,237 @@ def funnel_measures(
     points = Points.from_dense((problem.point[:, None] * channel / mass).T)
     information = problem.entropy - float(mass @ points.entropies())
     return information, float(mass @ problem.leaks(points)[0])
+
+
+# --------------------------------------------------------------------------- heuristics
+
+STEPS = 300
+"""Steps of one restart; the cost has settled by then."""
+
+FIRST_MULTIPLIER = 4.0
+"""The first beta of a restart."""
+
+SPARSITY = 0.3
+"""Concentration of the Dirichlet distribution of the first rows; below 1 most entries are small."""
+
+LARGEST_EXPONENT = 50.0
+"""Limit of the exponents of a step: no entry becomes zero, from where it could not return."""
+
+SMALLEST = 1e-300
+"""Added inside logarithms of empty outputs."""
+
+
+@dataclass(frozen=True, eq=False)
+class BaselineChannel:
+    """A channel P(y | x), (n, k), with its information and leakage, as in `AverageOptimum`."""
+
+    channel: Array
+    information: float
+    leakage: float
+
+
+def measured(
+    joint: Array, measure: Measure | str, channel: Array, gains: Array | None = None
+) -> BaselineChannel:
+    """Information (nats) and leakage of a channel (n, k); outputs without mass are left out.
+
+    `joint` is P(s, x), (|S|, n), as in all functions here, and `gains` are those of
+    `best_channel_within`.
+    """
+    masses = joint.sum(axis=0) @ channel
+    # Of an output that never occurs no posterior is defined.
+    channel = channel[:, masses > 0.0]
+    information, leakage = funnel_measures(joint, measure, channel, gains)
+    return BaselineChannel(channel, information, leakage)
+
+
+def thinned(
+    joint: Array,
+    measure: Measure | str,
+    channel: Array,
+    budget: float,
+    gains: Array | None = None,
+) -> BaselineChannel:
+    """The channel within the budget: it answers nothing with the least probability that suffices.
+
+    Information and leakage are both linear in the share of records that are answered.
+    """
+    answering = measured(joint, measure, channel, gains)
+    if answering.leakage <= budget:
+        return answering
+    share = budget / answering.leakage
+    silent = np.full((len(channel), 1), 1.0 - share)
+    return measured(joint, measure, np.hstack([share * channel, silent]), gains)
+
+
+def greedy_merging(
+    joint: Array,
+    measure: Measure | str,
+    *,
+    budget: float | None = None,
+    keep: float | None = None,
+    end: float = math.inf,
+    gains: Array | None = None,
+) -> BaselineChannel:
+    """Merge, from the identity on, the two outputs whose union leaks least for what it loses.
+
+    With a `budget`, until the channel leaks no more; of all channels on the way, thinned to the
+    budget, the one that keeps most is returned. With `keep`, as long as I(X;Y) >= keep H(X). `end`
+    (on the clock of `time.process_time`) stops it earlier.
+    """
+    groups = [[x] for x in range(joint.shape[1])]
+    merged = measured(joint, measure, _membership(groups), gains)
+    least_information = None
+    if keep is not None:
+        least_information = keep * merged.information
+    within = merged
+    if budget is not None:
+        within = thinned(joint, measure, merged.channel, budget, gains)
+    while len(groups) > 1 and time.process_time() < end:
+        # Further merging would only lose information.
+        if budget is not None and merged.leakage <= budget:
+            break
+        choice = _best_merger(joint, measure, groups, merged, least_information, gains)
+        if choice is None:
+            break
+        groups, merged = choice
+        # A fine channel thinned may keep more than a coarse one that is within the budget.
+        if budget is not None:
+            trial = thinned(joint, measure, merged.channel, budget, gains)
+            if trial.information > within.information:
+                within = trial
+    if budget is not None:
+        return within
+    return merged
+
+
+def _best_merger(
+    joint: Array,
+    measure: Measure | str,
+    groups: list[list[int]],
+    before: BaselineChannel,
+    least_information: float | None,
+    gains: Array | None,
+) -> tuple[list[list[int]], BaselineChannel] | None:
+    """The groups and the channel after the best merger of two; None if none keeps enough."""
+    best: tuple[list[list[int]], BaselineChannel] | None = None
+    best_score = -math.inf
+    for i in range(len(groups)):
+        for j in range(i):
+            # j < i: the groups between and around the two stay.
+            merged = groups[:j] + groups[j + 1 : i] + groups[i + 1 :]
+            merged.append(groups[i] + groups[j])
+            trial = measured(joint, measure, _membership(merged), gains)
+            score = before.leakage - trial.leakage
+            if least_information is None:
+                # Within a budget, the fall of the leakage for each nat of information lost counts.
+                lost = before.information - trial.information
+                score /= max(lost, SMALLEST)
+            elif trial.information < least_information:
+                # Makhdoumi et al. take the largest fall of the leakage among those that keep
+                # enough.
+                continue
+            if best is None or score > best_score:
+                best = (merged, trial)
+                best_score = score
+    return best
+
+
+def _membership(groups: list[list[int]]) -> Array:
+    """The channel that releases the group of each symbol: [[0, 2], [1]] has the rows 10, 01, 10."""
+    count = sum(len(group) for group in groups)
+    channel = np.zeros((count, len(groups)))
+    for y, group in enumerate(groups):
+        channel[group, y] = 1.0
+    return channel
+
+
+def convex_concave(
+    joint: Array,
+    budget: float,
+    *,
+    restarts: int = 30,
+    multipliers: int = 8,
+    seed: int = 0,
+    end: float = math.inf,
+) -> BaselineChannel:
+    """The best of `restarts` within a budget of I(S;Y) in nats.
+
+    Each restart descends from one random channel for so many `multipliers` beta: doubled until the
+    leakage is within the budget, then found by bisection. What leaks more is thinned.
+    """
+    count = joint.shape[1]
+    # A fixed seed: the same table has the same reference.
+    random = np.random.default_rng(seed)
+    # One output for all symbols: the channel that says nothing is always within the budget.
+    best = measured(joint, Measure.MUTUAL_INFORMATION, np.ones((count, 1)))
+    for _ in range(restarts):
+        # beta of the restart lies between these two; none is known to be too large at first.
+        low = 0.0
+        high = math.inf
+        multiplier = FIRST_MULTIPLIER
+        # Sparse rows are near deterministic channels, where minima of the concave part lie.
+        first = random.dirichlet(np.full(count, SPARSITY), size=count)
+        for _ in range(multipliers):
+            if time.process_time() >= end:
+                return best
+            channel = _descend(joint, first, multiplier)
+            raw = measured(joint, Measure.MUTUAL_INFORMATION, channel)
+            trial = thinned(joint, Measure.MUTUAL_INFORMATION, channel, budget)
+            if trial.information > best.information:
+                best = trial
+            # Too much leakage: the multiplier of the leakage must be larger.
+            if raw.leakage > budget:
+                low = multiplier
+            else:
+                high = multiplier
+            if math.isinf(high):
+                multiplier = 2.0 * multiplier
+            else:
+                multiplier = 0.5 * (low + high)
+    return best
+
+
+def _descend(joint: Array, channel: Array, multiplier: float) -> Array:
+    """A local minimum of H(X|Y) + beta I(S;Y) near the channel (n, k).
+
+    A step multiplies entry (x, y) by exp(-step slope) and divides each row by its sum.
+    """
+    step = 0.5
+    cost, slope = _lagrangian(joint, channel, multiplier)
+    for _ in range(STEPS):
+        # A constant in a row's slope changes nothing, as the row is normalised; this one keeps all
+        # exponents negative.
+        descent = slope - slope.min(axis=1, keepdims=True)
+        trial = channel * np.exp(-np.minimum(step * descent, LARGEST_EXPONENT))
+        trial /= trial.sum(axis=1, keepdims=True)
+        trial_cost, trial_slope = _lagrangian(joint, trial, multiplier)
+        # A longer step after each success, a much shorter one after a failure: no line search.
+        if trial_cost < cost:
+            channel = trial
+            cost = trial_cost
+            slope = trial_slope
+            step *= 1.3
+        else:
+            step *= 0.3
+        if step < 1e-9:
+            break
+    return channel
+
+
+def _lagrangian(joint: Array, channel: Array, multiplier: float) -> tuple[float, Array]:
+    """H(X|Y) + beta I(S;Y), and its gradient over P(y|x), each row divided by P(x)."""
+    point = joint.sum(axis=0)
+    mass = point @ channel
+    # log P(x | y), (n, k).
+    log_posterior = np.log(point[:, None] * channel + SMALLEST)
+    log_posterior = log_posterior - np.log(mass + SMALLEST)
+    # P(s, y), and log P(s | y) / P(s), (|S|, k).
+    together = joint @ channel
+    log_lift = np.log(together + SMALLEST) - np.log(mass + SMALLEST)
+    log_lift -= np.log(joint.sum(axis=1))[:, None]
+    cost = -(point[:, None] * channel * log_posterior).sum()
+    cost += multiplier * (together * log_lift).sum()
+    # The logarithms alone: the derivatives of p log p and of its denominators cancel.
+    slope = multiplier * (joint / point).T @ log_lift - log_posterior
+    return float(cost), slope

@@ -46,7 +46,7 @@ import numpy as np
 from solvers.average.problem import FEW_ULP, AverageProblem
 from solvers.pace import passing
 from solvers.points import Array, Points
-from solvers.programs.highs import SHARP, highs_with
+from solvers.programs import SHARP, highs_with
 
 # ----------------------------------------------------------------------- master program
 

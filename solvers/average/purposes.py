@@ -48,8 +48,8 @@ from solvers.errors import (
     TooManyVertices,
 )
 from solvers.points import Array, Points
-from solvers.programs.master import HighsMaster
-from solvers.purposes.task_pricing import task_entropies
+from solvers.programs import HighsMaster
+from solvers.purposes.task import task_entropies
 from solvers.sets.polytope import Polytope
 
 MOST_VERTICES = 20_000

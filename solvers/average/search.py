@@ -50,8 +50,7 @@ from solvers.average.pricing import COLUMN_SHARE, MIXES, AveragePricing
 from solvers.average.problem import AverageOptimum, AverageProblem
 from solvers.errors import BackendFailure, EmptyPolytope, InvalidOption
 from solvers.points import Points
-from solvers.results import EnvelopeStatus, Progress, envelope_bound
-from solvers.rounds import run_rounds
+from solvers.results import EnvelopeStatus, Progress, envelope_bound, run_rounds
 
 # ------------------------------------------------------------------------ first columns
 

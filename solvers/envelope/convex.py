@@ -59,9 +59,8 @@ from solvers.envelope.polytope import Incumbents, deadline
 from solvers.errors import OutsidePolytope
 from solvers.points import Array, Points
 from solvers.pricing.concave import SearchStatus
-from solvers.programs.master import HighsMaster
-from solvers.results import Envelope, EnvelopeStatus, Progress
-from solvers.rounds import run_rounds
+from solvers.programs import HighsMaster
+from solvers.results import Envelope, EnvelopeStatus, Progress, run_rounds
 from solvers.sets.convex_set import ConvexSet
 
 METHOD = "cuts"

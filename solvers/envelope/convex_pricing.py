@@ -23,7 +23,7 @@ cuts that touch the circle next to the corners make an octagon of it.
 
 `OuterSet` says what a search needs of the set around: `pricer` searches it, `cut` and `refine` take
 the columns outside, `touch` places cuts in advance. `OuterPolytope` is that for a convex set, and
-`solvers.envelope.covered` has another for sets that are not convex.
+`solvers.envelope.other_sets` has another for sets that are not convex.
 
 *Members of two symbols.* The excess over the worst bound is convex along a way, so
 

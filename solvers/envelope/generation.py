@@ -38,8 +38,7 @@ from typing import Any
 
 import numpy as np
 
-from solvers.envelope.column_pool import ColumnPool, GrowingBox
-from solvers.envelope.levels import Levels
+from solvers.envelope.column_pool import ColumnPool, GrowingBox, Levels
 from solvers.points import Array, Points
 from solvers.pricing.concave import (
     MOST_STARTS,
@@ -47,7 +46,7 @@ from solvers.pricing.concave import (
     SearchResult,
     SearchStatus,
 )
-from solvers.programs.master import HighsMaster, MasterSolution, MasterStatus
+from solvers.programs import HighsMaster, MasterSolution, MasterStatus
 from solvers.results import (
     EnvelopeStatus,
     Pricer,
@@ -290,6 +289,7 @@ class Generation:
 
     def _improve(self) -> EnvelopeStatus | None:
         """Searches at the master's own prices, until a round of all kinds of them finds little."""
+        walks_first = True
         while self._left() > 0.0 and self.value - self.bound > self._aim:
             if self._idle.count(self.bound, self.value) > IDLE_ROUNDS:
                 return None
@@ -302,10 +302,16 @@ class Generation:
             self._columns.accept(solution)
             walked = self._columns.in_use(solution)
             self._columns.thin(solution)
-            # Walks go first: they start at outputs that are in use, and cost few pivots.
-            columns = self._walk(solution.dual, walked)
+            # Walks go first: they start at outputs that are in use, and cost few pivots. With many
+            # coordinates they look at many neighbours, and may find little; then they go last.
+            columns = 0
+            if walks_first:
+                columns = self._walk(solution.dual, walked)
+                walks_first = columns >= ENOUGH
             if columns < ENOUGH:
                 columns += self._descend(solution.dual)
+            if columns < ENOUGH and not walks_first:
+                columns += self._walk(solution.dual, walked)
             if columns < ENOUGH:
                 return None
             self._report()
@@ -486,7 +492,7 @@ class Generation:
     # ------------------------------------------------------ phase 2 of large trees: levels
 
     def _climb(self) -> EnvelopeStatus | None:
-        """Prove one level after the other (`solvers.envelope.levels`), until the gap is closed."""
+        """Prove one level after the other (`Levels`), until the gap is closed."""
         levels = Levels(self.value - self.bound)
         columns = 1
         self._idle.reset()

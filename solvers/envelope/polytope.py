@@ -19,7 +19,7 @@
    the envelope is at least y.p + m. The loop ends when value and bound differ by at most the gap.
 4. `concluded` makes the result of what the loop has, whatever ended it.
 
-`solvers.envelope.uncertain` runs the same loop over a set whose inequalities have uncertain
+`solvers.envelope.other_sets` runs the same loop over a set whose inequalities have uncertain
 coefficients.
 
 Invariants: every column is a member of the polytope, the value is the cost of a decomposition of

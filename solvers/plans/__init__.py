@@ -22,10 +22,15 @@
 """
 
 from solvers.errors import InvalidPlanProblem, NoPlan, PlanError
-from solvers.plans.costs import CellCosts, Costs, MatrixCosts
-from solvers.plans.integers import integer_plan
-from solvers.plans.plan import Plan, PlanProof, solve_plan
-from solvers.plans.problem import PlanLimits, PlanPenalty, PlanProblem
+from solvers.plans.plan import Plan, PlanProof, integer_plan, solve_plan
+from solvers.plans.problem import (
+    CellCosts,
+    Costs,
+    MatrixCosts,
+    PlanLimits,
+    PlanPenalty,
+    PlanProblem,
+)
 
 __all__ = [
     "CellCosts",

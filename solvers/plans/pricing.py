@@ -26,8 +26,7 @@ from functools import cached_property
 
 import numpy as np
 
-from solvers.plans.costs import Indices
-from solvers.plans.problem import PlanProblem
+from solvers.plans.problem import Indices, PlanProblem
 from solvers.plans.program import Group, Prices
 from solvers.plans.ranges import Ranges
 from solvers.points import Array

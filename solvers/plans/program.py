@@ -29,10 +29,10 @@ import numpy as np
 
 from solvers.errors import BackendFailure, NoPlan, OutOfTime
 from solvers.pace import NEVER, Clock
-from solvers.plans.costs import Indices
+from solvers.plans.problem import Indices
 from solvers.plans.ranges import Ranges
 from solvers.points import Array
-from solvers.programs.highs import highs_with, set_options
+from solvers.programs import highs_with, set_options
 
 OPTIONS: dict[str, str | int | float] = {
     "solver": "simplex",

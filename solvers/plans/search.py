@@ -1,6 +1,6 @@
 """Plans of one stratum: blocks first, then sweeps over larger and larger groups, then all at once.
 
-*Blocks.* The stratum is cut into parts that keep the limits (`partition`), and each gets the best
+*Blocks.* The stratum is cut into parts that keep the limits (`Cutter`), and each gets the best
 plan of its own. Where targets differ from masses, parts hand the rest of their masses on to the
 next ones.
 
@@ -25,22 +25,19 @@ import numpy as np
 
 from solvers.errors import BackendFailure, NoPlan, OutOfTime
 from solvers.pace import NEVER, Clock
-from solvers.plans.alone import alone
-from solvers.plans.blind import blind_draw
-from solvers.plans.bounds import ceiling, sharpened
-from solvers.plans.costs import Indices
+from solvers.plans.bounds import alone, ceiling, sharpened
 from solvers.plans.generation import (
     ALL_PAIRS,
     Flows,
     Generation,
     all_pairs,
+    blind_draw,
     near_pairs,
 )
-from solvers.plans.partition import TRIED, Cutter, Part
 from solvers.plans.pricing import OutputPrices, Pricer, Pricing
-from solvers.plans.problem import PlanProblem
+from solvers.plans.problem import Indices, PlanProblem
 from solvers.plans.program import SHORTEST, Group, Prices, foreseen
-from solvers.plans.ranges import Ranges
+from solvers.plans.ranges import TRIED, Cutter, Part, Ranges
 from solvers.points import Array
 
 SMALLEST_BLOCK = 40
@@ -117,7 +114,7 @@ BLOCK_ROUNDS = 3
 
 LONG = 30_000
 """Outputs from which sweeps have no time to mend what blocks miss. Then blocks are what counts:
-their cuts are compared (`partition.TRIED`), and each takes less time, so that they may be larger.
+their cuts are compared (`TRIED`), and each takes less time, so that they may be larger.
 With 14,867 rows and 30 s this lost 0.004 of the cells; with 100,000 and 60 s it gained 0.003."""
 
 LONG_NEAR = 5

@@ -13,8 +13,8 @@ search, `ConcaveSearch.run`, has two parts in a compiled kernel:
    reduced costs. Boxes whose bound is not below the cut-off are dropped.
 
 Here are the parts of a search that are not compiled: slices of time, threads (each kernel has its
-share of the root's children), limits, and the collection of points. `kernel_rows` has what the
-kernel sees of the polytope.
+share of the root's children), limits, and the collection of points. The rows that the
+kernel sees of the polytope are `solvers.sets.polytope.KernelRows`.
 
 For example, let v_0 and v_1 be at most 3/4, and both prices 0.6. On the box [0, 3/4]^2 the chord of
 phi is 0.288 v_j, so the bound is 0.288 - 0.6 = -0.312. On [1/2, 3/4] x [1/4, 1/2] the chords meet
@@ -40,8 +40,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from solvers.errors import BackendFailure, EmptyPolytope, InvalidOption, InvalidPolytope
 from solvers.points import Array, Points
-from solvers.pricing.kernel_rows import best_of_groups, identical_columns, kernel_rows
-from solvers.sets.polytope import Polytope
+from solvers.sets.polytope import (
+    Polytope,
+    best_of_groups,
+    identical_columns,
+    kernel_rows,
+)
 
 MEMORY_LIMIT = 2 << 30
 """Bytes that the open nodes of one search may take by default."""

@@ -50,8 +50,7 @@ from solvers.pricing.concave import (
     check_limits,
     thread_pool,
 )
-from solvers.pricing.kernel_rows import identical_columns
-from solvers.sets.polytope import Polytope
+from solvers.sets.polytope import Polytope, identical_columns
 from solvers.sets.uncertain import UncertainSet
 
 # ---------------------------------------------------------------------------- many cuts

@@ -52,9 +52,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.errors import BackendFailure
+from solvers.pace import one_thread
 from solvers.points import Array, Points
 from solvers.pricing.separate import StaircaseSearch
-from solvers.programs.master import HighsMaster
+from solvers.programs import HighsMaster
 from solvers.purposes.query_newton import (
     BOUND_ERROR,
     InteriorPoint,
@@ -63,7 +64,6 @@ from solvers.purposes.query_newton import (
     solved,
 )
 from solvers.results import EnvelopeStatus, Progress
-from solvers.threads import one_thread
 
 MOST_STEPS = 200
 """Newton steps; real tables take 15 to 40."""

@@ -60,7 +60,7 @@ from solvers.assignment.simplex import Program
 from solvers.errors import BackendFailure, EmptyPolytope
 from solvers.pace import passing
 from solvers.points import Array
-from solvers.programs.highs import SHARP, highs_with
+from solvers.programs import SHARP, highs_with
 from solvers.robust.counterpart import RobustCounterpart, counterpart_rows
 from solvers.robust.rows import VIOLATED, priced, separated
 from solvers.sets.uncertain import UncertainSet

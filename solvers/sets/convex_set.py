@@ -18,8 +18,8 @@ cut there is 0.3 u_1 - 0.3 u_2 <= 0.18, which u = (1.6, 0.4) violates.
 *Covered sets.* A member v satisfies f_i(A v) <= c_i for every function, as of a `ConvexSet`. A
 `NonconvexFunction` is a sum of terms, one for each image, and has a convex function below it on
 every box of images. So boxes that cover all images make a union of convex sets around the set
-(`CoveredSet.around`); the smaller the boxes, the nearer. `solvers.envelope.covered` searches that
-union.
+(`CoveredSet.around`); the smaller the boxes, the nearer. `solvers.envelope.other_sets` searches
+that union.
 
 For example, the term |1/u - 1| of one image u in [1/2, 2] is convex up to 1 and concave beyond. The
 function below is the term itself up to 1, and the chord (u - 1) / 2 from there to 2. At u = 3/2 it

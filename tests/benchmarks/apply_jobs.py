@@ -115,8 +115,8 @@ def stream(source: str, target: str) -> dict[str, Any]:
     """Read and write a file by our streams alone, with the occupation exchanged for a constant."""
     import pyarrow as pa
 
+    from mechdesign.formats.arrow_arrays import KeptColumn, WrittenColumn
     from mechdesign.formats.opening import open_source
-    from mechdesign.formats.outputs import KeptColumn, WrittenColumn
 
     labels = pa.array(["one", "{other, another}"])
 

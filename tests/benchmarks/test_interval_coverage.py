@@ -13,11 +13,11 @@ import os
 import numpy as np
 import pytest
 
-from mechdesign.analysis.estimator import Estimator
 from mechdesign.analysis.frequencies import estimate_frequencies
 from mechdesign.analysis.joint_frequencies import estimate_joint
+from mechdesign.analysis.likelihood import score_interval, spread_of
+from mechdesign.analysis.linear import Estimator
 from mechdesign.analysis.model import release_model
-from mechdesign.analysis.score_intervals import score_interval, spread_of
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.tables.variable import Variable
 

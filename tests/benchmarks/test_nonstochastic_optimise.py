@@ -7,7 +7,6 @@ import time
 import numpy as np
 import pytest
 
-from mechdesign.nonstochastic.microaggregation import best_edges
 from mechdesign.nonstochastic.noiseless import certify
 from mechdesign.nonstochastic.quantizers import uniform_quantizer
 from mechdesign.nonstochastic.queries import (
@@ -17,7 +16,7 @@ from mechdesign.nonstochastic.queries import (
     mean_query,
     sum_query,
 )
-from mechdesign.nonstochastic.thresholds_by_error import least_distortion
+from mechdesign.nonstochastic.thresholds_by_error import best_edges, least_distortion
 from mechdesign.nonstochastic.thresholds_by_levels import most_levels
 
 pytestmark = pytest.mark.benchmark

@@ -22,7 +22,7 @@ import pytest
 from mechdesign import Joint, design
 from mechdesign.auditing.population import audit_population
 from mechdesign.auditing.verdict import audit
-from mechdesign.core.binomial import SCALE
+from mechdesign.core.balls import SCALE
 from mechdesign.notions import LDP, LIP, Notion
 from mechdesign.tables.confidence import confidence_set
 

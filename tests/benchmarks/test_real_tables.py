@@ -23,7 +23,7 @@ from mechdesign.mechanisms.posteriors import posteriors
 from mechdesign.notions import ALIP
 from mechdesign.tables.joint import Joint
 from solvers import ConcaveSearch, Points
-from solvers.programs.master import HighsMaster
+from solvers.programs import HighsMaster
 from tests.benchmarks.measuring import table
 
 pytestmark = pytest.mark.benchmark

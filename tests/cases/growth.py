@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from mechdesign.formats import _rowhash
-from mechdesign.release import first_symbols
+from mechdesign.release import identified_draws
 
 COUNTED = ("unique", "concatenate", "append", "stack", "argsort", "sort", "isin")
 """The functions of numpy that copy or sort whatever they are given."""
@@ -33,7 +33,7 @@ class Work:
         """Count the calls that these modules make, and all walks through tables of hashes."""
         for module in modules:
             monkeypatch.setattr(module, "np", _CountingNumpy(self))
-        monkeypatch.setattr(first_symbols, "_rowhash", _CountingTable(self))
+        monkeypatch.setattr(identified_draws, "_rowhash", _CountingTable(self))
 
 
 class _CountingNumpy:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import open_source
-from mechdesign.formats.text_options import TextOptions
 
 Rows = Sequence[Sequence[str]]
 

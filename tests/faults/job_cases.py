@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mechdesign.channel.channel import Channel
-from mechdesign.jobs.entries import Drawn, Entry, Use
-from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.ledger import Drawn, Entry, Ledger, Use
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 

@@ -60,7 +60,7 @@ PRELOADED = (
     "mechdesign.cli.console",
     "mechdesign.cli.mechanism",
     "mechdesign.cli.released",
-    "mechdesign.cli.welcome",
+    "mechdesign.cli.first_options",
     "mechdesign.report.wording",
     "mechdesign.report.plain_values",
 )
@@ -72,7 +72,7 @@ def preload() -> None:
     import mechdesign.formats
     import mechdesign.frames
     import mechdesign.jobs
-    import mechdesign.jobs.manifest_records
+    import mechdesign.jobs.side_files
     import mechdesign.leaks
 
     inside = [
@@ -91,7 +91,7 @@ def preload() -> None:
     # What a process makes once, and forked ones need not make again.
     for command in ("apply", "run"):
         mechdesign.cli.application.application(command)
-    mechdesign.jobs.manifest_records.template()
+    mechdesign.jobs.side_files.template()
 
 
 def main() -> None:

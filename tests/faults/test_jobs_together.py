@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign.core.file_locks import open_locked
-from mechdesign.core.files import part_file
+from mechdesign.core.files import open_locked, part_file
 from tests.faults.job_cases import (
     APPLY,
     LEDGER,

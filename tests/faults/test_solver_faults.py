@@ -19,7 +19,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.cli import main
 from mechdesign.cli.progress import Work
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.mechanisms import other_method
+from mechdesign.mechanisms import search
 from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import (
@@ -41,7 +41,7 @@ from solvers import (
     Points,
     TooManyVertices,
 )
-from solvers.programs.master import HighsMaster, MasterStatus
+from solvers.programs import HighsMaster, MasterStatus
 from tests.cases.designs import is_private
 
 OPTIMUM = 0.8508
@@ -52,17 +52,15 @@ NOTION = ALIP.from_epsilon(1.0)
 
 def lying_envelope(monkeypatch, lie: Callable[[Envelope], Envelope]) -> None:
     """Every envelope is computed honestly and then distorted."""
-    honest = other_method.lower_envelope
-    monkeypatch.setattr(
-        other_method, "lower_envelope", lambda *a, **k: lie(honest(*a, **k))
-    )
+    honest = search.lower_envelope
+    monkeypatch.setattr(search, "lower_envelope", lambda *a, **k: lie(honest(*a, **k)))
 
 
 def failing_envelope(monkeypatch, error: BaseException) -> None:
     def fails(*_, **__):
         raise error
 
-    monkeypatch.setattr(other_method, "lower_envelope", fails)
+    monkeypatch.setattr(search, "lower_envelope", fails)
 
 
 def points_as_they_are(envelope: Envelope) -> Envelope:

@@ -9,17 +9,16 @@ from mechdesign.channel.channel import Channel
 from mechdesign.cli import main
 from mechdesign.formats import _rowhash
 from mechdesign.formats.cells import encode
-from mechdesign.formats.csv_rows import Splitter
+from mechdesign.formats.csv_blocks import Splitter
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.digests import Census, RowHasher
 from mechdesign.formats.opening import open_source
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.frames.sanitising import sanitise
 from mechdesign.jobs.keys import check_of, key_of_draw, read_key
-from mechdesign.jobs.shuffling import random_words, shuffle_file
-from mechdesign.release.assigned_outputs import assigned_outputs
+from mechdesign.jobs.writing import random_words, shuffle_file
 from mechdesign.release.drawing import Release, channel_digest
 from mechdesign.release.draws import Identifiers, Key, NumberedRecords, RowNumbers
-from mechdesign.release.fixed_counts import integer_flows
+from mechdesign.release.fixed_counts import assigned_outputs, integer_flows
 from mechdesign.tables.variable import Variable
 
 sip_hash = _rowhash.mix

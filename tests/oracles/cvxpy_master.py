@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.points import Points
-from solvers.programs.master import MasterSolution, MasterStatus, PriceBox
+from solvers.programs import MasterSolution, MasterStatus, PriceBox
 
 Array = NDArray[np.float64]
 
 
 class CvxpyMaster:
-    """The calls of `solvers.programs.master.HighsMaster`; every solve starts anew.
+    """The calls of `solvers.programs.HighsMaster`; every solve starts anew.
 
     Clarabel, an interior point method, so that the second opinion shares no code with the simplex
     of HiGHS; first-order solvers (SCS, OSQP) break budgets by 0.01 and more.

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from mechdesign.core.arguments import fraction_of
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
-from mechdesign.nonstochastic.boxes import Box, Boxes, read_box
+from mechdesign.nonstochastic.indistinguishability import Box, Boxes, read_box
 from mechdesign.nonstochastic.ranges import LARGEST_ENUMERATION, JointRange, log_ratio
 from tests.oracles.spaces import UncertainSpace
 

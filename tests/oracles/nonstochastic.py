@@ -20,8 +20,12 @@ from mechdesign.core.wording import quoted
 from mechdesign.nonstochastic.blurring import read_epsilon
 from mechdesign.nonstochastic.fibres import sumset
 from mechdesign.nonstochastic.hypothesis import TestingProblem, size
-from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
-from mechdesign.nonstochastic.output_budgets import outputs_allowed, smallest_cell
+from mechdesign.nonstochastic.noiseless import (
+    FibreCertificate,
+    certify,
+    outputs_allowed,
+    smallest_cell,
+)
 from mechdesign.nonstochastic.quantizers import Quantizer
 from mechdesign.nonstochastic.queries import (
     Domain,

@@ -15,7 +15,7 @@ from itertools import combinations, islice, product
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.enumeration.result import Array, ordered
+from solvers.enumeration.pivot import Array, ordered
 from solvers.sets.polytope import Polytope
 
 MOST_SYSTEMS = 30_000_000

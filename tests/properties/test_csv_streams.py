@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats import csv_blocks
+from mechdesign.formats.arrow_arrays import KeptColumn, Output, WrittenColumn
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import open_source
-from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
-from mechdesign.formats.text_options import TextOptions
 
 MANY = 400
 """Examples of a property that short adversarial texts probe."""

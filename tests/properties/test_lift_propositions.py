@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.auditing.implied_bounds import (
+from mechdesign.auditing.leakages import (
     guarantees,
     largest_lift,
     posterior_at_least,

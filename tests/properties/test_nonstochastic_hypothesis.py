@@ -21,9 +21,12 @@ from mechdesign.nonstochastic.blurring import (
     leakage_bound,
     preimage_epsilon,
 )
-from mechdesign.nonstochastic.boxes import Boxes
 from mechdesign.nonstochastic.hypothesis import finite_problem, size
-from mechdesign.nonstochastic.indistinguishability import box_difference, linear_levels
+from mechdesign.nonstochastic.indistinguishability import (
+    Boxes,
+    box_difference,
+    linear_levels,
+)
 from tests.oracles.nonstochastic import (
     accuracy,
     best_accuracy,

@@ -19,7 +19,7 @@ from mechdesign.nonstochastic import (
     range_report,
     symmetric_leakage,
 )
-from mechdesign.nonstochastic.boxes import Boxes
+from mechdesign.nonstochastic.indistinguishability import Boxes
 from mechdesign.nonstochastic.ranges import product as unrelated_product
 from mechdesign.nonstochastic.zero_error import fractional_cover, theta_bound
 from tests.oracles.measured_ranges import MeasuredRange, boxes_of

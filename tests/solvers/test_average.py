@@ -23,16 +23,17 @@ from solvers import (
 )
 from solvers.average.channels import (
     Array,
+    BaselineChannel,
     Measure,
     best_channel_on_average,
     best_channel_within,
+    convex_concave,
     funnel_measures,
+    greedy_merging,
     least_leakage,
 )
-from solvers.average.funnels import BaselineChannel, convex_concave, greedy_merging
 from solvers.average.goals import Charge, Master
-from solvers.average.pricing import AveragePricing
-from solvers.average.tangents import Tangents
+from solvers.average.pricing import AveragePricing, Tangents
 from solvers.pricing.concave import SearchCounts, SearchResult, SearchStatus
 from solvers.results import EnvelopeStatus
 from tests.ending import ends_by_itself, processor_seconds

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from solvers.enumeration import METHODS, Vertices, vertices
-from solvers.enumeration.result import MERGE_TOLERANCE, finished_vertices, ordered
+from solvers.enumeration.pivot import MERGE_TOLERANCE, finished_vertices, ordered
 from solvers.errors import BackendFailure, EmptyPolytope, InvalidOption, SolverError
 from solvers.sets.polytope import Polytope
 from tests.oracles.vertices import exact_vertices, same_points

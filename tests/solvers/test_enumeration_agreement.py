@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from solvers.enumeration import vertices
-from solvers.enumeration.cdd import exact_available
+from solvers.enumeration import exact_available, vertices
 from solvers.errors import BackendFailure, EmptyPolytope
 from solvers.sets.polytope import Polytope
 from tests.oracles.vertices import exact_vertices, same_points

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from solvers import _pivot
-from solvers.enumeration import cdd as cdd_module
+from solvers import enumeration as cdd_module
 from solvers.enumeration import pivot as pivot_module
 from solvers.enumeration import vertices
 from solvers.errors import BackendFailure, EmptyPolytope

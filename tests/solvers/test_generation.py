@@ -23,11 +23,11 @@ from solvers import (
     lower_envelope,
     results,
 )
-from solvers.envelope import column_pool, generation, levels
+from solvers.envelope import column_pool, generation
 from solvers.envelope.column_pool import ColumnPool
 from solvers.envelope.generation import IDLE_ROUNDS, Generation, envelope_bound
 from solvers.pricing.concave import SearchStatus
-from solvers.programs.master import HighsMaster, MasterSolution, MasterStatus, PriceBox
+from solvers.programs import HighsMaster, MasterSolution, MasterStatus, PriceBox
 from tests.solvers.reference import Exact, exact, lift_matrix, not_above, random_table
 
 
@@ -440,7 +440,7 @@ def test_thinning_changes_no_result(seed, monkeypatch):
 def test_levels_prove_what_single_trees_prove(seed, monkeypatch):
     """With a first tree of one node every bound comes from levels: still valid and closed."""
     monkeypatch.setattr(generation, "EASY_NODES", 1)
-    monkeypatch.setattr(levels, "FIRST_NODES", 3)
+    monkeypatch.setattr(column_pool, "FIRST_NODES", 3)
     polytope, target, truth = problem(seed)
     bounds: list[float] = []
     run = Generation(
@@ -485,7 +485,7 @@ def test_levels_end_where_trees_never_do(monkeypatch):
     )
     assert run.run() is EnvelopeStatus.MEMORY_LIMIT
     climbing = [options for options in calls if options.get("halves")]
-    assert len(climbing) == levels.MOST_UNFINISHED + 1
+    assert len(climbing) == column_pool.MOST_UNFINISHED + 1
     nodes = [options["node_limit"] for options in climbing]
     assert nodes == sorted(nodes)
     assert nodes[-1] > nodes[0]

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from solvers.envelope.levels import (
+from solvers.envelope.column_pool import (
     ALLOWANCE,
     FIRST_NODES,
     FIRST_STEP,
@@ -44,7 +44,12 @@ def test_steps_follow_the_growth_of_the_trees():
     step = 0.05 * math.log(GROWTH) / math.log(2.0)
     assert levels.next(1.05, 2.0, LONG) == pytest.approx(1.05 + step)
     assert levels.most_nodes == ALLOWANCE * GROWTH * 40_000
-    # Never more than half of what is open.
+    # Where so large a step reaches the end, one tree proves all that is open.
+    assert levels.next(1.95, 2.0, LONG) == 2.0
+
+
+def test_a_step_of_unknown_growth_is_half_of_what_is_open_at_most():
+    levels = Levels(1.0)
     assert levels.next(1.95, 2.0, LONG) == pytest.approx(1.95 + LARGEST_STEP * 0.05)
 
 

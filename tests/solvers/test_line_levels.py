@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from solvers import EnvelopeStatus, Points, Polytope, lower_envelope
-from solvers.envelope import line_levels
-from solvers.envelope.line_levels import FEWEST, at_mean, first_columns
+from solvers.envelope import preparation
+from solvers.envelope.preparation import FEWEST, at_mean, first_columns
 from solvers.pricing.line import LineSearch, leading_row
 from tests.solvers.reference import TABLES, table_polytope
 
@@ -84,7 +84,7 @@ def test_merged_symbols_lead_to_the_optimum_of_all_vertices(
         rows = np.hstack([polytope.rows, polytope.rows[:, rng.integers(0, n, empty)]])
         polytope = Polytope(rows, polytope.lower, polytope.upper)
         p = np.append(p, np.zeros(empty))
-    with patch.object(line_levels, "FEWEST", 6):
+    with patch.object(preparation, "FEWEST", 6):
         found = lower_envelope(polytope, p, gap=1e-7)
     listed = lower_envelope(polytope, p, method="vertices", gap=1e-7)
     assert found.method == "line"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from solvers import Points
-from solvers.programs.master import (
+from solvers.programs import (
     FEASIBILITY,
     OTHER_WAYS,
     HighsMaster,

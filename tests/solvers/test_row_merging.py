@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvers.errors import BackendFailure, EmptyPolytope, InvalidOption
-from solvers.row_merging import row_merging
-from solvers.row_merging.problem import Merging, MergingProgram
-from solvers.row_merging.row_merging import merge_rows
+from solvers.plans import row_merging
+from solvers.plans.merging_program import Merging, MergingProgram
+from solvers.plans.row_merging import merge_rows
 from tests.oracles import merged_rows
 
 

@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import mechdesign as md
 from mechdesign.mechanisms import designing
-from solvers.threads import one_thread
+from solvers.pace import one_thread
 
 # Its own library is there before the tests limit it.
 assert scipy.linalg is not None

@@ -19,7 +19,7 @@ import mechdesign as md
 from mechdesign.core.documents import hashed_text
 from mechdesign.core.errors import InputError
 from mechdesign.jobs.release_file import sanitise_file
-from mechdesign.release.policies import Policy
+from mechdesign.release.samplers import Policy
 from tests.cases import released_records as records
 from tests.cases.check_files import HEADER, RECORDS, kinds, read_csv, write_csv
 from tests.cases.releases import channel_of

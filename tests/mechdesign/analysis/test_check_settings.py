@@ -14,9 +14,9 @@ from pyarrow import csv as pacsv
 
 import mechdesign as md
 from mechdesign.core.errors import InputError
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.jobs.release_file import sanitise_file
-from mechdesign.release.policies import Policy
+from mechdesign.release.samplers import Policy
 from tests.cases.check_files import HEADER, RECORDS, ROWS, kinds, read_csv, write_csv
 from tests.cases.releases import channel_of
 

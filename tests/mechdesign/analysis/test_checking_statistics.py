@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, chi2
 
-from mechdesign.analysis import p_values as p_values_module
-from mechdesign.analysis.p_values import (
+from mechdesign.analysis import checking as p_values_module
+from mechdesign.analysis.checking import (
     binomial_p_values,
     divergence_p_value,
     enumerated_test,

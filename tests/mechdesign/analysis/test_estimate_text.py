@@ -10,7 +10,7 @@ import numpy as np
 
 import mechdesign as md
 from mechdesign.analysis.checking import Finding, FrequencyTest, ReleaseCheck, Suspect
-from mechdesign.analysis.column_frequencies import of_shares
+from mechdesign.analysis.law_estimates import of_shares
 from mechdesign.core.wording import at_least
 from mechdesign.report.plain_values import to_json
 from mechdesign.report.releases import (

@@ -8,9 +8,9 @@ import pytest
 
 import mechdesign as md
 from mechdesign import sanitise_file
-from mechdesign.analysis import estimator
+from mechdesign.analysis import linear
 from mechdesign.analysis.law_estimates import estimate_shares
-from mechdesign.release.policies import Policy
+from mechdesign.release.samplers import Policy
 
 NOTION = md.LIP(0.5)
 
@@ -152,7 +152,7 @@ def test_a_public_file_does_not_say_what_was_moved(frame):
 
 @pytest.mark.parametrize(("limit", "most"), [("MOST_ENTRIES", 5), ("MOST_SYMBOLS", 2)])
 def test_wide_and_long_channels_are_not_undone(frame, monkeypatch, limit, most):
-    monkeypatch.setattr(estimator, limit, most)
+    monkeypatch.setattr(linear, limit, most)
     channel = md.design(frame, NOTION, sensitive="income", useful="job").channel
     with pytest.raises(md.InputError, match="too many to undo its draws"):
         md.estimate(channel, channel.apply(frame["job"]))

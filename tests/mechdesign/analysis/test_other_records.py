@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.analysis.file_frequencies import estimate_file
+from mechdesign.analysis.box_frequencies import estimate_file
 from mechdesign.analysis.frequencies import estimate_frequencies
 from mechdesign.core.errors import InputError
 from mechdesign.jobs.release_file import sanitise_file
-from mechdesign.release.policies import Policy
-from mechdesign.tables.cell_rules import CellRules
+from mechdesign.release.samplers import Policy
+from mechdesign.tables.cell_values import CellRules
 
 MANY = 10**9
 """Records of a file whose shares are as good as their expectations."""

@@ -81,4 +81,4 @@ def quick_work(monkeypatch):
     context = multiprocessing.get_context("forkserver")
     # Counts before the first process of all.
     context.set_forkserver_preload(IMPORTED_BY_TASKS)
-    monkeypatch.setattr("mechdesign.app.work.get_context", lambda _: context)
+    monkeypatch.setattr("mechdesign.app.memory_table.get_context", lambda _: context)

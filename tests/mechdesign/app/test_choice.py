@@ -6,8 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from mechdesign.app.choice import Choice
-from mechdesign.app.form import choice_of_form
+from mechdesign.app.choice import Choice, choice_of_form
 from mechdesign.core.errors import InputError
 
 COLUMN = {"illness": "protect", "job": "release"}

@@ -17,8 +17,7 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
-from mechdesign.app.choice import Choice
-from mechdesign.app.form import choice_of_form
+from mechdesign.app.choice import Choice, choice_of_form
 from mechdesign.app.memory_table import read_path
 from mechdesign.app.pictures import _Rows, readings
 from mechdesign.app.releasing import (
@@ -38,7 +37,7 @@ from mechdesign.cli.released import KeptOptions
 from mechdesign.cli.row_options import RowOptions
 from mechdesign.cli.table_options import InputTable
 from mechdesign.core.errors import InputError
-from mechdesign.jobs.manifest_records import read_manifest
+from mechdesign.jobs.side_files import read_manifest
 from mechdesign.mechanisms.request import DesignRequest
 from tests.mechdesign.app.test_server import FORM, act, get, wait
 

@@ -299,8 +299,7 @@ def test_cancel_ends_the_process(served, people, monkeypatch):
 
 def test_the_end_of_the_page_ends_its_search(people):
     from mechdesign.app.choice import Choice
-    from mechdesign.app.memory_table import read_path
-    from mechdesign.app.work import Work
+    from mechdesign.app.memory_table import Work, read_path
 
     session = Session()
     session.open_path(str(people))
@@ -314,8 +313,7 @@ def test_the_end_of_the_page_ends_its_search(people):
 
 def test_an_error_in_a_search_is_not_printed(people, capfd):
     from mechdesign.app.choice import Choice
-    from mechdesign.app.memory_table import read_path
-    from mechdesign.app.work import Work
+    from mechdesign.app.memory_table import Work, read_path
 
     work = Work("Searching", broken, read_path(str(people)), Choice())
     work.wait(60)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.auditing.average_charges import charges_of
+from mechdesign.auditing.averages import charges_of
 from mechdesign.auditing.proofs import cost_bound
 from mechdesign.channel.proof import AverageCharge, CostProof, proof_in
 from mechdesign.channel.record import AverageBudget

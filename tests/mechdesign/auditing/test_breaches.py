@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import mechdesign as md
 from mechdesign.auditing.breaches import breaches
 from mechdesign.core.errors import InputError
-from mechdesign.report.file_statements import breach_sentences
+from mechdesign.report.command_records import breach_sentences
 
 
 def plain_breaches(counts, rows, rho1, rho2):

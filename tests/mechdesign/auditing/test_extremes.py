@@ -20,7 +20,7 @@ from mechdesign.auditing.extremes import (
     smallest_budgets,
 )
 from mechdesign.auditing.population_extremes import Population
-from mechdesign.core.binomial import SCALE
+from mechdesign.core.balls import SCALE
 from mechdesign.tables.confidence import ConfidenceSet
 
 

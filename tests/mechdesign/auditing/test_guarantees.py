@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.auditing.implied_bounds import (
+from mechdesign.auditing.leakages import (
     guarantees,
     posterior_at_least,
     posterior_at_most,

@@ -25,7 +25,7 @@ from mechdesign.auditing.population_extremes import (
 )
 from mechdesign.auditing.population_promise import population_promise
 from mechdesign.channel.channel import Channel
-from mechdesign.core.binomial import SCALE
+from mechdesign.core.balls import SCALE
 from mechdesign.core.integers import IntegerRows
 from mechdesign.notions import ALIP, LDP, LIP, L1Lift, MaxLift, MinLift, Notion
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set

@@ -19,7 +19,7 @@ from mechdesign.auditing.proofs import _frequencies, cost_bound, numbers_in
 from mechdesign.channel.output_cells import own_rows
 from mechdesign.channel.proof import CellCost, CostProof, EntropyProof, proof_in
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms import column_plan
+from mechdesign.mechanisms import least_cost_instead
 from mechdesign.tables.joint import Joint
 from solvers.plans import search
 from tests.oracles import proofs as oracle
@@ -374,7 +374,7 @@ def test_costs_after_earlier_releases_have_their_proof(kind):
 
 
 def test_plans_after_earlier_releases_have_their_proof(monkeypatch):
-    monkeypatch.setattr(column_plan, "MANY_SYMBOLS", 40)
+    monkeypatch.setattr(least_cost_instead, "MANY_SYMBOLS", 40)
     design, demands = with_earlier(40, md.LIP(0.4), {"objective": "truth"})
     assert design.method == "plan"
     stated = design.least.cost_lower_bound

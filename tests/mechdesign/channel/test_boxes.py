@@ -14,7 +14,7 @@ import mechdesign as md
 from mechdesign.channel.boxes import channel_of_boxes, with_parts
 from mechdesign.channel.channel import BoxPart, Channel
 from mechdesign.channel.record import ChannelRecord, SymbolBudgets
-from mechdesign.release.box_samplers import box_laws
+from mechdesign.release.samplers import box_laws
 from mechdesign.tables.box_coder import BoxCoder, Stratum
 from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint

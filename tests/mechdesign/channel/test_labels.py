@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.channel.labels import LONGEST_LABEL, output_labels
+from mechdesign.channel.output_cells import LONGEST_LABEL, output_labels
 from mechdesign.core.integers import IntegerRows
 
 D = 2**53

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from mechdesign.cli import main
-from mechdesign.jobs import folder_release
+from mechdesign.jobs import folders
 from mechdesign.jobs.ledger import Ledger
 from tests.mechdesign.cli.conftest import contents
 
@@ -114,14 +114,14 @@ def test_a_signal_leaves_nothing_though_some_files_are_written(channel, days, si
     if not child:
         code = 99
         try:
-            real = folder_release.release_or_rehearse
+            real = folders.release_or_rehearse
 
             def signalled(recipe, source, *rest):
                 if "dt=3" in str(source):
                     os.kill(os.getpid(), signum)
                 return real(recipe, source, *rest)
 
-            folder_release.release_or_rehearse = signalled
+            folders.release_or_rehearse = signalled
             signal.signal(signal.SIGINT, signal.default_int_handler)
             code = main(
                 ["apply", str(channel), "in", "out", "--ledger", "l.db", "--quiet"]

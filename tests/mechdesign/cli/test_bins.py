@@ -14,9 +14,9 @@ import mechdesign as md
 from mechdesign.channel.channel import Channel
 from mechdesign.cli import main
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms.binning import NUMBERS_OF_BINS
-from mechdesign.mechanisms.unsuited_columns import many_numbers
-from mechdesign.release.moved_numbers import distance_text, moved
+from mechdesign.mechanisms.by_rules import NUMBERS_OF_BINS
+from mechdesign.mechanisms.classes import many_numbers
+from mechdesign.release.released_values import distance_text, moved
 
 BUDGET = ("--epsilon", "1")
 

@@ -12,7 +12,7 @@ import pytest
 import mechdesign as md
 from mechdesign.analysis.release_facts import manifest_of_either_kind
 from mechdesign.core.documents import hashed_text
-from mechdesign.jobs.manifest_proof import ManifestVerdict, judge_manifest
+from mechdesign.jobs.manifest import ManifestVerdict, judge_manifest
 
 RELEASE = "out.csv"
 INCOME = {"north": [6, 3, 1], "south": [1, 3, 6]}

@@ -13,8 +13,7 @@ import pytest
 
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
-from mechdesign.nonstochastic.quantize_options import QuantizeOptions
-from mechdesign.nonstochastic.quantize_table import quantise_table
+from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 from tests.cases.meters import BASIC
 from tests.cases.tables import rows_of
 

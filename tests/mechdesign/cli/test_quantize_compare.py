@@ -7,8 +7,7 @@ import csv
 import pytest
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.quantize_options import QuantizeOptions
-from mechdesign.nonstochastic.quantize_table import compare_budgets
+from mechdesign.nonstochastic.quantize_table import QuantizeOptions, compare_budgets
 
 ASKED = (
     "quantize",

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.claims import verify_file
 from mechdesign.nonstochastic.groups import Groups
-from mechdesign.nonstochastic.quantize_options import QuantizeOptions
-from mechdesign.nonstochastic.quantize_table import quantise_table
+from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 from mechdesign.nonstochastic.queries import ranks_of
 from mechdesign.nonstochastic.released_check import check_quantised
 from tests.cases.tables import rows_of

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import thresholds_by_error
 from mechdesign.nonstochastic.claims import verify_file
-from mechdesign.nonstochastic.microaggregation import best_cells
 from mechdesign.nonstochastic.queries import finite, identity_query, mean_query
 from mechdesign.nonstochastic.thresholds_by_error import (
     PROVEN_ON_A_LINE,
     CellLoss,
+    best_cells,
     least_distortion,
     thresholds_for,
 )
-from mechdesign.tables.bin_splits import row_minima
+from mechdesign.tables.bin_edges import row_minima
 from tests.cases.documents import rewrite
 
 AMOUNTS = (0, 10, 20, 50, 100)

@@ -487,7 +487,7 @@ def test_a_report_that_fails_leaves_the_channel_and_says_so(
 
 
 def test_a_page_that_cannot_be_made_leaves_no_other(folder, run, monkeypatch):
-    from mechdesign.report import pages
+    from mechdesign.report import writing
 
     made = []
 
@@ -497,7 +497,7 @@ def test_a_page_that_cannot_be_made_leaves_no_other(folder, run, monkeypatch):
             raise RuntimeError("no page")
         return "a page"
 
-    monkeypatch.setattr(pages, "markdown", fails)
+    monkeypatch.setattr(writing, "markdown", fails)
     reports = ("--report", "r.md", "--public-report", "p.md")
     result = run("design", "records.csv", *MICRO, "--output", "c.json", *reports)
     assert result.code == 3

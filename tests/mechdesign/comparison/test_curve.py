@@ -9,7 +9,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.comparison import curve
-from mechdesign.comparison.grid import Case
+from mechdesign.comparison.rows import Case
 from mechdesign.core.errors import SolverFailure
 from mechdesign.tables.joint import Joint
 from tests.cases.designs import uniform_table

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from mechdesign.comparison.grid import (
+from mechdesign.comparison.rows import (
     Case,
     ascending,
     check_names,

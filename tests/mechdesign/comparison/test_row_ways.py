@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.comparison import settings
-from mechdesign.comparison.grid import Case
+from mechdesign.comparison.rows import Case
 from mechdesign.core.errors import InputError
 from tests.oracles import released_rows as oracle
 

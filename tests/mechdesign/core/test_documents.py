@@ -10,14 +10,17 @@ from typing import Any, ClassVar
 import pytest
 
 from mechdesign.core.documents import (
+    Digest,
     FileDocument,
+    Record,
+    canonical,
     hashed_text,
     read_document,
+    with_infinities,
+    without_infinities,
     write_document,
 )
 from mechdesign.core.errors import InputError
-from mechdesign.core.json_values import canonical, with_infinities, without_infinities
-from mechdesign.core.records import Digest, Record
 
 FOLDER = Path(__file__).parents[3] / "docs" / "schemas"
 

@@ -16,14 +16,14 @@ from mechdesign.cli import main
 from mechdesign.core.integers import IntegerRows
 from mechdesign.exporting import lookup
 from mechdesign.exporting.lookup import lookup_of
-from mechdesign.mechanisms import column_plan
+from mechdesign.mechanisms import least_cost_instead
 
 
 @pytest.fixture
 def channel(monkeypatch: pytest.MonkeyPatch) -> md.Channel:
     """A channel that keeps frequencies by rows with sums of their own."""
-    monkeypatch.setattr(column_plan, "MANY_SYMBOLS", 2)
-    monkeypatch.setattr(column_plan, "MOST_SECRETS", 100)
+    monkeypatch.setattr(least_cost_instead, "MANY_SYMBOLS", 2)
+    monkeypatch.setattr(least_cost_instead, "MOST_SECRETS", 100)
     joint = md.Joint.from_counts(np.random.default_rng(2).integers(1, 40, (3, 7)))
     made = md.design(joint, md.LDP(0.5), objective="truth").channel
     assert made.totals is not None

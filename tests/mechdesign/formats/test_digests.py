@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from mechdesign.formats.cells import encode
 from mechdesign.formats.census import SAMPLE, Census
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.digests import RowHasher
 from mechdesign.formats.opening import open_source
-from mechdesign.formats.text_options import TextOptions
 
 SECRET = bytes(range(32))
 HASHER = RowHasher(SECRET)

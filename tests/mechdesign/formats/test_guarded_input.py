@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign.core import nameless_file as nameless
+from mechdesign.core import files as nameless
 from mechdesign.core.errors import FileError, InputError
 from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.urls import BLOCK

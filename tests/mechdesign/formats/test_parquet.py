@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.nameless_file import NamelessFile
+from mechdesign.core.files import NamelessFile
 from mechdesign.formats import parquet as parquet_stream
 from mechdesign.formats import parquet_sink
+from mechdesign.formats.arrow_arrays import KeptColumn, WrittenColumn
 from mechdesign.formats.opening import open_source, packing_of
-from mechdesign.formats.outputs import KeptColumn, WrittenColumn
 
 
 class Point(pa.ExtensionType):

@@ -15,8 +15,8 @@ import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.core.errors import InputError
 from mechdesign.formats.column_names import lines_above_header
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import all_rows, open_source
-from mechdesign.formats.text_options import TextOptions
 from mechdesign.leaks.doctor import text_symptoms
 from mechdesign.tables.reading import read_joint
 
@@ -327,7 +327,7 @@ def test_a_header_with_brackets_is_no_json(tmp_path, text):
 
 
 def test_statistics_files_need_the_extra(tmp_path, monkeypatch):
-    import mechdesign.formats.statistics_files as module
+    import mechdesign.formats.opening as module
 
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     path = tmp_path / "table.sav"

@@ -9,7 +9,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.cli import main
 from mechdesign.core.errors import InputError
 from mechdesign.jobs.release_file import sanitise_file
-from mechdesign.jobs.vital_files import keep_apart
+from mechdesign.jobs.target import keep_apart
 from mechdesign.tables.variable import Variable
 
 D = 2**53

@@ -11,7 +11,7 @@ import pytest
 
 from mechdesign import create_key, sanitise
 from mechdesign.core.errors import InputError
-from mechdesign.release.policies import Policy
+from mechdesign.release.samplers import Policy
 from tests.cases.released_records import (
     KEY,
     NAMED,

@@ -13,7 +13,7 @@ import mechdesign as md
 from mechdesign import create_key, sanitise
 from mechdesign.core.errors import InputError
 from mechdesign.release.draws import Key
-from mechdesign.release.policies import Policy
+from mechdesign.release.samplers import Policy
 from tests.cases.released_records import (
     KEY,
     crossed_channel,

@@ -28,7 +28,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.frames import spark_frames
 from mechdesign.jobs.channel_recipe import ChannelRecipe
 from mechdesign.jobs.options import ReleaseOptions
-from mechdesign.release.policies import Policy
+from mechdesign.release.samplers import Policy
 from mechdesign.tables.joint import Joint
 from tests.cases.released_records import (
     KEY,

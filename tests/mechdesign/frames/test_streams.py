@@ -15,7 +15,7 @@ import pytest
 
 from mechdesign import engine_errors, sanitise, sanitise_file
 from mechdesign.core.errors import InputError
-from mechdesign.release.policies import Policy
+from mechdesign.release.samplers import Policy
 from tests.cases.released_records import (
     KEY,
     NAMED,

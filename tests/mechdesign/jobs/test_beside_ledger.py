@@ -8,8 +8,7 @@ import pytest
 from mechdesign.core.errors import InputError
 from mechdesign.jobs.folders import sanitise_path
 from mechdesign.jobs.release_file import sanitise_file
-from mechdesign.nonstochastic.quantize_options import QuantizeOptions
-from mechdesign.nonstochastic.quantize_table import quantise_table
+from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 from tests.cases.released_records import mixing_channel
 
 CHANNEL = mixing_channel()

@@ -16,15 +16,15 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, StartAgain
 from mechdesign.core.wording import at_most
 from mechdesign.jobs import file_run as run
+from mechdesign.jobs.earlier_releases import RELEASED_MEANWHILE
 from mechdesign.jobs.job import Job
 from mechdesign.jobs.joint_budget import local_budget
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE
 from mechdesign.jobs.past_releases import history_of
 from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.jobs.writing import write_release
-from mechdesign.release.first_symbols import FirstSymbols
-from mechdesign.release.policies import Policy
+from mechdesign.release.identified_draws import FirstSymbols
+from mechdesign.release.samplers import Policy
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 

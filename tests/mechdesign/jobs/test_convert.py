@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.jobs.folders import sanitise_path
 from mechdesign.jobs.release_file import sanitise_file
-from mechdesign.release.policies import Policy
+from mechdesign.release.samplers import Policy
 from tests.cases.released_records import mixing_channel
 
 CHANNEL = mixing_channel()

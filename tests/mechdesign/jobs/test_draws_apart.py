@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechdesign.formats.census import ALL, Census, Content
-from mechdesign.jobs.draws_apart import _groups
+from mechdesign.jobs.past_releases import _groups
 
 HASHES = st.lists(st.sets(st.integers(0, 12), max_size=4), max_size=7)
 

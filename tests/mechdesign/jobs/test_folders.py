@@ -18,7 +18,7 @@ import pytest
 
 from mechdesign.core.documents import read_document
 from mechdesign.core.errors import InputError
-from mechdesign.formats.folders import files_of, is_folder
+from mechdesign.formats.opening import files_of, is_folder
 from mechdesign.jobs import folder_stage, release_file
 from mechdesign.jobs.folder_stage import MARKER, ReleasedFolder
 from mechdesign.jobs.folders import sanitise_path

@@ -11,9 +11,9 @@ from mechdesign.formats.digests import RowHasher
 from mechdesign.jobs import bare_records, identified_records
 from mechdesign.jobs.identified_records import IdentifiedRecords
 from mechdesign.jobs.release_file import sanitise_file
-from mechdesign.leaks import crossing
-from mechdesign.release import first_symbols, identified_draws
-from mechdesign.release.first_symbols import FirstSymbols, Spellings, new_records
+from mechdesign.leaks import evidence
+from mechdesign.release import identified_draws
+from mechdesign.release.identified_draws import FirstSymbols, Spellings, new_records
 from tests.cases.growth import Work, assert_linear
 from tests.cases.released_records import mixing_channel
 
@@ -28,7 +28,7 @@ def test_spellings_of_identifiers(monkeypatch):
         work = Work()
         found = Spellings()
         with monkeypatch.context() as patch:
-            work.watch(patch, first_symbols)
+            work.watch(patch, identified_draws)
             for start in range(0, size, BATCH):
                 texts = pa.array([f"id{i:09}" for i in range(start, start + BATCH)])
                 found.add([texts], hasher.identifiers([texts]), hasher)
@@ -42,7 +42,7 @@ def test_identifiers_that_the_ledger_knows(monkeypatch):
 
     In a table that is four fifths full, a hash lies 2 slots from its own on average.
     """
-    monkeypatch.setattr(first_symbols, "PART", 1 << 14)
+    monkeypatch.setattr(identified_draws, "PART", 1 << 14)
     for size in SIZES:
         hashes = np.random.default_rng(1).integers(1, 2**63, size).astype(np.uint64) * 2
         seen = FirstSymbols()
@@ -83,12 +83,12 @@ def test_a_release_by_identifiers(tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
             work.watch(
                 patch,
-                first_symbols,
+                identified_draws,
                 identified_records,
                 identified_draws,
                 census,
                 bare_records,
-                crossing,
+                evidence,
             )
             sanitise_file(
                 channel,

@@ -13,10 +13,9 @@ import pytest
 
 from mechdesign.core.errors import InputError
 from mechdesign.jobs import ledger_file as module
-from mechdesign.jobs.entries import DONE, FINISHING, Drawn, Entry, Use
 from mechdesign.jobs.file_run import FileRun
 from mechdesign.jobs.keys import create_key, key_of_draw, read_key
-from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.ledger import DONE, FINISHING, Drawn, Entry, Ledger, Use
 from mechdesign.jobs.ledger_file import default_path
 from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.release.draws import Key

@@ -16,12 +16,12 @@ from mechdesign.core import documents as versions
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import factor_at_least, factor_at_most
 from mechdesign.formats.cells import Encoded
-from mechdesign.jobs.entries import Drawn, Entry, Use
+from mechdesign.jobs.ledger import Drawn, Entry, Use
 from mechdesign.jobs.manifest import Manifest, released_channel
-from mechdesign.jobs.manifest_records import read_manifest
+from mechdesign.jobs.side_files import read_manifest
 from mechdesign.release.drawing import Release, channel_digest
 from mechdesign.release.draws import Key, RowNumbers
-from mechdesign.release.policies import Policy
+from mechdesign.release.samplers import Policy
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 

@@ -11,14 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from mechdesign.core.errors import InputError
-from mechdesign.formats.arrow_arrays import released_dictionary
-from mechdesign.formats.outputs import KeptColumn
+from mechdesign.formats.arrow_arrays import KeptColumn, released_dictionary
 from mechdesign.formats.parquet_sink import ParquetLayout, ParquetSink
 from mechdesign.frames.sanitising import sanitise
 from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.leaks.inspection import inspect_file
-from mechdesign.nonstochastic.quantize_options import QuantizeOptions
-from mechdesign.nonstochastic.quantize_table import quantise_table
+from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 from tests.cases.released_records import mixing_channel
 
 HOUSES = 50

@@ -22,9 +22,9 @@ from mechdesign import (
     sanitise_file,
 )
 from mechdesign.core.errors import InputError
-from mechdesign.formats.text_options import TextOptions
-from mechdesign.jobs import shuffling
-from mechdesign.jobs.manifest_records import read_manifest
+from mechdesign.formats.csv_text import TextOptions
+from mechdesign.jobs import writing
+from mechdesign.jobs.side_files import read_manifest
 from tests.cases.released_records import KEY, city_channel, mixing_channel
 
 CHANCE = random.Random(8)
@@ -150,7 +150,7 @@ def test_records_in_random_order(source, channel, monkeypatch):
     assert sorted(map(str, mixed)) == sorted(map(str, kept))
     assert read_manifest(manifest, "public").shuffled
     for room in (1 << 20, 700):  # one bucket, and several
-        monkeypatch.setattr(shuffling, "ROOM", room)
+        monkeypatch.setattr(writing, "ROOM", room)
         sanitise_file(
             channel, source, out, shuffle=True, force=True, **{"keep": "all"} | options
         )
@@ -169,7 +169,7 @@ def test_buckets_do_not_change_the_order(source, channel, monkeypatch):
     write(source, sorted(JOBS))
     outs = []
     for room in (1 << 20, 900):
-        monkeypatch.setattr(shuffling, "ROOM", room)
+        monkeypatch.setattr(writing, "ROOM", room)
         out = source.with_name(f"{room}{source.suffix}")
         sanitise_file(channel, source, out, shuffle=True, insecure_seed=1)
         outs.append(read(out))

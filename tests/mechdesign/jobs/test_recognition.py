@@ -11,8 +11,7 @@ import pytest
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats.census import Content
-from mechdesign.formats.digests import RowHasher
-from mechdesign.formats.moments import moments_of
+from mechdesign.formats.digests import RowHasher, moments_of
 from mechdesign.jobs.release_file import sanitise_file
 from tests.cases.released_records import mixing_channel
 

@@ -16,16 +16,16 @@ from mechdesign.auditing.joint_leakage import compose
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import at_most
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.jobs import file_run as run
 from mechdesign.jobs.job import Job
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.manifest_records import read_manifest
 from mechdesign.jobs.past_releases import history_of
 from mechdesign.jobs.release_file import sanitise_file
+from mechdesign.jobs.side_files import read_manifest
 from mechdesign.jobs.target import PartFiles
 from mechdesign.jobs.writing import write_release
-from mechdesign.release.policies import Policy
+from mechdesign.release.samplers import Policy
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 

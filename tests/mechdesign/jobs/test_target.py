@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign.core import file_locks as locks
+from mechdesign.core import files as locks
 from mechdesign.core.errors import InputError, errors_noting
 from mechdesign.core.files import part_file
 from mechdesign.jobs.stopping import CutOff, Stopped, stoppable

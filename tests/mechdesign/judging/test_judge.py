@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 import mechdesign as md
 from mechdesign.core.errors import InputError
 from mechdesign.judging import known_cells
-from mechdesign.judging import nearest as nearest_rows
+from mechdesign.judging import own_row as nearest_rows
 from mechdesign.judging.analysts import column_variation, impossible_share, regression
 from mechdesign.judging.groups import groups_of, groups_part
 from mechdesign.judging.judge import untouched_files
 from mechdesign.judging.known_cells import guess_scores, inferences
-from mechdesign.judging.nearest import DistinctRows, distances, nearest, votes
 from mechdesign.judging.observers import drawn_by
-from mechdesign.judging.own_row import Halves
+from mechdesign.judging.own_row import DistinctRows, Halves, distances, nearest, votes
 from mechdesign.judging.together import read_files
 from mechdesign.leaks import learners
 from tests.oracles import judged_files as oracle

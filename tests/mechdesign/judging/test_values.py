@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.judging.values import covered, numbers_of
+from mechdesign.judging.together import covered, numbers_of
 
 AGES = ("19", "20", "29", "30", "65")
 

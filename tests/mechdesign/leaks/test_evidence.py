@@ -11,10 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.formats.cells import Encoded
-from mechdesign.leaks import evidence, order
-from mechdesign.leaks.crossing import Crossing
-from mechdesign.leaks.evidence import LEVEL, decisive
-from mechdesign.leaks.order import BLOCKS, Order
+from mechdesign.leaks import evidence
+from mechdesign.leaks.evidence import BLOCKS, LEVEL, Crossing, Order, decisive
 from mechdesign.leaks.twins import Twins
 
 
@@ -30,7 +28,7 @@ def of_order(codes, size, step=7) -> float:
 )
 def test_the_mean_over_all_orders_is_at_most_one(symbols, monkeypatch):
     """E[Q / P] <= 1, so P(evidence >= log 1/a) <= a for every a (Markov)."""
-    monkeypatch.setattr(order, "FIRST_BLOCK", 1)
+    monkeypatch.setattr(evidence, "FIRST_BLOCK", 1)
     codes = [ord(symbol) - ord("a") for symbol in symbols]
     found = [of_order(each, 6) for each in set(itertools.permutations(codes))]
     assert np.mean(np.exp(found)) <= 1 + 1e-12

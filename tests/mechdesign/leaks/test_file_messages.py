@@ -12,9 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
-from mechdesign.leaks import file_messages
-from mechdesign.leaks.file_messages import posterior_by_messages
-from mechdesign.leaks.whole_file import posterior_given_file, success
+from mechdesign.leaks import whole_file
+from mechdesign.leaks.whole_file import (
+    posterior_by_messages,
+    posterior_given_file,
+    success,
+)
 from tests.mechdesign.leaks.test_whole_file import COLUMNS, ROWS, SHARES, exact_mean
 from tests.oracles.whole_file import mean_flows
 
@@ -74,7 +77,7 @@ def test_without_cycles_the_beliefs_are_exact(case):
     exact = mean_flows(law, released)
     for pair, flow in flows.items():
         assert flow == pytest.approx(float(exact.get(pair, 0)), abs=2e-5)
-    assert found.rounds < file_messages.MOST_ROUNDS
+    assert found.rounds < whole_file.MOST_MESSAGES
 
 
 @pytest.mark.parametrize("released", [350, 375, 450])
@@ -138,7 +141,7 @@ def test_chunks_do_not_matter(monkeypatch):
         holds[None].astype(float),
     )
     once = posterior_by_messages(*arguments)
-    monkeypatch.setattr(file_messages, "CHUNK", 200)
+    monkeypatch.setattr(whole_file, "CHUNK", 200)
     again = posterior_by_messages(*arguments)
     assert again.flows == pytest.approx(once.flows)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.leaks import people_notice
 from mechdesign.leaks.person_columns import may_name_people
 from mechdesign.tables.people import MOST_RECORDS

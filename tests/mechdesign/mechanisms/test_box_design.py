@@ -19,8 +19,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms import box_parts
 from mechdesign.mechanisms.box_design import design_boxes
-from mechdesign.mechanisms.box_parts import level_of_share
-from mechdesign.mechanisms.box_plan import nested_groups, together_of
+from mechdesign.mechanisms.box_parts import level_of_share, nested_groups, together_of
 from mechdesign.mechanisms.box_request import BoxRequest
 from mechdesign.report.first_screen import box_first_screen
 from mechdesign.tables.records import Records

@@ -18,7 +18,7 @@ from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.mechanisms import box_own
 from mechdesign.mechanisms.box_design import design_boxes
 from mechdesign.mechanisms.box_own import own_boxes
-from mechdesign.mechanisms.box_plan import BoxPlanner, Trial
+from mechdesign.mechanisms.box_parts import BoxPlanner, Trial
 from mechdesign.mechanisms.box_request import BoxRequest
 from mechdesign.report.first_screen import box_first_screen
 from mechdesign.tables.records import Records

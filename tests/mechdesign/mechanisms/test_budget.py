@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import mechdesign as md
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.core.arguments import at_least_times, at_most_times, share_of
-from mechdesign.mechanisms import budget_keeping
-from mechdesign.mechanisms.budget_keeping import (
+from mechdesign.mechanisms import budget
+from mechdesign.mechanisms.budget import (
     LARGEST_STEP,
     epsilon_of,
     keeping,
@@ -174,8 +174,8 @@ def test_all_budgets_together_have_one_time_limit(monkeypatch):
         clock.now += request.time_limit + 0.2
         return design_requested(replace(request, time_limit=30.0))
 
-    monkeypatch.setattr(budget_keeping, "design_requested", slow)
-    monkeypatch.setattr(budget_keeping, "time", clock)
+    monkeypatch.setattr(budget, "design_requested", slow)
+    monkeypatch.setattr(budget, "time", clock)
     request = md.DesignRequest(JOINT, md.ALIP.from_epsilon(1.0), time_limit=5.0)
     kept = keeping(request, md.ALIP.from_epsilon, 0.6)
     assert kept.nmi >= 0.6
@@ -211,7 +211,7 @@ def test_a_search_that_ran_out_of_time_says_nothing_of_budgets(monkeypatch):
         made.certificate, upper_bound_nmi=1.0, details={"status": "time_limit"}
     )
     early = replace(made, nmi=0.1, certificate=certificate)
-    monkeypatch.setattr(budget_keeping, "design_requested", lambda request: early)
+    monkeypatch.setattr(budget, "design_requested", lambda request: early)
     request = md.DesignRequest(JOINT, md.LIP(1.0), time_limit=1.0)
     with pytest.raises(
         md.SolverFailure,

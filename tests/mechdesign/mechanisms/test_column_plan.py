@@ -16,7 +16,7 @@ import mechdesign as md
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.limits import LiftLimits
 from mechdesign.core.progress import Step
-from mechdesign.mechanisms import column_plan
+from mechdesign.mechanisms import least_cost_instead
 from mechdesign.mechanisms.least_cost_program import LeastCostProgram
 from mechdesign.mechanisms.least_cost_rounding import deviation_of, truth_of
 from tests.oracles.least_cost import least_cost
@@ -36,8 +36,8 @@ NOTIONS = (
 @pytest.fixture
 def plans_from_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans for every table, however few symbols and many secrets it has."""
-    monkeypatch.setattr(column_plan, "MANY_SYMBOLS", 2)
-    monkeypatch.setattr(column_plan, "MOST_SECRETS", 100)
+    monkeypatch.setattr(least_cost_instead, "MANY_SYMBOLS", 2)
+    monkeypatch.setattr(least_cost_instead, "MOST_SECRETS", 100)
 
 
 def table(seed: int, size: int, n: int, largest: int = 40) -> md.Joint:
@@ -95,7 +95,7 @@ def test_a_plan_costs_what_an_independent_program_finds(
     wanted = least_cost(
         joint.counts, cost, keep=keep, stay=stay, forbid=forbid, **bounds_of(notion)
     )
-    with mock.patch.object(column_plan, "MANY_SYMBOLS", 2):
+    with mock.patch.object(least_cost_instead, "MANY_SYMBOLS", 2):
         try:
             made = md.design(
                 joint,
@@ -120,7 +120,7 @@ def test_a_plan_costs_what_an_independent_program_finds(
     assert entry(channel, joint, names[0], names[0]) >= Fraction(stay[0])
     for x, y in forbid:
         assert entry(channel, joint, names[x], names[y]) == 0
-    if keep and made.method == column_plan.METHOD:
+    if keep and made.method == least_cost_instead.METHOD:
         assert deviation_of(channel, joint) == 0
         assert made.least.frequency_deviation == 0.0
     if is_truth:
@@ -133,7 +133,7 @@ def test_a_plan_costs_what_an_independent_program_finds(
 def test_small_tables_without_limits_are_plans(notion: md.Notion, keep: bool) -> None:
     """The way that is tested here is that of plans, not the dense one that follows a failure."""
     made = md.design(table(3, 3, 9), notion, objective="truth", keep_frequencies=keep)
-    assert made.method == column_plan.METHOD
+    assert made.method == least_cost_instead.METHOD
 
 
 @pytest.mark.usefixtures("plans_from_two")
@@ -154,7 +154,7 @@ def test_shares_that_cannot_be_are_refused_as_with_few_symbols(
     asked = {"objective": "truth", "stay": stay}
     with pytest.raises(md.NotPrivate, match=message) as planned:
         md.design(joint, md.LDP(0.2), **asked)
-    monkeypatch.setattr(column_plan, "MANY_SYMBOLS", 100)
+    monkeypatch.setattr(least_cost_instead, "MANY_SYMBOLS", 100)
     with pytest.raises(md.NotPrivate) as dense:
         md.design(joint, md.LDP(0.2), **asked)
     assert str(planned.value) == str(dense.value)
@@ -187,7 +187,7 @@ def test_the_bound_is_for_the_share_that_was_asked() -> None:
     """Where staying is all that costs, the least cost is the share, which integers exceed."""
     joint = md.Joint.from_counts([[400, 300], [300, 400]])
     made = md.design(joint, md.LDP(1), objective=np.eye(2), stay="0.5")
-    assert made.method == column_plan.METHOD
+    assert made.method == least_cost_instead.METHOD
     assert made.least is not None
     assert 0.5 - 1e-6 <= made.least.cost_lower_bound <= 0.5 <= made.least.cost
 
@@ -196,7 +196,7 @@ def test_the_bound_is_for_the_share_that_was_asked() -> None:
 def test_no_time_leaves_a_verified_channel_with_its_gap() -> None:
     joint = table(1, 4, 60)
     made = md.design(joint, md.LDP(0.4), objective="truth", time_limit=0.0)
-    assert made.method == column_plan.METHOD
+    assert made.method == least_cost_instead.METHOD
     assert made.least is not None
     assert made.least.frequency_deviation == 0.0
     assert made.least.cost_lower_bound <= made.least.cost
@@ -210,7 +210,7 @@ def test_after_an_earlier_release(notion: md.Notion) -> None:
     joint = table(4, 3, 6)
     first = md.design(joint, md.LIP(0.2), objective="truth").channel
     made = md.design(joint, notion, objective="truth", after=[first])
-    assert (made.method == column_plan.METHOD) == isinstance(notion, md.LIP)
+    assert (made.method == least_cost_instead.METHOD) == isinstance(notion, md.LIP)
     assert md.audit(made.channel, joint, notion, after=[first]).satisfied
 
 
@@ -241,13 +241,13 @@ def test_probabilities_with_many_digits_are_kept_to_a_trillionth() -> None:
 @pytest.fixture(scope="module")
 def many() -> tuple[md.Joint, md.Design]:
     """A column of so many symbols that plans take it by themselves."""
-    joint = table(0, 3, column_plan.MANY_SYMBOLS, largest=30)
+    joint = table(0, 3, least_cost_instead.MANY_SYMBOLS, largest=30)
     return joint, md.design(joint, md.LDP(0.7), objective="truth")
 
 
 def test_many_symbols_are_a_plan(many: tuple[md.Joint, md.Design]) -> None:
     _, made = many
-    assert made.method == column_plan.METHOD
+    assert made.method == least_cost_instead.METHOD
     assert made.channel.totals is not None
     assert made.channel.published is None
     assert made.least is not None
@@ -256,19 +256,23 @@ def test_many_symbols_are_a_plan(many: tuple[md.Joint, md.Design]) -> None:
 
 
 def test_many_secrets_are_for_the_dense_program() -> None:
-    joint = table(0, column_plan.MOST_SECRETS + 1, column_plan.MANY_SYMBOLS)
+    joint = table(
+        0, least_cost_instead.MOST_SECRETS + 1, least_cost_instead.MANY_SYMBOLS
+    )
     made = md.design(joint, md.LIP(1.0), objective="truth")
-    assert made.method != column_plan.METHOD
+    assert made.method != least_cost_instead.METHOD
     assert made.channel.totals is None
 
 
 def test_many_secrets_of_very_many_symbols_are_not(monkeypatch) -> None:
     """The dense program of 500 symbols and 60 secrets ignored a time limit for minutes."""
-    joint = table(0, column_plan.MOST_SECRETS + 1, column_plan.MANY_SYMBOLS)
+    joint = table(
+        0, least_cost_instead.MOST_SECRETS + 1, least_cost_instead.MANY_SYMBOLS
+    )
     pairs = len(joint.useful) ** 2 * len(joint.sensitive)
-    monkeypatch.setattr(column_plan, "MOST_DENSE", pairs - 1)
+    monkeypatch.setattr(least_cost_instead, "MOST_DENSE", pairs - 1)
     made = md.design(joint, md.LIP(1.0), objective="truth", time_limit=5.0)
-    assert made.method == column_plan.METHOD
+    assert made.method == least_cost_instead.METHOD
 
 
 def test_the_file_of_many_symbols_has_the_same_channel(
@@ -289,7 +293,7 @@ def test_plans_of_columns_report_their_progress() -> None:
     steps: list[Step] = []
     joint = table(2, 2, 12)
     made = md.design(joint, md.LIP(0.3), objective="truth", progress=steps.append)
-    assert made.method == column_plan.METHOD
+    assert made.method == least_cost_instead.METHOD
     assert made.least is not None
     last = steps[-1].figures
     assert last["cost"] == pytest.approx(made.least.cost, abs=1e-6)
@@ -315,12 +319,12 @@ def test_after_a_failed_plan_only_the_rest_of_the_time_is_left() -> None:
         return solve(self, *args, time_limit=time_limit, **options)
 
     with (
-        mock.patch.object(column_plan, "planned", failing),
+        mock.patch.object(least_cost_instead, "planned", failing),
         mock.patch.object(LeastCostProgram, "solve", solved),
     ):
         made = md.design(
             table(2, 2, 12), md.LIP(0.3), objective="truth", time_limit=1.0
         )
-    assert made.method != column_plan.METHOD
+    assert made.method != least_cost_instead.METHOD
     assert given_times
     assert max(given_times) <= 0.6

@@ -15,7 +15,7 @@ from mechdesign.auditing.extremes import log_upper
 from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import digest
-from mechdesign.mechanisms.earlier_releases import information
+from mechdesign.mechanisms.by_rules import information
 from tests.cases.designs import notions_of, uniform_table
 from tests.oracles.joint_leakage import extremes
 from tests.oracles.stacked import optimum, rows_of

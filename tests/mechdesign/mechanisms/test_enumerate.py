@@ -10,7 +10,7 @@ import pytest
 import mechdesign as md
 from mechdesign.core.errors import InputError
 from solvers import Polytope, lower_envelope
-from solvers.enumeration.cdd import exact_available
+from solvers.enumeration import exact_available
 from solvers.errors import InvalidOption
 
 BACK_ENDS = ["auto", "pivot", "pycddlib"] + ["pycddlib-exact"] * exact_available()

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import mechdesign as md
-from mechdesign.mechanisms.convex_means import allowed_set
-from mechdesign.mechanisms.inverse_means import InverseDistanceFunction
+from mechdesign.mechanisms.convex_means import InverseDistanceFunction, allowed_set
 from solvers import Polytope, covered_envelope, vertices
 from tests.oracles.simplex_grid import simplex_grid
 

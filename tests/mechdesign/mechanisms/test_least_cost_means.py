@@ -14,7 +14,7 @@ from mechdesign.auditing.averages import average_leakage
 from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.core.limits import DistanceMean
 from mechdesign.mechanisms import design
-from mechdesign.mechanisms.inverse_means import (
+from mechdesign.mechanisms.convex_means import (
     AboveInverseDistance,
     InverseDistanceFunction,
 )
@@ -165,11 +165,11 @@ def test_inverses_too(kind, epsilon):
 
 
 def test_steps_to_other_convex_parts_lower_the_cost(monkeypatch):
-    from mechdesign.mechanisms import least_cost_means
+    from mechdesign.mechanisms import least_cost_program
 
     joint = Joint.from_counts(COUNTS)
     several = design(joint, L1Lift(0.2, 0.2), objective="truth").least
-    monkeypatch.setattr(least_cost_means, "MOST_STEPS", 1)
+    monkeypatch.setattr(least_cost_program, "MOST_STEPS", 1)
     one = design(joint, L1Lift(0.2, 0.2), objective="truth").least
     assert several.cost < one.cost - 1e-3
     assert several.cost_lower_bound == pytest.approx(one.cost_lower_bound, abs=1e-9)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.core.binomial import SCALE
+from mechdesign.core.balls import SCALE
 from mechdesign.core.limits import LiftLimits
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set
 from tests.oracles.least_cost import least_cost

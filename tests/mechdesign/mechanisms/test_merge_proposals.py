@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.mechanisms.box_design import design_boxes
-from mechdesign.mechanisms.box_request import BoxRequest
-from mechdesign.mechanisms.merge_proposals import (
+from mechdesign.mechanisms.box_design import (
     NO_PROPOSALS,
+    design_boxes,
     level_for_all,
     level_of_all,
     merge_proposals,
 )
-from mechdesign.report.proposals import proposal_lines
+from mechdesign.mechanisms.box_request import BoxRequest
+from mechdesign.report.first_lines import proposal_lines
 from mechdesign.tables.records import Records
 
 SYMBOLS = [f"x{k}" for k in range(8)]

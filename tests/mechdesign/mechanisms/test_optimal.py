@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.mechanisms import other_method, rules
+from mechdesign.mechanisms import rules, search
 from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.rounding import RoundingFailure
 from mechdesign.mechanisms.search import Search
@@ -356,7 +356,7 @@ def test_errors_of_the_solvers_become_a_solver_failure(
     def fails(*_, **__):
         raise error
 
-    monkeypatch.setattr(other_method, "lower_envelope", fails)
+    monkeypatch.setattr(search, "lower_envelope", fails)
     with pytest.raises(SolverFailure, match=message):
         module.optimal(rules.Rules(adult, LIP(1.0)), Search())
 

@@ -17,7 +17,7 @@ from mechdesign.auditing.stated import statement_of
 from mechdesign.channel.file import digest
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.mechanisms import plan_design
-from mechdesign.mechanisms.plan_integers import keeps_stays
+from mechdesign.mechanisms.least_cost_rounding import keeps_stays
 from solvers.errors import BackendFailure
 from solvers.plans import solve_plan
 from tests.oracles import plans
@@ -855,7 +855,7 @@ def test_a_back_end_that_fails_is_a_solver_that_failed(people, monkeypatch):
 
 def test_a_channel_that_fails_its_audit_is_not_emitted(people, monkeypatch):
     """Break the rounding on purpose: all mass on the diagonal breaks the promise."""
-    from mechdesign.mechanisms import plan_integers
+    from mechdesign.mechanisms import least_cost_rounding
 
     def wrong(rows, columns, flows, row_units, column_units, unit):
         n = len(row_units)
@@ -865,7 +865,7 @@ def test_a_channel_that_fails_its_audit_is_not_emitted(people, monkeypatch):
             [count * unit for count in row_units],
         )
 
-    monkeypatch.setattr(plan_integers, "integer_plan", wrong)
+    monkeypatch.setattr(least_cost_rounding, "integer_plan", wrong)
     with pytest.raises(SolverFailure, match="no plan passed the exact audit"):
         designed(people, md.LIP(0.05))
 

@@ -254,7 +254,7 @@ def test_bounds_are_moved_outwards() -> None:
     uncertain = uncertain_set(JOINT, ALIP(0.5, 0.5), chosen)
     from fractions import Fraction
 
-    from mechdesign.core.binomial import SCALE
+    from mechdesign.core.balls import SCALE
 
     for s, row in enumerate(chosen.lower):
         for x, end in enumerate(row):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mechdesign import audit
-from mechdesign.core.binomial import SCALE
+from mechdesign.core.balls import SCALE
 from mechdesign.mechanisms import design
 from mechdesign.mechanisms.population_posteriors import (
     PopulationFunction,

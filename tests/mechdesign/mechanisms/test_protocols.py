@@ -10,7 +10,8 @@ import pytest
 
 import mechdesign as md
 from mechdesign.comparison.ways import compare_purpose
-from mechdesign.mechanisms.protocols import (
+from mechdesign.mechanisms.queries import FREQUENCIES
+from mechdesign.mechanisms.query_design import (
     HADAMARD,
     OUE,
     RAPPOR,
@@ -18,7 +19,6 @@ from mechdesign.mechanisms.protocols import (
     SELECTION,
     protocols,
 )
-from mechdesign.mechanisms.queries import FREQUENCIES
 from mechdesign.report.comparing import (
     purpose_comparison_record,
     purpose_comparison_text,

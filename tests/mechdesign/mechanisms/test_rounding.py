@@ -11,8 +11,8 @@ from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import DENOMINATOR as D
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms import rounding
-from mechdesign.mechanisms.float_design import GOLDEN
 from mechdesign.mechanisms.rounding import (
+    GOLDEN,
     LARGEST_MIXING,
     RoundingFailure,
     partition_channel,

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms import watchdog
-from mechdesign.mechanisms.heuristic_options import STANDARD
-from mechdesign.mechanisms.partitions import Merging
+from mechdesign.mechanisms.merged_sets import Merging
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search
+from mechdesign.mechanisms.search import STANDARD, Search
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 from mechdesign.tables.joint import Joint
 from tests.cases.designs import complete_merging, merged_by_risk, subset_merging
@@ -214,7 +213,7 @@ def test_a_lift_of_exactly_two_is_decided_exactly():
 def test_a_wrong_partition_ends_in_a_constant(adult, monkeypatch):
     """Even if the partition were wrong, nothing that fails the exact audit would come out."""
     singles = Merging(tuple((x,) for x in range(15)), repaired=False, borrowed=())
-    monkeypatch.setattr(watchdog.partitions, "merge_subsets", lambda *_, **__: singles)
+    monkeypatch.setattr(watchdog.merged_sets, "merge_subsets", lambda *_, **__: singles)
     design = subset_merging(adult, LIP(0.5))
     assert len(design.channel.outputs) == 1
     assert design.nmi == 0.0

@@ -10,8 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.mechanisms.merged_sets import RISKS, merged_sets
-from mechdesign.mechanisms.partitions import merge_all, merge_subsets
+from mechdesign.mechanisms.merged_sets import (
+    RISKS,
+    merge_all,
+    merge_subsets,
+    merged_sets,
+)
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 
 NOTIONS = [

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mechdesign.channel.channel import DENOMINATOR
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms.heuristic_options import (
+from mechdesign.mechanisms.search import (
     COMPLETE,
     SUBSETS,
     HeuristicOptions,

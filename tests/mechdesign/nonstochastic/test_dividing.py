@@ -19,10 +19,8 @@ from mechdesign.nonstochastic import dividing, interval
 from mechdesign.nonstochastic.claims import read_verified, verify_file
 from mechdesign.nonstochastic.dividing import largest_product, least_error, worst_errors
 from mechdesign.nonstochastic.mechanism_jobs import apply_mechanism
-from mechdesign.nonstochastic.noiseless import lay_out
-from mechdesign.nonstochastic.output_budgets import epsilon_for, outputs_allowed
-from mechdesign.nonstochastic.quantize_options import QuantizeOptions
-from mechdesign.nonstochastic.quantize_table import quantise_table
+from mechdesign.nonstochastic.noiseless import epsilon_for, lay_out, outputs_allowed
+from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 from mechdesign.nonstochastic.queries import build_query
 from tests.cases.documents import rewrite
 

@@ -14,8 +14,8 @@ from mechdesign.nonstochastic import (
     TestingProblem,
 )
 from mechdesign.nonstochastic.blurring import leakage_bound
-from mechdesign.nonstochastic.boxes import Boxes
 from mechdesign.nonstochastic.hypothesis import finite_problem, reporting_policy
+from mechdesign.nonstochastic.indistinguishability import Boxes
 from tests.oracles.nonstochastic import (
     accuracy,
     best_accuracy,

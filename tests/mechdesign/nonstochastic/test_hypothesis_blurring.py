@@ -18,7 +18,7 @@ from mechdesign.nonstochastic.blurring import (
     blurred_measure,
     preimage_epsilon,
 )
-from mechdesign.nonstochastic.boxes import Boxes
+from mechdesign.nonstochastic.indistinguishability import Boxes
 from tests.oracles.nonstochastic import accuracy
 from tests.oracles.spaces import from_function
 

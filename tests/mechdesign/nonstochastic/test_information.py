@@ -21,10 +21,10 @@ from mechdesign.nonstochastic import (
     symmetric_leakage,
     zero_error,
 )
-from mechdesign.nonstochastic.boxes import Boxes
+from mechdesign.nonstochastic.indistinguishability import Boxes
 from mechdesign.nonstochastic.zero_error import fractional_cover, theta_bound
 from solvers.errors import BackendFailure
-from solvers.programs.theta import theta_matrix
+from solvers.programs import theta_matrix
 from tests.oracles.measured_ranges import MeasuredRange
 from tests.oracles.nonstochastic import maximin_information, subrange_leakage, x_sets
 from tests.oracles.spaces import from_channel, from_function

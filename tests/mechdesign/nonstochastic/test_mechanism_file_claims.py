@@ -25,8 +25,7 @@ from mechdesign.nonstochastic.claims import (
 )
 from mechdesign.nonstochastic.mechanism_file import MechanismFile, SizedQuantizer
 from mechdesign.nonstochastic.mechanism_jobs import apply_mechanism
-from mechdesign.nonstochastic.quantize_options import QuantizeOptions
-from mechdesign.nonstochastic.quantize_table import quantise_table
+from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 from mechdesign.nonstochastic.sizes import sized_quantizer
 from tests.cases.documents import rewrite
 

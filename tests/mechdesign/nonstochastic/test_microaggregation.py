@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.microaggregation import best_edges, identifiable_partition
-from mechdesign.nonstochastic.thresholds_by_error import CellLoss
+from mechdesign.nonstochastic.thresholds_by_error import (
+    CellLoss,
+    best_edges,
+    identifiable_partition,
+)
 
 
 def best_contiguous(values, smallest):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.output_budgets import (
+from mechdesign.nonstochastic.noiseless import (
     LARGEST_EPSILON,
     allowance,
     epsilon_for,

@@ -16,9 +16,9 @@ from mechdesign.nonstochastic.noiseless import (
     certify,
     design_quantizer,
     lay_out,
+    promises,
     uniform_levels,
 )
-from mechdesign.nonstochastic.output_budgets import promises
 from mechdesign.nonstochastic.quantizers import Quantizer, uniform_quantizer
 from mechdesign.nonstochastic.queries import (
     identity_query,

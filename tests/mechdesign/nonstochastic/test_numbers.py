@@ -20,13 +20,12 @@ from mechdesign import sanitise, sanitise_file
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.nonstochastic.mechanism_jobs import apply_mechanism
-from mechdesign.nonstochastic.numbers_drawer import Sorted
-from mechdesign.nonstochastic.quantize_options import QuantizeOptions
-from mechdesign.nonstochastic.quantize_table import quantise_table
+from mechdesign.nonstochastic.numbers_recipe import Sorted
+from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 from mechdesign.nonstochastic.released_check import check_quantised
 from mechdesign.nonstochastic.table_answers import answer_groups
 from mechdesign.release.draws import Key
-from mechdesign.release.policies import Policy
+from mechdesign.release.samplers import Policy
 
 KWH = [7.25, 0.5, 12.0, 3.0, 9.99, 4.5, 1.0, -3.0]
 """Two of them outside of 0 to 10."""

@@ -11,7 +11,6 @@ import pytest
 
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic import thresholds_by_levels
-from mechdesign.nonstochastic.answer_gaps import GapProblem, gap_problem
 from mechdesign.nonstochastic.noiseless import design_quantizer
 from mechdesign.nonstochastic.queries import (
     OrderStatistic,
@@ -29,7 +28,11 @@ from mechdesign.nonstochastic.thresholds_by_error import (
     edges_of,
     least_distortion,
 )
-from mechdesign.nonstochastic.thresholds_by_levels import most_levels
+from mechdesign.nonstochastic.thresholds_by_levels import (
+    GapProblem,
+    gap_problem,
+    most_levels,
+)
 
 BUDGETS = ((1, 0), (2, 1), (3, 1.6), (4, 2))
 

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import quantize_table as quantize_table_module
 from mechdesign.nonstochastic.claims import read_verified
-from mechdesign.nonstochastic.output_budgets import outputs_allowed, share_of
-from mechdesign.nonstochastic.quantize_options import QuantizeOptions
-from mechdesign.nonstochastic.quantize_table import quantise_table
+from mechdesign.nonstochastic.noiseless import outputs_allowed, share_of
+from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 
 ROWS = "house,day,kwh\n" + "".join(
     f"{h},{d},{h * d / 7!r}\n" for h in range(1, 6) for d in range(1, 5)

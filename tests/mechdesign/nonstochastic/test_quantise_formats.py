@@ -13,8 +13,7 @@ import pytest
 from mechdesign.core.errors import InputError
 from mechdesign.formats import csv_blocks
 from mechdesign.formats.parquet_sink import SPARK
-from mechdesign.nonstochastic.quantize_options import QuantizeOptions
-from mechdesign.nonstochastic.quantize_table import quantise_table
+from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 from tests.cases.tables import WAYS, StandardInput, csv_text, rows_of, written
 
 METERS = [

@@ -17,14 +17,13 @@ from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import encode
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.nonstochastic import reports as words
 from mechdesign.nonstochastic.claims import read_verified, verify_file
 from mechdesign.nonstochastic.groups import Groups
 from mechdesign.nonstochastic.mechanism_jobs import apply_mechanism
 from mechdesign.nonstochastic.number_columns import BadCell, numbers_of, truths_of
-from mechdesign.nonstochastic.quantize_options import QuantizeOptions
-from mechdesign.nonstochastic.quantize_table import quantise_table
+from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 from mechdesign.nonstochastic.released_check import check_quantised
 
 ROWS = "house,day,kwh,note\n" + "".join(

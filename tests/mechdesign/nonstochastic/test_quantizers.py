@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.fibres import most_outputs
-from mechdesign.nonstochastic.noiseless import certify, composed_epsilon
-from mechdesign.nonstochastic.output_budgets import epsilon_for
+from mechdesign.nonstochastic.noiseless import certify, composed_epsilon, epsilon_for
 from mechdesign.nonstochastic.quantizers import (
     EvenThresholds,
     Quantizer,

@@ -7,8 +7,8 @@ from fractions import Fraction
 import pytest
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic import boxes
-from mechdesign.nonstochastic.boxes import Boxes
+from mechdesign.nonstochastic import indistinguishability
+from mechdesign.nonstochastic.indistinguishability import Boxes
 from tests.oracles.measured_ranges import (
     MeasuredRange,
     box_space,
@@ -166,7 +166,7 @@ def test_bad_input_is_named(make, message):
 
 
 def test_tangled_boxes_are_refused_before_memory_runs_out(monkeypatch):
-    monkeypatch.setattr(boxes, "LARGEST_GRID", 8)
+    monkeypatch.setattr(indistinguishability, "LARGEST_GRID", 8)
     with pytest.raises(InputError, match="9 cells, more than 8; use fewer boxes"):
         Boxes.union([[(k, k + 1), (k, k + 1)] for k in range(3)])
     monkeypatch.setattr("tests.oracles.measured_ranges.LARGEST_ENUMERATION", 3)

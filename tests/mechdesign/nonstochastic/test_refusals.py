@@ -24,9 +24,8 @@ from mechdesign.nonstochastic import (
     uniform_quantizer,
 )
 from mechdesign.nonstochastic.mechanism_file import FORMAT, VERSION, MechanismFile
-from mechdesign.nonstochastic.output_budgets import promises
-from mechdesign.nonstochastic.quantize_options import QuantizeOptions
-from mechdesign.nonstochastic.quantize_table import quantise_table
+from mechdesign.nonstochastic.noiseless import promises
+from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 
 
 @pytest.mark.parametrize(

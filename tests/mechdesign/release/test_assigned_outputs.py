@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.release import assigned_outputs as module
-from mechdesign.release.assigned_outputs import (
+from mechdesign.release import fixed_counts as module
+from mechdesign.release.draws import Identifiers, Key, NumberedRecords, RowNumbers
+from mechdesign.release.fixed_counts import (
     ATTEMPTS,
+    Flows,
     OtherTable,
     TiedRecords,
     assigned_outputs,
     order_numbers,
     outputs_by_number,
 )
-from mechdesign.release.draws import Identifiers, Key, NumberedRecords, RowNumbers
-from mechdesign.release.fixed_counts import Flows
 
 KEY = Key.insecure(8)
 

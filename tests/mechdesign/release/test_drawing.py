@@ -15,7 +15,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import encode
 from mechdesign.release.drawing import Release, channel_digest
 from mechdesign.release.draws import Identifiers, Key, NumberedRecords, RowNumbers
-from mechdesign.release.policies import Policy, apportioned
+from mechdesign.release.samplers import Policy, apportioned
 from mechdesign.tables.columns import UnknownSymbol
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable

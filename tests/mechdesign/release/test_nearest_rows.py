@@ -17,7 +17,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import encode
 from mechdesign.release.coding import NearestRows
 from mechdesign.release.drawing import Release
-from mechdesign.release.policies import Policy
+from mechdesign.release.samplers import Policy
 from mechdesign.tables.columns import RecordFault
 from mechdesign.tables.variable import Variable
 

@@ -20,9 +20,8 @@ import mechdesign as md
 from mechdesign import sanitise
 from mechdesign.analysis.file_checking import check
 from mechdesign.core.errors import InputError
-from mechdesign.release.moved_numbers import moved
-from mechdesign.release.policies import Policy
-from mechdesign.release.released_values import numbers_released, symbols_released
+from mechdesign.release.released_values import moved, numbers_released, symbols_released
+from mechdesign.release.samplers import Policy
 
 
 def plain(channel: md.Channel) -> md.Channel:

@@ -10,7 +10,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import encode
 from mechdesign.formats.digests import RowHasher
 from mechdesign.jobs.release_file import sanitise_file
-from mechdesign.release.first_symbols import FirstSymbols
+from mechdesign.release.identified_draws import FirstSymbols
 from mechdesign.tables.joint import Joint
 
 D = 2**53
@@ -51,7 +51,7 @@ def test_every_record_is_held_against_the_first_of_its_identifier(parts):
 def test_a_table_that_grows_forgets_nothing(parts):
     known = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mechdesign.release.first_symbols.SLOTS", 3)
+        patch.setattr("mechdesign.release.identified_draws.SLOTS", 3)
         seen = FirstSymbols()
     for part in parts:
         hashes = np.array([word for word, _ in part], np.uint64)

@@ -12,8 +12,7 @@ from scipy.stats import chi2
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
-from mechdesign.release.draws import Key, RowNumbers
-from mechdesign.release.sampling import CHUNK, Sampler
+from mechdesign.release.draws import CHUNK, Key, RowNumbers, Sampler
 from mechdesign.tables.variable import Variable
 
 D = 2**53

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from mechdesign.report.section_sentences import group_lines
+from mechdesign.report.sentences import group_lines
 
 
 def lines_of(k, **changes):

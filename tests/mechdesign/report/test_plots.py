@@ -9,7 +9,7 @@ import pytest
 
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.core.errors import InputError
-from mechdesign.report import drawing, plot_lines, plots
+from mechdesign.report import drawing, plots
 
 
 def row(mechanism, epsilon, nmi, *, notion="alip", lam=0.5, bound=None, low=-0.4):
@@ -94,7 +94,7 @@ def test_several_notions_are_told_apart_by_dashes_and_fill():
         "subset-merging, alip, lam 0.5",
     ]
     first, second, other = (drawn[name] for name in names)
-    dashes = {line.label: line.dashes for line in plot_lines.series(rows)}
+    dashes = {line.label: line.dashes for line in drawing.series(rows)}
     assert dashes[names[0]] != dashes[names[1]]
     assert first.get_markerfacecolor() != second.get_markerfacecolor()
     assert first.get_marker() == second.get_marker() != other.get_marker()
@@ -107,7 +107,7 @@ def test_one_mechanism_under_several_notions_has_a_marker_for_each():
     drawn = lines(plots.trade_off_figure(rows).axes[0])
     assert set(drawn) == {"alip, lam 0.35", "alip, lam 0.5", "alip, lam 0.65"}
     assert len({line.get_marker() for line in drawn.values()}) == 3
-    assert len({line.dashes for line in plot_lines.series(rows)}) == 3
+    assert len({line.dashes for line in drawing.series(rows)}) == 3
 
 
 def test_colours_differ_in_grey_too():
@@ -115,11 +115,11 @@ def test_colours_differ_in_grey_too():
 
     grey = [
         sum(w * c for w, c in zip((0.299, 0.587, 0.114), to_rgb(colour), strict=True))
-        for colour, _ in plot_lines.LOOKS[:4]
+        for colour, _ in drawing.LOOKS[:4]
     ]
     apart = [abs(a - b) for k, a in enumerate(grey) for b in grey[:k]]
     assert min(apart) > 0.08
-    assert len({marker for _, marker in plot_lines.LOOKS}) == len(plot_lines.LOOKS)
+    assert len({marker for _, marker in drawing.LOOKS}) == len(drawing.LOOKS)
 
 
 def test_curves_that_fall_are_explained_where_they_are_drawn():

@@ -25,9 +25,9 @@ from mechdesign.notions import to_record
 from mechdesign.report import (
     blocks,
     collect,
-    least_section,
-    pages,
+    law_section,
     plots,
+    writing,
 )
 from mechdesign.report.collect import design_behind
 from mechdesign.report.content import public_report
@@ -431,7 +431,7 @@ def test_markdown_tables_are_rectangular():
     ],
 )
 def test_markdown_takes_letters_for_letters(text, written):
-    assert pages._letters(text) == written
+    assert writing._letters(text) == written
 
 
 def test_a_command_with_backticks_stays_in_its_block():
@@ -480,7 +480,7 @@ def test_what_no_channel_keeps_true_is_rounded_up():
         cost_lower_bound=bound,
         truth=0.5,
     )
-    assert "keeps more than 50.1 %." in least_section.least_blocks(least, "x")[0].text
+    assert "keeps more than 50.1 %." in law_section.least_blocks(least, "x")[0].text
 
 
 def test_many_outputs_are_not_measured(monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.comparison import curve
-from mechdesign.report.pages import SMALLEST
+from mechdesign.report.writing import SMALLEST
 from mechdesign.tables.joint import Joint
 from tests.mechdesign.report import report_cases as cases
 from tests.mechdesign.report.browser import Browser, chromium

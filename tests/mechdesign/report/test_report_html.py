@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.core.errors import InputError
-from mechdesign.report import blocks, drawing, lift_maps, pages
+from mechdesign.report import blocks, channel_section, drawing, writing
 from mechdesign.report.document import document_of
 from mechdesign.report.writing import check_report
 from tests.mechdesign.report import report_cases as cases
@@ -114,7 +114,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def test_colours_keep_their_order_in_grey_and_texts_stand_out():
-    pale, middle, dark = pages.COLOURS
+    pale, middle, dark = writing.COLOURS
     assert lightness(pale) > 1.5 * lightness(middle) > 6 * lightness(dark)
     assert contrast(pale, drawing.INK) > 7
     assert contrast(middle, drawing.INK) > 4.5
@@ -133,7 +133,7 @@ def test_a_darker_cell_is_a_larger_lift_and_its_number_stands_out(tint):
 
 
 def styled(tint):
-    style = pages._tint(blocks.Cell("x", tint=tint))
+    style = writing._tint(blocks.Cell("x", tint=tint))
     colours = re.findall("#[0-9a-f]+", style)
     return colours[0], "#ffffff" if "#fff" in colours[1:] else drawing.INK
 
@@ -149,7 +149,7 @@ def styled(tint):
     ],
 )
 def test_a_lift_in_its_cell(lift, shown, tint):
-    cell = lift_maps._lift(lift, "", 8.0)
+    cell = channel_section._lift(lift, "", 8.0)
     assert (cell.text, cell.tint) == (shown, pytest.approx(tint))
 
 
@@ -165,13 +165,13 @@ def test_what_matplotlib_is_missing_for(monkeypatch):
 def test_a_public_page_needs_no_matplotlib(monkeypatch):
     public = cases.reports(cases.hostile(), md.ALIP(0.3, 0.3))[1]
     monkeypatch.setattr(drawing, "import_module", None)
-    assert "<svg" not in pages.html_page(document_of(public))
+    assert "<svg" not in writing.html_page(document_of(public))
 
 
 @pytest.mark.parametrize("name", ["page.html.jinja", "page.md.jinja"])
 def test_every_kind_of_block_has_its_place(name):
     """Else a page would leave out what the others have."""
-    laid_out = (Path(pages.__file__).parent / name).read_text(encoding="utf-8")
+    laid_out = (Path(writing.__file__).parent / name).read_text(encoding="utf-8")
     assert set(re.findall(r'kind == "(\w+)"', laid_out)) == {
         kind.__name__ for kind in get_args(blocks.Block)
     }
@@ -184,7 +184,7 @@ def test_details_are_told_apart_from_their_pictures():
     made = blocks.Document(
         "T", "B", False, "L", (), (blocks.Section("s", "S", (grid,)),), "F"
     )
-    page = pages.html_page(made)
+    page = writing.html_page(made)
     assert "<summary>Caption: in numbers</summary>" in page
     assert '<td class="s5">1</td>' in page
     assert '<th scope="row">x</th>' in page

@@ -22,8 +22,7 @@ from mechdesign.report.blocks import (
     label_remarks,
     short,
 )
-from mechdesign.report.channel_section import tenths
-from mechdesign.report.lift_maps import ABOVE, BELOW, _ends, _limits, _map
+from mechdesign.report.channel_section import ABOVE, BELOW, _ends, _limits, _map, tenths
 from mechdesign.report.record import Lifts, Promise
 from mechdesign.report.wording import isolated
 

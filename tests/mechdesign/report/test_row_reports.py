@@ -13,7 +13,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.report.collect import design_behind
-from mechdesign.report.scope_texts import OTHER_PRIOR, PUBLIC_ROWS
+from mechdesign.report.promises import OTHER_PRIOR, PUBLIC_ROWS
 from tests.cases.people import people
 
 

@@ -18,10 +18,11 @@ from mechdesign.core.wording import (
     factor_at_least,
     factor_at_most,
 )
-from mechdesign.report.layout import item, paragraph
 from mechdesign.report.wording import (
     count,
+    item,
     label,
+    paragraph,
     people_in,
     percent,
     percent_at_least,

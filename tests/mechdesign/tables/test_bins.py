@@ -23,10 +23,9 @@ from hypothesis import strategies as st
 import mechdesign as md
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import Encoded, encode
-from mechdesign.tables.bin_edges import bins_for
-from mechdesign.tables.bin_splits import least_distance, quantile_splits
+from mechdesign.tables.bin_edges import bins_for, least_distance, quantile_splits
 from mechdesign.tables.bins import NO_NUMBER, OUTSIDE, Bins
-from mechdesign.tables.cell_numbers import kind_of, number_of, text_of_number
+from mechdesign.tables.cell_values import kind_of, number_of, text_of_number
 from mechdesign.tables.columns import encode_for
 from mechdesign.tables.variable import Variable, numbers_of
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign import InputError, Joint
-from mechdesign.core.binomial import SCALE, lower_end
+from mechdesign.core.balls import SCALE, lower_end
 from mechdesign.notions import ALIP, LDP
 from mechdesign.tables.confidence import ConfidenceSet, check_level, confidence_set
 

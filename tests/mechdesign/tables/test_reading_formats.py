@@ -11,7 +11,7 @@ import pytest
 
 from mechdesign.auditing.matrix import audit_file
 from mechdesign.core.errors import InputError
-from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.csv_text import TextOptions
 from mechdesign.nonstochastic.table_measures import read_text_columns
 from mechdesign.notions import ALIP
 from mechdesign.tables.joint import Joint

@@ -11,7 +11,7 @@ import pytest
 
 from mechdesign import LDP, InputError, Joint, design
 from mechdesign.cli import main
-from mechdesign.tables.confidence_files import unseen_symbols
+from mechdesign.tables.confidence import unseen_symbols
 from mechdesign.tables.uncovered_values import (
     largest_uncovered_share,
     uncovered_sentence,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvers.plans import PlanProblem, search, solve_plan
-from solvers.plans.alone import alone as multipliers
+from solvers.plans.bounds import alone as multipliers
 from solvers.plans.pricing import Pricer
 from solvers.plans.program import Group
 from solvers.plans.ranges import Ranges

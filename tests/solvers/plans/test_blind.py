@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from solvers.errors import NoPlan, OutOfTime
 from solvers.pace import NEVER, Clock
-from solvers.plans import blind, generation, program, search, solve_plan
+from solvers.plans import generation, program, search, solve_plan
 from solvers.plans.generation import Generation, all_pairs
 from tests.benchmarks.plans import lift_problem
 from tests.solvers.plans.problems import check, optimum, random_problem
@@ -81,7 +81,7 @@ def test_what_must_stay_leaves_no_blind_draw():
 
 
 def test_a_group_that_is_too_large_has_no_blind_draw(monkeypatch):
-    monkeypatch.setattr(blind, "MOST_PAIRS", 10)
+    monkeypatch.setattr(generation, "MOST_PAIRS", 10)
     problem = many_secrets()
     with pytest.raises(OutOfTime, match="before there was a plan"):
         solve_plan(problem, deadline=1e-9)

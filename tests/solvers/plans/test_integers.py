@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvers.plans import PlanError, integer_plan, solve_plan
-from solvers.plans.integers import UNIT
+from solvers.plans.plan import UNIT
 from tests.solvers.plans.problems import Kind, random_problem
 
 

@@ -19,7 +19,7 @@ from solvers.plans import (
     PlanLimits,
     PlanPenalty,
     integer_plan,
-    partition,
+    ranges,
     search,
     solve_plan,
 )
@@ -145,20 +145,20 @@ def test_blocks_are_as_large_as_time_allows():
 def test_work_of_cuts_grows_with_the_symbols(monkeypatch):
     """Also where a column has nearly as many codes as there are symbols."""
     counted = []
-    halved = partition._halved
+    halved = ranges._halved
 
     def counting(ranks, limited):
         # What is counted, and the bins that it is counted in.
         counted[-1] += ranks.size + len(ranks) * (int(ranks.max()) + 1)
         return halved(ranks, limited)
 
-    monkeypatch.setattr(partition, "_halved", counting)
+    monkeypatch.setattr(ranges, "_halved", counting)
     for n in (1000, 2000, 4000):
         rng = np.random.default_rng(4)
         codes = np.column_stack([rng.integers(0, 5, (n, 4)), rng.permutation(n)])
         costs = CellCosts(codes, np.full(5, 0.2), [None] * 4 + [np.arange(n)])
         counted.append(0)
-        cutter = partition.Cutter(costs, np.arange(n), np.ones(n), None, rng)
+        cutter = ranges.Cutter(costs, np.arange(n), np.ones(n), None, rng)
         assert len(cutter.cut(np.arange(n), 40).leaves()) >= n / 40
     assert counted[1] < 2.6 * counted[0]
     assert counted[2] < 2.6 * counted[1]
@@ -192,11 +192,11 @@ def test_cuts_follow_columns_that_depend_on_each_other():
         groups=np.zeros(1, np.int64),
     )
     symbols, masses = np.arange(2000), np.full(2000, 1 / 2000)
-    ranges = Ranges.of(limits, symbols, masses, 0.0)
+    limited = Ranges.of(limits, symbols, masses, 0.0)
     for seed in range(5):
         rng = np.random.default_rng(seed)
-        tried = partition.TRIED
-        cutter = partition.Cutter(costs, symbols, masses, ranges, rng, tried)
+        tried = ranges.TRIED
+        cutter = ranges.Cutter(costs, symbols, masses, limited, rng, tried)
         first, second = cutter.cut(symbols, 1999).halves
         shares = [common[part.places].mean() for part in (first, second)]
         assert abs(shares[0] - shares[1]) > 0.9
@@ -227,7 +227,7 @@ def test_blocks_of_a_long_table_are_cut_by_comparing(monkeypatch):
 
     def cutter(*arguments, **options):
         tried.append(options.get("tried", 1))
-        return partition.Cutter(*arguments, **options)
+        return ranges.Cutter(*arguments, **options)
 
     monkeypatch.setattr(search, "Cutter", cutter)
     check(problem, solve_plan(problem, time_limit=0.5))
@@ -235,7 +235,7 @@ def test_blocks_of_a_long_table_are_cut_by_comparing(monkeypatch):
     check(problem, solve_plan(problem, time_limit=0.5))
     # Blocks are cut first, and then every sweep.
     assert tried[0] == 1
-    assert partition.TRIED in tried
+    assert ranges.TRIED in tried
 
 
 def test_sharpened_prices_prove_more():

@@ -21,8 +21,7 @@ from solvers.plans import (
     PlanProblem,
     solve_plan,
 )
-from solvers.plans.partition import WITHIN, Cutter
-from solvers.plans.ranges import Ranges
+from solvers.plans.ranges import WITHIN, Cutter, Ranges
 from tests.solvers.plans.problems import Kind, random_problem
 
 

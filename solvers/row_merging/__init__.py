@@ -1,1 +1,0 @@
-"""Rows merged into groups that are not smaller than asked."""
