@@ -246,7 +246,7 @@ def apply(
     run again, and writes the same bytes. OUT is complete or not there at all.
     """
     from mechdesign.formats.urls import STANDARD, local
-    from mechdesign.jobs.stopping import Stopped, stoppable
+    from mechdesign.jobs.stopping import stoppable
 
     # A file:// URL is a path: beside a file there is a manifest, and beside other URLs none.
     target = os.fspath(local(files.target))
@@ -267,23 +267,19 @@ def apply(
         sides=sides,
         force=force,
     )
-    try:
-        # The kind of the file is seen in the file itself, so that both take one command.
-        # `stoppable` lasts to the last line: when OUT has its name, a signal stops nothing, and
-        # must not say that it did.
-        if is_mechanism(channel):
-            release = arguments.mechanism_release(numbers)
-            with stoppable():
-                quantised = _released(reporter, "quantising", release)
-                _answer_mechanism(reporter, quantised, arguments, common)
-        else:
-            release = arguments.channel_release()
-            with stoppable():
-                sanitised = _released(reporter, "sanitising", release)
-                _answer_channel(reporter, sanitised, arguments, common)
-    except Stopped as stopped:
-        reporter.error(str(stopped), event="stopped", exit_code=stopped.exit_code)
-        return stopped.exit_code
+    # The kind of the file is seen in the file itself, so that both take one command. `stoppable`
+    # lasts to the last line: when OUT has its name, a signal stops nothing, and must not say that
+    # it did.
+    if is_mechanism(channel):
+        release = arguments.mechanism_release(numbers)
+        with stoppable():
+            quantised = _released(reporter, "quantising", release)
+            _answer_mechanism(reporter, quantised, arguments, common)
+    else:
+        release = arguments.channel_release()
+        with stoppable():
+            sanitised = _released(reporter, "sanitising", release)
+            _answer_channel(reporter, sanitised, arguments, common)
     return 0
 
 
