@@ -340,7 +340,7 @@ def _answer_channel(
     if arguments.target != STANDARD:
         record = {"output": arguments.target, "manifest": arguments.manifest, **details}
         common.answer(
-            lambda: record, lambda: _written(result, arguments.target, dry_run)
+            lambda: record, lambda: _written(result, arguments, dry_run=dry_run)
         )
 
 
@@ -374,7 +374,7 @@ def _kept_guess(
     return {"kept_guess": asdict(guess)}
 
 
-def _written(result: Applied, target: str, dry_run: bool) -> str:
+def _written(result: Applied, arguments: ApplyArguments, *, dry_run: bool) -> str:
     """What was written where, and which columns the promise does not cover, for people."""
     from mechdesign.report.wording import count, first_labels, label
 
@@ -390,14 +390,14 @@ def _written(result: Applied, target: str, dry_run: bool) -> str:
     size = count(result.records, "record")
     if result.people is not None:
         size += f" of {count(result.people, 'person', 'people')}"
-    text = f"{size} {verb} {target}; {subject} released."
+    text = f"{size} {verb} {arguments.target}; {subject} released."
     if result.kept:
         kept = first_labels(result.kept, MOST_KEPT)
         text += f" Kept as they are, and not covered by the promise (--keep): {kept}."
-    return " ".join([text, *_law_sentences(result)])
+    return " ".join([text, *_law_sentences(result, arguments)])
 
 
-def _law_sentences(result: Applied) -> list[str]:
+def _law_sentences(result: Applied, arguments: ApplyArguments) -> list[str]:
     """What an analyst reads in a file of released rows; nothing is said of labels."""
     from mechdesign.release.drawing import FIXED
 
@@ -421,6 +421,22 @@ def _law_sentences(result: Applied) -> list[str]:
             "Frequencies are not those of the channel's table: `mechdesign audit` says how far "
             "they move, and `mechdesign estimate` corrects them."
         )
+        if arguments.columns.also is None:
+            sentences += _changes(arguments.channel)
     if result.whole_file:
         sentences.append("The promise holds for readers of the whole file, too.")
     return sentences
+
+
+def _changes(path: str) -> list[str]:
+    """What a channel changes most in the frequencies of its table, if it has the table."""
+    from mechdesign.auditing.law import channel_law
+    from mechdesign.channel.loading import load
+    from mechdesign.report.law_section import law_lines
+
+    channel = load(path)
+    law = channel_law(channel, channel.joint)
+    if law is None:
+        return []
+    # The first line says that they change at all.
+    return law_lines(law)[1:]

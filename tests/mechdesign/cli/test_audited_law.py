@@ -125,5 +125,6 @@ def test_apply_says_what_an_analyst_reads(
         assert "table" not in text
     else:
         assert words in text
+    assert ("Largest change of a share: " in text) is (kept is False)
     record = json.loads(run(*apply, "--force", "--json"))
     assert record["law_kept"] is kept
