@@ -393,6 +393,7 @@ def _answer(
     path = arguments.output.output
     reports = arguments.reports
     record = design_record(result, path) | reports.files
+    record |= {"proposals": None, "promises": None}
     if proposals is not None:
         record["proposals"] = [asdict(proposal) for proposal in proposals.shown]
         record["promises"] = proposals.promises
