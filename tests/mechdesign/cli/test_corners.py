@@ -72,6 +72,22 @@ def test_the_signature_of_design_names_columns_and_its_result():
     signature = inspect.signature(md.design)
     assert {"sensitive", "useful", "release", "person"} <= signature.parameters.keys()
     assert signature.return_annotation is md.Design
+    data, notion, *_ = signature.parameters.values()
+    assert (data.name, notion.name, notion.default) == ("data", "notion", None)
+    joint = md.Joint.from_counts([[5, 3, 2], [1, 4, 6]])
+    design = md.design(data=joint, notion=None, average={"mi": 0.01})
+    assert design.nmi == md.design(joint, average={"mi": 0.01}).nmi
+    with pytest.raises(md.InputError, match="design needs a notion"):
+        md.design(joint, None)
+
+
+def test_a_design_of_a_frame_says_how_it_was_read():
+    """Notices of the table went to the joint table alone, which nobody sees."""
+    frame = pd.DataFrame({"s": list("yynn") * 20, "x": [1.0, 2.0, None, 1.0] * 20})
+    asked = {"sensitive": "s", "release": "x", "missing": "drop", "unit": "record"}
+    messages = md.design(frame, md.LIP(1.0), **asked).messages
+    assert "dropped 20 of 80 record(s) with an empty cell" in messages
+    assert "the column 'x' holds integers and gaps; 1.0 is read as 1" in messages
 
 
 def test_assess_ends_with_the_next_command(tmp_path, monkeypatch, run):
