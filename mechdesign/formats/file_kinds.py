@@ -336,6 +336,9 @@ _ARRAY = re.compile(rb"\s*\[\s*(\{\s*(\"|\})|\[)")
 _LINES = re.compile(rb"\s*\{\s*\"(\\.|[^\"\\])*\"\s*:")
 """The beginning of an array of records, and of records or one object."""
 
+_COLUMNS = re.compile(_LINES.pattern + rb"\s*[\[{]")
+"""The beginning of an object of columns, as pandas writes a frame."""
+
 _OWN = re.compile(rb"\s*\{\s*\"format\"\s*:\s*\"(mechdesign\.[a-z-]+)\"")
 """The beginning of a channel file, a manifest, and of all other files of this package."""
 
@@ -372,7 +375,7 @@ def refuse_other_kinds(name: str, head: bytes) -> None:
             f"{name} is no table: it is a file that mechdesign wrote ({own[1].decode()}); give the "
             "file with the records",
         )
-    if _ARRAY.match(head):
+    if _ARRAY.match(head) or _COLUMNS.match(head):
         raise FileError(name, f"{name} {_JSON.format('')}")
     if _LINES.match(head):
         raise FileError(name, f"{name} {_JSON.format(', lines=True')}")

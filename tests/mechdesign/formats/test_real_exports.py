@@ -284,6 +284,7 @@ def feather_bytes() -> bytes:
             r"is no table: it is a file that mechdesign wrote \(mechdesign\.channel\)",
         ),
         (b'{"job": "a"}\n{"job": "b"}\n', r"is JSON; .*lines=True"),
+        (b'{"job":{"0":"a","1":"b"}}', r"is JSON; .*read_json\('FILE', dtype=False\)"),
         (b"$FL2@(#) SPSS" + b"\0" * 90, r"SPSS"),
         (b"<stata_dta><header>" + b"\0" * 90, r"Stata"),
         (b"\x72\x02\x01\x00" + b"\0" * 90, r"Stata"),
