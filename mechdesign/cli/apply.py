@@ -431,7 +431,7 @@ def _law_sentences(result: Applied, arguments: ApplyArguments) -> list[str]:
 def _changes(path: str) -> list[str]:
     """What a channel changes most in the frequencies of its table, if it has the table."""
     from mechdesign.auditing.law import channel_law
-    from mechdesign.channel.loading import load
+    from mechdesign.channel.file import load
     from mechdesign.report.law_section import law_lines
 
     channel = load(path)

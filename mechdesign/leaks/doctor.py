@@ -305,8 +305,8 @@ def table_symptoms(
                 Symptom(
                     "empty",
                     column.name,
-                    f"{seen(column.name)} has {empty:,} {cells} ({100 * share:.1f} % of the records), "
-                    f"{effect}",
+                    f"{seen(column.name)} has {empty:,} {cells} ({100 * share:.1f} % of the "
+                    f"records), {effect}",
                     "--missing drop, symbol or marginal",
                 )
             )
