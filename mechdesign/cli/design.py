@@ -176,6 +176,9 @@ def _write(
 ) -> None:
     """Write the channel and its reports, and print its promise."""
     channel = result.channel.with_provenance(**arguments.recorded)
+    if result.messages:
+        # A later report of the file says them, too; a public file leaves them out.
+        channel = channel.with_provenance(messages=[*result.messages])
     result = replace(result, channel=channel)
     # The channel comes before its reports, whose curve may take longer than somebody waits.
     output = arguments.output
