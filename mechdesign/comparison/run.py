@@ -163,7 +163,7 @@ def compare(
 
     Parameters
     ----------
-    joint : Joint, or data frame
+    joint : Joint, data frame or path
     epsilons : numbers
         Budgets in nats.
     average : mapping, optional

@@ -19,10 +19,11 @@ columns are numbers, because numpy would turn these into texts.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import narwhals as nw
@@ -46,7 +47,12 @@ from mechdesign.jobs.channel_recipe import recipe_of
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.people_run import Read, refuse_people
 from mechdesign.jobs.recipe import Drawer, DrawnColumn, Recipe
-from mechdesign.leaks.people_notice import people_in, people_notice, reach_in
+from mechdesign.leaks.people_notice import (
+    PeopleFound,
+    people_in,
+    people_notice,
+    reach_in,
+)
 from mechdesign.leaks.person_columns import may_name_people_by
 from mechdesign.release.released_values import LABEL
 from mechdesign.tables.people import RECORD
@@ -140,11 +146,34 @@ def people_message(
 
     Parameters
     ----------
-    frame : table of any library or engine
+    frame : table of any library or engine, or path of a file
     sensitive, released : sequence of str
     channel : Channel
         For its records.
     """
+    # One column released alone has a promise for each of its values, whatever it names.
+    left_out = {*sensitive, *(released if len(released) == 1 else ())}
+    if isinstance(frame, (str, Path)):
+        found = people_in(frame, sensitive, but=tuple(left_out))
+    else:
+        found = _people_of(frame, sensitive, released, left_out)
+    if found is None:
+        return None
+    reach = None
+    # The symbols of boxes are no cells of the table, so that nothing is known of them.
+    if len(channel.channels) == 1:
+        reach = reach_in(found, channel.channels[0])
+    # As an error of this package it speaks of keywords, not of options.
+    return str(InputError(people_notice(found, sensitive, reach)))
+
+
+def _people_of(
+    frame: Any,
+    sensitive: Sequence[str],
+    released: Sequence[str],
+    left_out: Collection[str],
+) -> PeopleFound | None:
+    """The people of a table of any library or engine, by other columns than those left out."""
     adapter = find_adapter(frame)
     if adapter is not None and any(name is not None for name in adapter.index_names()):
         with suppress(ValueError):
@@ -152,8 +181,6 @@ def people_message(
             frame = frame.reset_index()
     table = _lazy(frame)
     comes_again = _counted_by(table)
-    # One column released alone has a promise for each of its values, whatever it names.
-    left_out = {*sensitive, *(released if len(released) == 1 else ())}
     names: list[str] = []
     schema: Any = table.collect_schema()
     # narwhals would take a tuple for several names.
@@ -170,15 +197,7 @@ def people_message(
         return None
     needed = list(dict.fromkeys([*names, *sensitive, *released]))
     read = table.select(*needed).collect("pyarrow").to_native()
-    found = people_in(read, sensitive, among=names)
-    if found is None:
-        return None
-    reach = None
-    # The symbols of boxes are no cells of the table, so that nothing is known of them.
-    if len(channel.channels) == 1:
-        reach = reach_in(found, channel.channels[0])
-    # As an error of this package it speaks of keywords, not of options.
-    return str(InputError(people_notice(found, sensitive, reach)))
+    return people_in(read, sensitive, among=names)
 
 
 def _lazy(frame: Any) -> Any:

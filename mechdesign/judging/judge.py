@@ -315,19 +315,15 @@ def _is_its_table(channel: Channel, original: Any, text: TextOptions | None) -> 
         "sensitive": own.sensitive.columns,
         "useful": own.useful.columns,
         "bins": bins_by_column([own.useful]) or None,
-        "missing": rules.counted,
     }
     try:
         if isinstance(original, (str, Path)):
-            joint = read_joint(original, text=text, form=rules.cell_form, **reading)
-        else:
-            joint = Joint.from_table(
-                original,
-                normalise=rules.normalise,
-                trim=rules.trim,
-                missing_codes=rules.missing_codes,
-                **reading,
+            counted = rules.counted
+            joint = read_joint(
+                original, text=text, form=rules.cell_form, missing=counted, **reading
             )
+        else:
+            joint = Joint.from_table(original, **rules.reading, **reading)
     except InputError:
         # It has other columns, or cells that the channel's table has not.
         return False

@@ -348,7 +348,9 @@ def _with_fields_as_keywords(
 
     vars(design)["__signature__"] = _signature()
     _, _, parameters = (DesignRequest.__doc__ or "").partition("\n\n")
-    parameters = parameters.replace("joint : Joint", "data : Joint or data frame", 1)
+    parameters = parameters.replace(
+        "joint : Joint", "data : Joint, data frame or path", 1
+    )
     parameters = parameters.replace("notion : Notion", "notion : Notion, optional", 1)
     design.__doc__ = (
         "Compute a release channel P(Y|X) for the table, proven private in exact arithmetic.\n\n"

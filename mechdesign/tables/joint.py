@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -388,9 +389,10 @@ class Joint(Displayed):
 
         Parameters
         ----------
-        frame : data frame or lazy table
+        frame : data frame, lazy table or path
             pandas, polars or pyarrow table; polars LazyFrame, DuckDB relation, Spark or Dask
-            DataFrame. Lazy tables are grouped where the data are, and counts alone are fetched.
+            DataFrame; CSV or Parquet file, or a folder of them. Lazy tables are grouped where the
+            data are, and counts alone are fetched.
         sensitive, useful : str or sequence of str
             Columns; they may be the same ones, which protects the released column itself. Several
             are crossed, and the symbols are the combinations that occur. Symbols
@@ -418,11 +420,25 @@ class Joint(Displayed):
             On a missing column, a null, a weight that is no number, no records, or a single
             useful symbol.
         """
-        roles = Roles(_names(sensitive), _names(useful), weight)
-        # Parts have codes of their own; the tally joins them by the texts.
         form = CellForm(
             normalise=normalise, trim=trim, missing_codes=tuple(missing_codes)
         )
+        if isinstance(frame, (str, Path)):
+            # It makes joint tables itself.
+            from mechdesign.tables.reading import read_joint
+
+            joint = read_joint(
+                frame,
+                sensitive=sensitive,
+                useful=useful,
+                weight=weight,
+                missing=missing,
+                bins=bins,
+                form=form,
+            )
+            return joint.protecting_each() if protect_each else joint
+        roles = Roles(_names(sensitive), _names(useful), weight)
+        # Parts have codes of their own; the tally joins them by the texts.
         tally = Tally(roles, missing, form)
         for columns, times in counted_columns(frame, roles.columns):
             tally.add_columns(columns, times)
