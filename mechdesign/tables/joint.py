@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.arguments import list_argument
 from mechdesign.core.balls import MOST_RECORDS
-from mechdesign.core.display import Displayed
+from mechdesign.core.display import Displayed, above
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cell_forms import CellForm
@@ -424,10 +424,7 @@ class Joint(Displayed):
             normalise=normalise, trim=trim, missing_codes=tuple(missing_codes)
         )
         if isinstance(frame, (str, Path)):
-            # It makes joint tables itself.
-            from mechdesign.tables.reading import read_joint
-
-            joint = read_joint(
+            joint: Joint = above("table_files").read_joint(
                 frame,
                 sensitive=sensitive,
                 useful=useful,
