@@ -102,6 +102,7 @@ def test_all_columns_are_compared(table, run):
         (("--confidence", "0.9"), "not built for a comparison of rows"),
         (("--recommend",), "--recommend is for channels of one column"),
         (("--as-published",), "are for channels of one column"),
+        (("--risk", "sum"), "are for channels of one column"),
         (("--free-frequencies",), "are for channels of one column"),
         (("--method", "columns"), "leave method (--method) out"),
         (("--distance", "ranks"), "is for the objective distance"),
