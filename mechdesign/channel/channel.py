@@ -1061,6 +1061,7 @@ class Channel(Displayed):
             replacing(path, force=overwrite, exists=EXISTS_OVERWRITE) as temporary,
             text_file(temporary, packed=os.fspath(path).endswith(".gz")) as out,
         ):
+            # `channel.file.pieces`: that module knows this class, and is loaded when it is needed.
             out.writelines(above("channel_file").pieces(channel))
 
     @classmethod

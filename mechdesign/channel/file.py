@@ -18,7 +18,7 @@ A large table that is mostly zeros has pairs of index and value in place of `row
 [0,0,3,1] is [2,3,3,1] in `sparse_rows`.
 
 Writing: `_values` turns the channel into JSON values, `_texts` makes the canonical JSON
-(`core.documents.canonical`) of each key, and `write` puts the keys one below the other. `digest`
+(`core.documents.canonical`) of each key, and `pieces` puts the keys one below the other. `digest`
 hashes the same texts, with the keys in ascending order and without the line breaks between rows.
 
 Reading (`read`): `core.documents` parses the file and checks the types of all keys but large

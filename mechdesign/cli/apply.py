@@ -9,10 +9,11 @@ result, such as "1,000 records written to out.csv; the column job is released."
 *Arguments*: files and options, and the release that they ask for. `ApplyArguments.channel_release`
 is a release through channel files (`jobs.folders.sanitise_path`), and
 `ApplyArguments.mechanism_release` one through a mechanism file of `quantize`
-(`mechanism.mechanism_release`). Neither runs anything: each gives a function of `progress` and
-`warn` that reads, draws and writes. Both put together what the groups of `released` make of their
-texts, the ledger, and the files beside OUT. Example: ``apply channel.json in.csv out.csv`` writes
-out.csv and out.csv.manifest.json, with the ledger of the user.
+(`mechanism.mechanism_release`). Both read the files of channels and mechanisms, and draw nothing:
+each gives a function of `progress` and `warn` that reads IN, draws and writes. Both put together
+what the groups of `released` make of their texts, the ledger, and the files beside OUT. Example:
+``apply channel.json in.csv out.csv`` writes out.csv and out.csv.manifest.json, with the ledger of
+the user.
 """
 
 from __future__ import annotations

@@ -402,6 +402,7 @@ _MISSING_CHANNEL = "Missing option '--channel'"
 
 OTHER_NAMES: dict[str, dict[str, str]] = {
     "apply": {
+        "--channel": "the first argument, CHANNEL,",
         "--output": "the third argument, OUT,",
         "--table": "the second argument, IN,",
         "--release": "the columns of the channel (--keep adds others)",

@@ -349,7 +349,7 @@ class ChannelRecipe(KeyedRecipe):
         is_whole: bool = True,
     ) -> Self:
         """The recipe with fixed counts where the records are those of the table of the design, and
-        nobody wants another way.
+        nobody wants another way. Nothing is read for a channel without fixed counts.
         """
         if self.options.draws == INDEPENDENT:
             return self
