@@ -57,8 +57,9 @@ from mechdesign.leaks.person_columns import may_name_people_by
 from mechdesign.release.released_values import LABEL
 from mechdesign.tables.people import RECORD
 
+VALUE = "mechdesign: value"
 RECORDS_OF_VALUE = "mechdesign: records"
-"""A column of counts in the plan of an engine; no table has one of this name."""
+"""Columns of values and counts in the plan of an engine."""
 
 FIRST_RECORDS = 10_000
 """So many records show whether people stand in an order: dozens of them, with all their records."""
@@ -212,7 +213,9 @@ def _counted_by(table: Any) -> Callable[[str], bool]:
     """Whether the values of a column of a lazy table of narwhals can be those of people."""
 
     def comes_again(name: str) -> bool:
-        sizes = table.group_by(name).agg(nw.len().alias(RECORDS_OF_VALUE))
+        # narwhals takes no empty name for a group, and a column of a frame may have it.
+        column = table.select(nw.col(name).alias(VALUE))
+        sizes = column.group_by(VALUE).agg(nw.len().alias(RECORDS_OF_VALUE))
         size = nw.col(RECORDS_OF_VALUE)
         repeated = sizes.filter(size > 1).select(
             size.max().alias("most"), size.sum().alias("all"), nw.len().alias("values")
