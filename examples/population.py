@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 import mechdesign as md
 from mechdesign.core.arguments import fraction_of
 from mechdesign.core.balls import SCALE, lower_end
-from mechdesign.mechanisms import population_advice
+from mechdesign.mechanisms import population
 
 Array = NDArray[np.float64]
 
@@ -123,7 +123,7 @@ def study(
     if name == "adult" and records <= 10_000:
         gap = WIDE_GAP
     # Nobody reads here how many records would be needed, which takes seconds.
-    population_advice.LITTLE = 0.0
+    population.LITTLE = 0.0
     rows: list[Row] = []
     for level in (None, LEVEL):
         # The same seed for both kinds of design, so that their samples are the same.

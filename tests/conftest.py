@@ -22,12 +22,17 @@ NUMBERS = count()
 for _library in ("OPENBLAS", "OMP", "MKL"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
-# Timings depend on the machine, so no deadline; derandomised, so that a run can be repeated.
+# Timings depend on the machine, so no deadline; derandomised, so that a run can be repeated. Where
+# fifty examples are too few, the test says so; the profile "thorough" tries other ones at every run.
 settings.register_profile(
     "project",
     deadline=None,
     derandomize=True,
+    max_examples=50,
     suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "thorough", settings.get_profile("project"), derandomize=False, max_examples=1000
 )
 settings.load_profile("project")
 

@@ -294,7 +294,8 @@ class Counting:
             text = _text_at(cells, first)
             problem = "an empty cell, as no channel gives"
             if text:
-                problem = f"{quoted(text)} is nothing that the channel can give"
+                # Of a wrong column it may be a name, and messages end in logs.
+                problem = "the value is nothing that the channel can give"
                 if self.file.looks_escaped(text):
                     problem += (
                         "; its formulas seem to be escaped: say so (--escape-formulas)"

@@ -42,7 +42,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import require_channel
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms import combinations
-from mechdesign.mechanisms.request import names_of_columns
+from mechdesign.tables.joint import names_of_columns
 
 NOT_OF_LABELS = (
     "means (mean, --mean) and regressions (regress, --regress) are for a release of rows, and this "
@@ -191,24 +191,13 @@ def estimate(
             )
         if fixed is None:
             fixed = is_path and has_fixed_counts(released, channel)
+        asked: dict[str, Any] = {"level": level, "target": target, "fixed": fixed}
         if mean is not None:
-            return estimate_means(
-                channel, released, mean, groups, level=level, target=target, fixed=fixed
-            )
+            return estimate_means(channel, released, mean, groups, **asked)
         if regress is not None:
-            return estimate_regression(
-                channel,
-                released,
-                regress,
-                terms,
-                level=level,
-                target=target,
-                fixed=fixed,
-            )
+            return estimate_regression(channel, released, regress, terms, **asked)
         columns = None if of is None else names_of_columns(of)
-        return estimate_shares(
-            channel, released, columns, level=level, target=target, fixed=fixed
-        )
+        return estimate_shares(channel, released, columns, **asked)
     if of is not None or fixed is not None:
         raise InputError(
             "of and fixed are for a release of rows, and this channel releases labels: leave them "

@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -53,7 +52,6 @@ from mechdesign.analysis.row_checking import check_filled, check_rows, is_wide
 from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.channel.file import require_channel
-from mechdesign.channel.row_law import RowLaw
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, has_sha256
 from mechdesign.formats.cells import encode_anything
@@ -86,6 +84,12 @@ _OTHER_MANIFEST = (
 _NO_RELEASE = (
     "the manifest beside it (FILE.manifest.json) has no release through this channel: what it "
     "says of others is not used"
+)
+_ALONE_OF_ROWS = (
+    "a release of filled boxes is checked by its rows alone: leave --original out"
+)
+_ALONE_OF_LABELS = (
+    "a release of boxes is checked by its labels alone: leave --original out"
 )
 _FALSE = (
     "the manifest beside it (FILE.manifest.json) is false: {}; do not hand it out, and release the "
@@ -138,6 +142,11 @@ def taking_frames(check: Callable[P, ReleaseCheck]) -> Callable[P, ReleaseCheck]
     return cast("Callable[P, ReleaseCheck]", of_frames)
 
 
+def _several(names: str | Sequence[str]) -> tuple[str, ...]:
+    """The names of columns, of which one may stand by itself."""
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
 def is_path(data: object) -> bool:
     """Whether data are in a file."""
     return isinstance(data, str | os.PathLike)
@@ -182,15 +191,15 @@ def check(
     *,
     original: Any = None,
     columns: Mapping[str, str] | None = None,
-    released_columns: Sequence[str] | None = None,
+    released_columns: str | Sequence[str] | None = None,
     form: str = "label",
     policy: Policy | None = None,
     level: float = checking.LEVEL,
     any_data: bool = False,
     keep_sensitive: bool = False,
-    ignored: Sequence[str] = (),
-    identity: Sequence[str] = (),
-    correlated: Sequence[str] = (),
+    ignored: str | Sequence[str] = (),
+    identity: str | Sequence[str] = (),
+    correlated: str | Sequence[str] = (),
     escape_formulas: bool = False,
     text: TextOptions | None = None,
     advance: Advance | None = None,
@@ -209,7 +218,7 @@ def check(
         and the frequencies of the labels are tested symbol by symbol.
     columns : mapping, optional
         The files' name of a column of the channel where it has another one there.
-    released_columns : sequence of str, optional
+    released_columns : str or sequence of str, optional
         Names of the released columns where they were added under other names.
     form : 'label', 'posterior-draw', 'representative' or 'within'
     policy : Policy, optional
@@ -222,13 +231,13 @@ def check(
         follow from its table.
     keep_sensitive : bool
         Whether the sensitive columns may be in the released file.
-    ignored : sequence of str
+    ignored : str or sequence of str
         Columns that are not compared: removed, or released by another channel.
-    identity : sequence of str
+    identity : str or sequence of str
         Columns that identify a record, where the job drew by them: records with the same identifier
         must have the same label, and count once. Takes about 150 bytes of memory for each
         identifier.
-    correlated : sequence of str
+    correlated : str or sequence of str
         Further columns that must not be in the released file (unless `keep_sensitive`).
     escape_formulas : bool
         Whether the release has an apostrophe before texts that spreadsheets take for formulas.
@@ -246,41 +255,28 @@ def check(
         If the channel has its table, which disproves its promise.
     """
     require_channel("channel", channel)
+    ignored, identity, correlated = map(_several, (ignored, identity, correlated))
+    if released_columns is not None:
+        released_columns = _several(released_columns)
     # A draw of a channel that breaks its promise must not be called plausible.
     refuse_broken(channel)
-    filled: tuple[Channel, RowLaw] | None = None
     if channel.fills:
-        if original is not None:
-            raise InputError(
-                "a release of filled boxes is checked by its rows alone: leave --original out"
-            )
-        law_of_rows = channel.row_law
-        filled = channel, law_of_rows
-        labels = reader_of(channel, law_of_rows)
+        labels = reader_of(channel, channel.row_law)
     else:
         labels = channel.single()
+    if original is not None and labels is not channel:
+        # Symbols of boxes are in no file.
+        raise InputError(_ALONE_OF_ROWS if channel.fills else _ALONE_OF_LABELS)
     if policy is None:
         policy = _policy_of_release(released, channel, labels)
-    of_manifest = _judge_manifest(released, channel, text)
-    manifest = _manifest_of(released)
-    # Records in random order cannot be paired with those of the original.
-    shuffled = manifest is not None and manifest.shuffled
-    if filled is None and labels is not channel:
-        # Symbols of boxes are in no file, and what is in the boxes is not compared.
-        if original is not None:
-            raise InputError(
-                "a release of boxes is checked by its labels alone: leave --original out"
-            )
-        # The table of the labels lacks the slice, which is released as well.
-        any_data = True
-    channel = labels
+    manifest, of_manifest = _judged_manifest(released, channel, text)
     level = checking.check_chance(level)
     # With None no column is private, not even a sensitive one; `()` keeps those of the channel.
     hidden: Sequence[str] | None = correlated
     if keep_sensitive:
         hidden = None
     file = released_file(
-        channel,
+        labels,
         released,
         columns,
         released_columns,
@@ -292,29 +288,67 @@ def check(
         text=text,
         advance=advance,
     )
-    if filled is not None:
-        check = check_filled(*filled, file, level=level, any_data=any_data)
-    elif is_wide(channel) and form == LABEL:
-        is_lost = original is not None and shuffled
-        check = check_rows(
-            channel,
-            file,
-            original=None if is_lost else original,
-            level=level,
-            policy=policy,
-            any_data=any_data or is_lost,
+    if channel.fills:
+        check = check_filled(
+            channel, channel.row_law, file, level=level, any_data=any_data
         )
-        if is_lost:
-            check = replace(check, notices=(_SHUFFLED, *check.notices))
     else:
-        law = _LabelLaw.of(channel, form, policy)
-        check = _check_labels(
-            file, law, level, original, channel.useful, any_data, shuffled=shuffled
+        check = _check_symbols(
+            file,
+            labels,
+            form,
+            level=level,
+            original=original,
+            policy=policy,
+            # The table of the labels of boxes lacks the slice, which is released as well.
+            any_data=any_data or labels is not channel,
+            # Records in random order cannot be paired with those of the original.
+            shuffled=manifest is not None and manifest.shuffled,
         )
     # A release in random order fails every comparison of records, however faithful it is.
     if original is not None and not check.plausible and manifest is None:
         check = replace(check, notices=(_IN_ORDER, *check.notices))
-    return _with_what_is_stated(check, channel, of_manifest)
+    return _with_what_is_stated(check, labels, of_manifest)
+
+
+def _check_symbols(
+    file: Released,
+    channel: Channel,
+    form: str,
+    *,
+    level: float,
+    original: PathLike | None,
+    policy: Policy,
+    any_data: bool,
+    shuffled: bool,
+) -> checking.ReleaseCheck:
+    """The check of a release of one column or of rows, beside its original where their records pair
+    up.
+    """
+    # The records of the original need not be those of the channel's table, so the frequencies of
+    # the table are not expected either.
+    is_lost = original is not None and shuffled
+    if is_lost:
+        original = None
+        any_data = True
+    if is_wide(channel) and form == LABEL:
+        check = check_rows(
+            channel,
+            file,
+            original=original,
+            level=level,
+            policy=policy,
+            any_data=any_data,
+        )
+    else:
+        law = _LabelLaw.of(channel, form, policy)
+        if original is None:
+            check = _check_alone(file, law, level, any_data)
+        else:
+            check = _check_beside(file, law, level, original, channel.useful)
+    if is_lost:
+        check = replace(check, notices=(_SHUFFLED, *check.notices))
+    return check
 
 
 def _with_what_is_stated(
@@ -342,24 +376,27 @@ def _policy_of_release(released: PathLike, channel: Channel, labels: Channel) ->
     return Policy.recorded(labels.record.rules)
 
 
-def _judge_manifest(
+def _judged_manifest(
     released: PathLike, channel: Channel, text: TextOptions | None
-) -> ManifestVerdict:
-    """What of the manifest beside a release holds, and why it is not used, if it is not.
+) -> tuple[PublicManifest | InternalManifest | None, ManifestVerdict]:
+    """The manifest beside a release, if it is about this very file; what of it holds, and why it is
+    not used, if it is not.
 
     A manifest is a statement: what it promises is compared with the channel, which proves it.
     """
     path = manifest_place(released)
     if not os.path.lexists(path):
-        return ManifestVerdict()
+        return None, ManifestVerdict()
     try:
         manifest = manifest_of_either_kind(path)
     except InputError as error:
-        return ManifestVerdict(stated=(f"the manifest beside it is not used: {error}",))
+        stated = f"the manifest beside it is not used: {error}"
+        return None, ManifestVerdict(stated=(stated,))
+    # The digest ties the manifest to the file: a stale one must not change the check.
     if not has_sha256(released, manifest.output):
-        return ManifestVerdict(stated=(_OTHER_MANIFEST,))
+        return None, ManifestVerdict(stated=(_OTHER_MANIFEST,))
     if column_of(manifest, channel) is None:
-        return ManifestVerdict(stated=(_NO_RELEASE,))
+        return manifest, ManifestVerdict(stated=(_NO_RELEASE,))
     with open_source(released, text and text.of_output) as source:
         header = source.header
     unnamed = [name for name in header if name not in manifest.columns]
@@ -370,39 +407,8 @@ def _judge_manifest(
         numbered = 1 if people.wave is None else 2
     is_true = len(header) - len(unnamed) == len(manifest.columns)
     if not is_true or len(unnamed) > numbered:
-        return ManifestVerdict(_OTHER_COLUMNS)
-    return judge_manifest(manifest, channel)
-
-
-def _manifest_of(released: PathLike) -> PublicManifest | InternalManifest | None:
-    """The manifest beside a release; one that is unreadable, or of another file, says nothing."""
-    with suppress(InputError):
-        manifest = manifest_of_either_kind(manifest_place(released))
-        # The digest ties the manifest to this very file: a stale one must not change the check.
-        if has_sha256(released, manifest.output):
-            return manifest
-    return None
-
-
-def _check_labels(
-    file: Released,
-    law: _LabelLaw,
-    level: float,
-    original: PathLike | None,
-    useful: Variable,
-    any_data: bool,
-    *,
-    shuffled: bool,
-) -> checking.ReleaseCheck:
-    """The check of a release of one column, beside its original where their records pair up."""
-    if original is None:
-        return _check_alone(file, law, level, any_data)
-    if not shuffled:
-        return _check_beside(file, law, level, original, useful)
-    # The records of the original need not be those of the channel's table, so the frequencies of
-    # the table are not expected either.
-    check = _check_alone(file, law, level, any_data=True)
-    return replace(check, notices=(_SHUFFLED, *check.notices))
+        return manifest, ManifestVerdict(_OTHER_COLUMNS)
+    return manifest, judge_manifest(manifest, channel)
 
 
 def _check_beside(

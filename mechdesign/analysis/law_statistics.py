@@ -27,6 +27,7 @@ sqrt(.25 * .75 / 100) = .043, and the sample adds .05.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -80,7 +81,8 @@ class Statistics:
     from_draws : (k,) array
         The part of each standard error that the draws add; 0 for fixed counts.
     behind : (k,) array of int
-        Released records of each group; of a regression those with the value of the coefficient.
+        Released records of each group; of a regression those with the value of the coefficient,
+        or with another number than most.
     records : int
         Released records.
     level : float
@@ -409,12 +411,17 @@ class _ReleasedLaw:
         return labels, np.column_stack(columns), reference
 
     def behind(self, names: Sequence[tuple[str, ...]]) -> Integers:
-        """Released records with the value of each coefficient of a regression."""
+        """Released records on which each coefficient of a regression rests.
+
+        They have its value, or, in a column of numbers, another one than most.
+        """
         found = np.full(len(names), self.records)
-        for k, (column, *value) in enumerate(names):
-            if value:
-                texts = self.texts(column)[: len(self.counts)]
-                found[k] = self.counts[[text == value[0] for text in texts]].sum()
+        for k, (column, *value) in enumerate(names[1:], 1):
+            times: Counter[str] = Counter()
+            texts = self.texts(column)[: len(self.counts)]
+            for text, count in zip(texts, self.counts.tolist(), strict=True):
+                times[text] += count
+            found[k] = times[value[0]] if value else self.records - max(times.values())
         return found
 
     @cached_property

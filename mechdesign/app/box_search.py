@@ -98,7 +98,7 @@ def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
         title=f"A channel for {outputs} of {w.title(choice.released)}",
         unit="box",
         facts=_facts(design, choice),
-        unchanged=_unchanged(design.channel),
+        unchanged=_unchanged(design),
         beliefs=_beliefs(design, choice, joint),
         beliefs_note=(
             "Before is the share in the table; the factors hold for the population. Values that "
@@ -210,14 +210,13 @@ def _beliefs(
     return belief_rows(names, shares, design.achieved)
 
 
-def _unchanged(channel: md.Channel) -> tuple[tuple[str, str], ...]:
+def _unchanged(design: md.Design) -> tuple[tuple[str, str], ...]:
     """The expected share of the cells of every column that stay as they are; empty where it is not
     defined.
     """
     from mechdesign.report import wording as w
-    from mechdesign.report.boxes import truth_by_column
 
-    truth = truth_by_column(channel) or {}
+    truth = design.truth or {}
     return tuple((name, w.percent_at_least(share)) for name, share in truth.items())
 
 

@@ -29,7 +29,6 @@ the first and the third, at the `places` {0: 0, 2: 1}, and b with the second, at
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,6 +37,7 @@ from mechdesign.auditing.extremes import Achieved, largest_of
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import require_without_boxes
 from mechdesign.core.arguments import list_argument
+from mechdesign.core.balls import sum_above
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import at_most, listed, quoted
@@ -272,15 +272,6 @@ def sum_of(alone: Sequence[Achieved]) -> Achieved:
         eps_u=sum_above([achieved.eps_u for achieved in alone]),
         eps_ldp=sum_above([achieved.eps_ldp for achieved in alone]),
     )
-
-
-def sum_above(values: Sequence[float]) -> float:
-    """The smallest double at or above a sum."""
-    total = math.fsum(values)
-    # fsum rounds correctly, so the sign of the remainder is exact.
-    if math.isinf(total) or math.fsum((*values, -total)) <= 0.0:
-        return total
-    return math.nextafter(total, math.inf)
 
 
 def _larger_side(composition: Composition) -> float:

@@ -27,6 +27,9 @@ GARBAGE = 200_000
 A start has fewer. Imported modules stay, and searching them for garbage takes a tenth of it.
 """
 
+COMPLETION = "_MECHDESIGN_COMPLETE"
+"""The variable by which typer knows that a shell asks how a word goes on."""
+
 
 def program() -> int:
     """The process `mechdesign`: `main`, without a last search for garbage among all modules."""
@@ -64,6 +67,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         NAMES_OPTIONS.reset(token)
 
 
+def _is_first_try(arguments: Sequence[str], commands: Sequence[str]) -> bool:
+    """Whether the line is empty, asks for help in a word, or is nothing but the name of a file."""
+    if not arguments:
+        # A shell that completes words calls the program without any.
+        return COMPLETION not in os.environ
+    if len(arguments) > 1 or arguments[0].startswith("-"):
+        return False
+    word = arguments[0]
+    if word in commands:
+        return False
+    return word == "help" or os.path.isfile(word)
+
+
 def _print_welcome(text: str) -> int:
     """Print the first screen; the exit code."""
     from mechdesign.cli.console import NOBODY_READS
@@ -94,9 +110,9 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
     if arguments[:1] == ["app"]:
         ends_in_order = nullcontext()
     try:
-        from mechdesign.cli.first_options import is_first_try, welcome
+        from mechdesign.cli.first_options import NAMES, welcome
 
-        if is_first_try(arguments):
+        if _is_first_try(arguments, NAMES):
             return _print_welcome(welcome(arguments))
         if arguments[:1] == ["help"]:
             arguments = [*arguments[1:], "--help"]

@@ -21,6 +21,7 @@ from mechdesign.cli.first_options import (
     COMMANDS,
     EARLIER_NAMES,
     FIRST_OPTIONS,
+    NAMES,
 )
 from mechdesign.cli.line import command
 from mechdesign.cli.options import ConsoleOptions
@@ -38,9 +39,6 @@ MODULES = {
     "measure": "show",
 }
 """For each command that shares the module of another one: that module."""
-
-NAMES = (*COMMANDS, *EARLIER_NAMES)
-"""The words that may come first."""
 
 
 def _version(wanted: bool) -> None:

@@ -32,7 +32,6 @@ import shlex
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -110,12 +109,11 @@ def assess(
     """
     from mechdesign.leaks.assessment import assess as measure
     from mechdesign.report.writing import check_report
-    from mechdesign.tables.reading import with_columns
+    from mechdesign.tables.reading import NO_SENSITIVE, with_columns
 
     sensitive = parsing.columns("--sensitive", asked.sensitive)
     if sensitive is None:
-        question = "--sensitive COL is missing: which column is to be protected?"
-        raise InputError(with_columns(question, asked.table, text.text()))
+        raise InputError(with_columns(NO_SENSITIVE, asked.table, text.text()))
     if asked.plan and asked.person is not None:
         raise InputError(
             "--plan tries releases of single records, and --person assesses people: leave one of "
@@ -280,7 +278,7 @@ def inspect(
     """
     from mechdesign.channel.file import load
     from mechdesign.leaks.inspection import inspect_file
-    from mechdesign.report.writing import check_report, document_text, save_text
+    from mechdesign.report.writing import check_report, save_document
 
     path = asked.report
     # Refused before the work. The page has no pictures, so matplotlib is not asked for.
@@ -303,11 +301,7 @@ def inspect(
         # --channel is a parameter of typer and in no group, so `command_line` does not know it.
         again = f"{command_line('inspect', asked, text)} --channel {file}"
         page = partial(_page, inspection, asked.source, again)
-        save_text(
-            path,
-            document_text(record, page, Path(path).suffix.lower()),
-            overwrite=force,
-        )
+        save_document(path, record, page, overwrite=force)
     reporter.done(
         "inspected", f"{asked.source} is inspected", records=inspection.records
     )

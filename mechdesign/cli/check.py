@@ -248,14 +248,13 @@ def judge(
     from mechdesign.judging.judge import judge as measure
     from mechdesign.report.judgement import judgement_text
     from mechdesign.report.writing import check_report
-    from mechdesign.tables.reading import with_columns
+    from mechdesign.tables.reading import NO_SENSITIVE, with_columns
 
     if asked.original is None:
         raise InputError("--original TABLE is missing: which file was released?")
     sensitive = parsing.columns("--sensitive", asked.sensitive)
     if sensitive is None:
-        question = "--sensitive COL is missing: which column is to be protected?"
-        raise InputError(with_columns(question, asked.original, text.text()))
+        raise InputError(with_columns(NO_SENSITIVE, asked.original, text.text()))
     sources = [asked.released, asked.original]
     if asked.channel is not None:
         sources.append(asked.channel)

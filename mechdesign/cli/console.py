@@ -99,9 +99,9 @@ class Reporter:
         """Long work, to be entered."""
         return Work(self, text, unit=unit, total=total, limit=limit)
 
-    def notice(self, text: str, event: str = "notice", **fields: object) -> None:
+    def notice(self, text: str, **fields: object) -> None:
         """A fact about the data or the result that the user should know."""
-        self._tell("info", event, text, fields)
+        self._tell("info", "notice", text, fields)
 
     def notices(self, texts: Iterable[str]) -> None:
         """A notice for each text."""

@@ -69,17 +69,6 @@ TIME_NOTE = (
     "rest is for proposals to merge symbols"
 )
 
-LOGGED = (
-    "output",
-    "mechanism",
-    "nmi",
-    "upper_bound_nmi",
-    "gap_nmi",
-    "fallback_from",
-    "verified",
-)
-"""Entries of the JSON record of a design that the log has, too."""
-
 
 def design(
     reporter: Reporter,
@@ -388,7 +377,6 @@ def _answer(
 ) -> None:
     """Print notes, and the design as text or as one JSON object."""
     from mechdesign.mechanisms.classes import many_numbers
-    from mechdesign.report.command_records import design_record
 
     # Many different numbers are best sorted into bins, unless their distance is what counts.
     advice: tuple[str, ...] = ()
@@ -399,20 +387,30 @@ def _answer(
     reporter.notices((*joint.notices, *advice, *result.messages))
     path = arguments.output.output
     reports = arguments.reports
-    record = design_record(result, path) | reports.files
-    record |= {"proposals": None, "promises": None}
-    if proposals is not None:
-        record["proposals"] = [asdict(proposal) for proposal in proposals.shown]
-        record["promises"] = proposals.promises
-    done = "a channel is designed"
-    if path is not None:
-        done = f"written to {path}"
-    logged = {key: record[key] for key in (*LOGGED, *reports.files)}
-    reporter.done("designed", done, **logged)
-    arguments.common.answer(
-        lambda: record,
-        lambda: _text(result, joint, arguments, proposals),
+    reporter.done(
+        "designed",
+        "a channel is designed" if path is None else f"written to {path}",
+        output=path,
+        mechanism=result.mechanism,
+        nmi=result.nmi,
+        upper_bound_nmi=result.certificate.upper_bound_nmi,
+        gap_nmi=result.gap_nmi,
+        fallback_from=result.fallback_from,
+        verified=result.verified,
+        **reports.files,
     )
+
+    def record() -> dict[str, Any]:
+        from mechdesign.report.command_records import design_record
+
+        facts = design_record(result, path) | reports.files
+        facts |= {"proposals": None, "promises": None}
+        if proposals is not None:
+            facts["proposals"] = [asdict(proposal) for proposal in proposals.shown]
+            facts["promises"] = proposals.promises
+        return facts
+
+    arguments.common.answer(record, lambda: _text(result, joint, arguments, proposals))
 
 
 def _secret_people(joint: md.Joint) -> tuple[str, ...]:

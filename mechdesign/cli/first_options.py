@@ -21,7 +21,6 @@ answer is a short text with commands to copy, of a file with its columns::
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Sequence
 
@@ -54,6 +53,9 @@ COMMANDS = {
 
 EARLIER_NAMES = ("measure",)
 """Commands that are part of others now; scripts may call them, and the help does not list them."""
+
+NAMES = (*COMMANDS, *EARLIER_NAMES)
+"""The words that may come first."""
 
 OF_THE_PROGRAM = ("--quiet", "--log-json", "--debug")
 """Options of every command that the help of the program has once."""
@@ -202,24 +204,8 @@ that costs. Begin with your file (CSV, Parquet, SPSS, Stata, SAS):
   mechdesign --help                        all commands"""
 """What the program answers without a word."""
 
-COMPLETION = "_MECHDESIGN_COMPLETE"
-"""The variable by which typer knows that a shell asks how a word goes on."""
-
 MOST_COLUMNS = 40
 """Columns that are listed."""
-
-
-def is_first_try(arguments: Sequence[str]) -> bool:
-    """Whether the line is empty, asks for help in a word, or is nothing but the name of a file."""
-    if not arguments:
-        # A shell that completes words calls the program without any.
-        return COMPLETION not in os.environ
-    if len(arguments) > 1 or arguments[0].startswith("-"):
-        return False
-    word = arguments[0]
-    if word in COMMANDS or word in EARLIER_NAMES:
-        return False
-    return word == "help" or os.path.isfile(word)
 
 
 def welcome(arguments: Sequence[str]) -> str:

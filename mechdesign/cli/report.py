@@ -201,14 +201,12 @@ class BoardOptions:
             return
         from mechdesign.report.board import board_page
         from mechdesign.report.content import summary_report
-        from mechdesign.report.writing import document_text, save_text
+        from mechdesign.report.writing import save_document
 
         # Measures of leakage are for specialists, and not on this page.
         summary = summary_report(design, design.channel.joint, attained={}, remarks=())
         page = board_page(design, summary, os.path.basename(file))
-        ending = os.path.splitext(self.board)[1].lower()
-        text = document_text(page.record, page.document, ending)
-        save_text(self.board, text, overwrite=force)
+        save_document(self.board, page.record, page.document, overwrite=force)
 
 
 VERDICTS = {

@@ -304,7 +304,8 @@ class ComparisonRow(Case):
     `satisfied` is the exact verdict. What follows `seconds` is there for channels of least cost,
     whose objective is their mechanism, and for ways to release rows: `truth` is then the mean share
     of unchanged cells, and `total_variation` that of released rows from those of the table.
-    `figure` is that of a purpose or of an average (`ways`).
+    `figure` is that of a purpose or of an average (`ways`), with what is proven of it for every
+    channel, and the number of outputs.
     """
 
     eps_l: float | None
@@ -322,6 +323,8 @@ class ComparisonRow(Case):
     frequency_deviation: float | None = None
     total_variation: float | None = None
     figure: float | None = None
+    figure_bound: float | None = None
+    outputs: int | None = None
 
     @property
     def case(self) -> Case:

@@ -29,6 +29,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -44,14 +45,8 @@ from mechdesign.comparison.rows import (
     curves,
     notion_labels,
 )
-from mechdesign.comparison.settings import ComparisonSettings, row_ways
-from mechdesign.comparison.ways import (
-    PurposeRequest,
-    average_rows,
-    compare_average,
-    purpose_of,
-    purpose_rows,
-)
+from mechdesign.comparison.settings import ComparisonSettings, box_ways, row_ways
+from mechdesign.comparison.ways import PurposeRequest, average_rows, purpose_of
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, SolverFailure, require_type
 from mechdesign.core.files import PathLike
@@ -62,11 +57,11 @@ from mechdesign.mechanisms.merged_sets import Risk
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.posteriors import check_optimum
 from mechdesign.mechanisms.queries import Queries
-from mechdesign.mechanisms.request import MECHANISMS, names_of_columns
+from mechdesign.mechanisms.request import MECHANISMS
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.search import RESPONSE, HeuristicOptions
 from mechdesign.tables.confidence import check_counts, check_level
-from mechdesign.tables.joint import Joint
+from mechdesign.tables.joint import Joint, names_of_columns
 
 WARM_METHODS = ("columns", "cuts")
 """Only column generation gains from the columns of a neighbouring budget; on small tables, which
@@ -82,6 +77,32 @@ SECONDS_BETWEEN_WRITES = 1.0
 
 NEED_OPTIMUM = (OPTIMAL, RESPONSE)
 """Mechanisms for notions whose optimum can be computed, and no others."""
+
+OF_AVERAGES = frozenset(
+    [
+        "joint",
+        "average",
+        "sensitive",
+        "useful",
+        "gap",
+        "time_limit",
+        "force",
+        "progress",
+    ]
+)
+"""Arguments of `compare` that a comparison at an average budget has."""
+
+OF_PURPOSES = OF_AVERAGES - {"average"} | frozenset(
+    ["epsilons", "lams", "notions", "objectives", "task", "budgets"]
+)
+"""Arguments of `compare` that a comparison for a purpose has."""
+
+OTHER_NAMES = {
+    "unseen": "symbols",
+    "executor": "workers",
+    "budgets": "budget",
+}
+"""Options of the command line that are not called as the argument."""
 
 FinishedRow: TypeAlias = tuple[ComparisonRow, Sequence[str]]
 """A finished row and the messages about it."""
@@ -223,13 +244,14 @@ def compare(
     SolverFailure
         If the executor breaks down.
     """
+    arguments = locals()
     released = None if release is None else names_of_columns(release)
     beside = names_of_columns(given)
-    if released is not None and useful is not None:
-        raise InputError(
-            "useful releases columns as one label, release as rows: give one of them"
-        )
     if released is not None:
+        if useful is not None:
+            raise InputError(
+                "useful releases columns as one label, release as rows: give one of them"
+            )
         useful = (*beside, *released)
     if sensitive is not None and useful is not None:
         joint = Joint.from_table(joint, sensitive=sensitive, useful=useful)
@@ -240,40 +262,17 @@ def compare(
         "; Joint.from_table and Joint.from_counts make one, and of a data frame sensitive and "
         "useful name the columns",
     )
+    if average is not None:
+        _refuse_others(arguments, OF_AVERAGES)
+        rows, messages = average_rows(joint, average, gap=gap, time_limit=time_limit)
+        return Comparison(tuple(rows), notices=messages)
     # A grid may come as an array, which has no truth value.
     grid = () if epsilons is None else epsilons
     purpose = purpose_of(objectives)
-    if average is not None or purpose is not None or task is not None:
-        others = {
-            "release, given and promise": (
-                release is not None or bool(given) or promise != TOTAL
-            ),
-            "mechanisms": mechanisms is not None,
-            "method": method != "auto",
-            "enumerate": enumerate != "auto",
-            "as_published": as_published,
-            "risk": risk != "auto",
-            "confidence": confidence is not None,
-            "known_shares": known_shares is not None,
-            "unseen": bool(unseen),
-            "budgets": bool(budgets),
-            "keep_frequencies": keep_frequencies is not None,
-            "distance": distance is not None,
-            "executor": executor is not None,
-            "output": output is not None,
-        }
-        if average is not None:
-            others |= {
-                "epsilons and lams": epsilons is not None or lams is not None,
-                "notions": tuple(notions) != ("alip",),
-                "objectives and task": objectives is not None or task is not None,
-            }
-        _refuse_beside_ways(others)
-        if average is not None:
-            found = compare_average(joint, average, gap=gap, time_limit=time_limit)
-            return Comparison(tuple(average_rows(found)))
+    if purpose is not None or task is not None:
+        _refuse_others(arguments, OF_PURPOSES)
         cases = curves(("",), notion_labels(notions), grid, lams)
-        request = PurposeRequest(joint, purpose, task, gap, time_limit)
+        request = PurposeRequest(joint, purpose, task, gap, time_limit, budgets)
         return _for_purpose(request, cases, progress)
     settings = ComparisonSettings(
         method=method,
@@ -306,7 +305,7 @@ def compare(
         names = _mechanisms(mechanisms, named)
         _check_cost_settings(settings, names)
     else:
-        _check_rows(settings, confidence)
+        _check_rows(settings)
         if joint.useful.columns != useful:
             joint = joint.releasing((*beside, *released))
         names, left_out = row_ways(mechanisms, named, joint)
@@ -318,7 +317,11 @@ def compare(
                 "(--objectives distance)"
             )
     if confidence is not None:
-        names += _at_level(names, joint, confidence)
+        at_level = names
+        if released is not None:
+            at_level, single = box_ways(names)
+            left_out += single
+        names += _at_level(at_level, joint, confidence)
     elif known_shares is not None or unseen:
         raise InputError(
             "known_shares (--known-shares) and unseen symbols (--symbols) need a confidence level "
@@ -335,12 +338,20 @@ def compare(
     return run.finish(executor)
 
 
-def _refuse_beside_ways(others: Mapping[str, bool]) -> None:
-    """Raise InputError for what a comparison at an average or for a purpose does not have."""
-    for name, is_given in others.items():
-        if is_given:
+def _refuse_others(arguments: Mapping[str, Any], known: frozenset[str]) -> None:
+    """Raise InputError for the first argument of `compare` that was given and is not `known`."""
+    for name, parameter in signature(compare).parameters.items():
+        value = arguments[name]
+        # An array, as a grid may be, has no truth value.
+        is_plain = isinstance(value, str | int | float | tuple | list | dict)
+        is_default = value is parameter.default or (
+            is_plain and (not value or value == parameter.default)
+        )
+        if name not in known and not is_default:
+            option = OTHER_NAMES.get(name, name.replace("_", "-"))
             raise InputError(
-                f"a comparison for a purpose or at an average budget has no {name}: leave it out"
+                f"a comparison for a purpose or at an average budget has no {name} (--{option}): "
+                "leave it out"
             )
 
 
@@ -353,12 +364,12 @@ def _for_purpose(
     notices: dict[str, None] = {}
     cases = list(chain.from_iterable(curves))
     for case in cases:
-        found = request.compared(case.promise())
-        rows += purpose_rows(found, case)
-        notices.update(dict.fromkeys(found.remarks))
+        found, messages = request.rows(case)
+        rows += found
+        notices.update(dict.fromkeys(messages))
         if progress is not None:
             progress(cases.index(case) + 1, len(cases))
-    return Comparison(tuple(rows), notices=tuple(notices))
+    return Comparison(r.with_bounds(rows), notices=tuple(notices))
 
 
 def _check_columns(settings: ComparisonSettings) -> None:
@@ -370,13 +381,8 @@ def _check_columns(settings: ComparisonSettings) -> None:
         )
 
 
-def _check_rows(settings: ComparisonSettings, confidence: float | None) -> None:
+def _check_rows(settings: ComparisonSettings) -> None:
     """Raise InputError for what a comparison of rows does not have."""
-    if confidence is not None:
-        raise InputError(
-            "a confidence level (--confidence) is not built for a comparison of rows, which are "
-            "then released as boxes: leave it out"
-        )
     is_special = settings.as_published or settings.risk != "auto"
     if settings.keep_frequencies is not None or is_special:
         raise InputError(
@@ -609,17 +615,21 @@ def row_of(case: Case, design: Design) -> ComparisonRow:
         eps_l=eps_l,
         eps_u=eps_u,
         nmi=design.nmi,
-        upper_bound_nmi=design.certificate.upper_bound_nmi,
+        # The bound of boxes is one for these boxes: others may keep more.
+        upper_bound_nmi=(
+            None if design.audit is not None else design.certificate.upper_bound_nmi
+        ),
         max_log_lift=design.achieved.eps_u,
         min_log_lift=0.0 - design.achieved.eps_l,  # never -0.0
         satisfied=design.verified,
         repaired=design.repaired,
         seconds=design.seconds,
     )
+    if design.truth is not None:
+        row = replace(row, truth=share_of_cells(design.truth))
     if design.truth is not None and design.law is not None:
         row = replace(
             row,
-            truth=share_of_cells(design.truth),
             frequency_deviation=design.law.largest_deviation,
             total_variation=design.law.total_variation,
         )

@@ -21,7 +21,9 @@ The settings that change rows are recorded in the manifest of a run (`recorded`)
   law of the table. The largest probability is found by halves, exactly verified;
 - `optimal` releases free labels of rows with most information.
 
-Each way is a channel over the same rows, audited in the same way.
+Each way is a channel over the same rows, audited in the same way. With a confidence level `truth`,
+`truth-free` and `optimal` are designed again in boxes of rows, whose promise holds for the
+population.
 
 *Processes* die with the command whose work they share. `with pool(4, prepare) as executor` gives an
 executor whose four processes have all been started. Three things make them die with the command:
@@ -81,6 +83,9 @@ ROW_WAYS = (
     OPTIMAL,
 )
 
+BOX_WAYS = (TRUTH, f"{TRUTH}{FREE}", OPTIMAL)
+"""Ways that there are in boxes of rows, too."""
+
 HALVINGS = 20
 """Steps that find the probability of staying to a millionth."""
 
@@ -121,6 +126,22 @@ def row_ways(
     if too_many:
         return tuple(ways), [notice]
     return (*ways, RANDOMISED), []
+
+
+def box_ways(names: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    """Those of the ways that there are with a promise for the population, where rows are released
+    in boxes, and a notice of the others.
+    """
+    ways = tuple(name for name in names if name in BOX_WAYS)
+    others = [name for name in names if name not in ways]
+    if not ways:
+        raise InputError(
+            f"with a confidence level (--confidence) rows are released in boxes: the ways are "
+            f"{', '.join(BOX_WAYS)}"
+        )
+    if not others:
+        return ways, []
+    return ways, [f"not in boxes, with a confidence level: {', '.join(others)}"]
 
 
 def randomised_response(request: DesignRequest) -> Design:
@@ -306,7 +327,11 @@ class ComparisonSettings:
         if mechanism in OBJECTIVES:
             objective = mechanism
             mechanism = OPTIMAL
-        own_rows = self.release is not None and objective != INFORMATION
+        own_rows = (
+            self.release is not None
+            and objective != INFORMATION
+            and case.confidence is None
+        )
         known_shares: Mapping[Any, Any] | None = None
         unseen = 0
         if case.confidence is not None:

@@ -26,7 +26,7 @@ compute the same ones, so no rounding may decide. `lower_end` has three steps:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import lru_cache
@@ -161,6 +161,15 @@ def quotient_above(numerator: int, denominator: int) -> float:
     if top * denominator >= numerator * bottom:
         return nearest
     return math.nextafter(nearest, math.inf)
+
+
+def sum_above(values: Sequence[float]) -> float:
+    """The smallest double at or above a sum."""
+    total = math.fsum(values)
+    # fsum rounds correctly, so the sign of the remainder is exact.
+    if math.isinf(total) or math.fsum((*values, -total)) <= 0.0:
+        return total
+    return math.nextafter(total, math.inf)
 
 
 # ----------------------------------------------------------- ends of binomial intervals

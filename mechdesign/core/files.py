@@ -351,12 +351,12 @@ def replacing(
             # Windows opens no file twice that is locked, so nothing is held there.
             os.close(descriptor)
         else:
-            os.fchmod(descriptor, 0o600)
+            set_mode(descriptor, 0o600)
             os.ftruncate(descriptor, 0)
         yield temporary
         with open(temporary, "rb+") as stream:
             os.fsync(stream.fileno())
-        temporary.chmod(0o666 & ~_umask())
+        set_mode(temporary, 0o666 & ~_umask())
         # Linking refuses an existing name; renaming replaces it.
         if force or not _link_new_name(temporary, path, name, exists):
             keep_mode(temporary, path)
@@ -404,6 +404,18 @@ def _link_new_name(temporary: Path, path: Path, name: str, exists: str) -> bool:
     return True
 
 
+def set_mode(file: int | Path, mode: int) -> None:
+    """Give a file its permissions, where its file system keeps any.
+
+    FAT and mounted disks of Windows refuse them: there one setting decides for all files.
+    """
+    try:
+        os.chmod(file, mode)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP):
+            raise
+
+
 def keep_mode(new: Path, old: Path) -> None:
     """Give `new` the permissions of `old`, which it is about to replace, if `old` exists."""
     try:
@@ -411,7 +423,7 @@ def keep_mode(new: Path, old: Path) -> None:
     except FileNotFoundError:
         return
     if mode != stat.S_IMODE(new.stat().st_mode):
-        new.chmod(mode)
+        set_mode(new, mode)
 
 
 def sync_folder(folder: Path) -> None:

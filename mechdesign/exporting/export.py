@@ -133,8 +133,8 @@ def export(
     Parameters
     ----------
     channel : Channel
-        With the denominator 2^53; rows with sums of their own, which keep the law of a table, are
-        rounded to it and judged again. The file holds the probabilities P(y|x) and nothing else of
+        Rows with other sums than 2^53, such as those that keep the law of a table, are rounded to
+        it and judged again. The file holds the probabilities P(y|x) and nothing else of
         the table.
     to : {'sql', 'r', 'csv'}
         'csv' is the lookup table alone, which the R script reads.
@@ -153,8 +153,9 @@ def export(
     Raises
     ------
     InputError
-        If the channel has another denominator or, for SQL and R, bins that cannot be written
-        there; if a name is unknown; or if the database takes two columns for one.
+        If its rows are rounded and cannot be judged again; for SQL and R if the channel has bins
+        that cannot be written there; if a name is unknown; or if the database takes two columns
+        for one.
     NotPrivate
         If the table of the channel disproves its promise, or that of its rounded rows.
     """

@@ -3,8 +3,8 @@
 An output y of an input x has the interval [low, high) of length W(y|x) * 2^53, the integer of the
 channel file. The intervals of an input are disjoint and cover [0, 2^53), so a uniform integer below
 2^53 falls into that of y with the probability W(y|x), exactly. An x with W(a|x) = 3/4 and
-W(b|x) = 1/4 has the intervals [0, 3 * 2^51) for a and [3 * 2^51, 2^53) for b. Rows with sums of
-their own are brought to the sum 2^53 first (`with_one_sum`): rounded down, but not to 0, and what
+W(b|x) = 1/4 has the intervals [0, 3 * 2^51) for a and [3 * 2^51, 2^53) for b. Rows with other
+sums are brought to the sum 2^53 first (`with_one_sum`): rounded down, but not to 0, and what
 is missing goes to the largest entry. No probability moves by more than the number of its row's
 outputs times 2^-53, and the promise is decided again. For example, over 8 the row (1, 1, 1) with
 the sum 3 becomes (2, 2, 2), and then (4, 2, 2).
@@ -102,10 +102,10 @@ def lookup_of(channel: Channel) -> Lookup:
     Raises
     ------
     InputError
-        If the denominator is not that of designed channels, 2^53, or the argument is no channel
-        of one variable or of rows; if rows with sums of their own cannot be judged again.
+        If the argument is no channel of one variable or of rows, or if rows with other sums
+        than 2^53 cannot be judged again.
     NotPrivate
-        If rows with sums of their own break the promise when they are rounded.
+        If such rows break the promise when they are rounded.
     """
     # Callers without a type checker may pass anything, most likely a channel for boxes of rows.
     require_without_boxes("channel", channel, "; boxes have no script: use apply")
@@ -115,11 +115,6 @@ def lookup_of(channel: Channel) -> Lookup:
             "does: release it with apply"
         )
     rounded = with_one_sum(channel)
-    if rounded.denominator != DENOMINATOR:
-        raise InputError(
-            "export needs a channel with the denominator 2^53, as `design` makes them; this one "
-            f"has {rounded.denominator}"
-        )
     return Lookup(
         digest=channel.digest,
         inputs=channel.useful,
@@ -140,7 +135,7 @@ def _entries(channel: Channel) -> Iterator[Entry]:
 
 
 def with_one_sum(channel: Channel) -> Channel:
-    """The channel with rows of the sum 2^53; the same one where rows have no sums of their own.
+    """The channel with rows of the sum 2^53; the same one where they have it.
 
     Raises
     ------
@@ -149,16 +144,16 @@ def with_one_sum(channel: Channel) -> Channel:
     NotPrivate
         If the rounded channel does not keep the promise.
     """
-    if channel.totals is None:
+    if channel.totals is None and channel.denominator == DENOMINATOR:
         return channel
     if channel.joint is None:
         raise InputError(
-            "export rounds the rows of this channel, whose sums differ, and without its table it "
+            "export rounds the rows of this channel to the sum 2^53, and without its table it "
             "cannot judge them again: export the channel file that has the table"
         )
     if channel.record.after:
         raise InputError(
-            "export rounds the rows of this channel, whose sums differ, and without the earlier "
+            "export rounds the rows of this channel to the sum 2^53, and without the earlier "
             f"channels it cannot judge them again: {FREE}"
         )
     # A broken channel is refused as such, and not for its rounding.
@@ -180,7 +175,7 @@ def with_one_sum(channel: Channel) -> Channel:
     )
     if keeps_promise(rounded) is False:
         raise NotPrivate(
-            "the rows of this channel, whose sums differ, break the promise when they are rounded "
+            "the rows of this channel break the promise when they are rounded "
             f"to the sum 2^53 that export needs: {FREE}"
         )
     return rounded

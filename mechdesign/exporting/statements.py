@@ -90,6 +90,10 @@ class Dialect:
         """64 lower-case hexadecimal digits: SHA-256 of a text in UTF-8."""
         return f"sha256({text})"
 
+    def as_bytes(self, text: str) -> str:
+        """A text as bytes: a collation may take 'a' for 'A', and never takes bytes for others."""
+        return f"encode({text})"
+
     def draw(self, text: str) -> str:
         """The first 53 bits of SHA-256 of a text, as an integer."""
         # DuckDB reads a text that begins with 0x as hexadecimal.
@@ -130,7 +134,11 @@ class Postgres(Dialect):
 
     def sha256(self, text: str) -> str:
         """The function takes and gives bytes."""
-        return f"encode(sha256(convert_to({text}, 'UTF8')), 'hex')"
+        return f"encode(sha256({self.as_bytes(text)}), 'hex')"
+
+    def as_bytes(self, text: str) -> str:
+        """The function takes the encoding."""
+        return f"convert_to({text}, 'UTF8')"
 
     def draw(self, text: str) -> str:
         """Digits become an integer by way of a bit string of 64 bits."""
@@ -179,6 +187,10 @@ class Spark(Dialect):
     def sha256(self, text: str) -> str:
         """The function takes the number of bits."""
         return f"sha2({text}, 256)"
+
+    def as_bytes(self, text: str) -> str:
+        """By a cast."""
+        return f"CAST({text} AS BINARY)"
 
     def draw(self, text: str) -> str:
         """Digits become an integer through their decimal digits."""
@@ -308,9 +320,10 @@ class Statements:
     def _records(self) -> str:
         """The columns as text, with the number of records of each identifier."""
         identity = self._as_text(self.identity)
+        same = self.dialect.as_bytes(identity)
         lines = [
             f"{identity} AS id",
-            f"count(*) OVER (PARTITION BY {identity}) AS times",
+            f"count(*) OVER (PARTITION BY {same}) AS times",
         ]
         names = zip(self.lookup.columns, self._inputs, strict=True)
         for part, (column, name) in enumerate(names):
@@ -382,7 +395,11 @@ class Statements:
     def _matched(self) -> str:
         """The interval of each record's number; NULL where there is none."""
         columns = ["r.*", "t.low", *(f"t.{name}" for name in self._outputs)]
-        conditions = [f"t.{name} = r.{name}" for name in self._inputs]
+        as_bytes = self.dialect.as_bytes
+        conditions = [
+            f"{as_bytes(f't.{name}')} = {as_bytes(f'r.{name}')}"
+            for name in self._inputs
+        ]
         conditions += ["t.low <= r.draw", "r.draw < t.high"]
         condition = "\n  AND ".join(conditions)
         # LEFT: an inner join would drop records without an interval silently, instead of refusing

@@ -35,7 +35,7 @@ from mechdesign.core.arguments import repeated
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 from mechdesign.formats.arrow_arrays import arrow_texts, combined, integers_of
-from mechdesign.formats.column_names import require_column
+from mechdesign.formats.column_names import require_columns
 
 _FRACTION = re.compile(r"\.(\d+)(?=$|[+-])")
 _ZONE_WITHOUT_COLON = re.compile(r"([+-]\d\d)(\d\d)$")
@@ -190,8 +190,7 @@ def encoded_columns(frame: Any, names: Sequence[str]) -> list[Encoded]:
         raise InputError(
             f"the table must be a pandas, polars or pyarrow table; not {type(frame).__name__}"
         ) from None
-    for name in names:
-        require_column(name, table.columns)
+    require_columns(names, table.columns)
     return [encode(table[name].to_native(), name) for name in names]
 
 
@@ -235,8 +234,8 @@ def _encode_series(column: Any, name: str) -> Encoded:
             "array, a list), "
             f"not {type(column).__name__}"
         ) from None
-    categorical = series.dtype in (nw.Categorical, nw.Enum)
-    if categorical and series.implementation.is_pandas_like():
+    # Not a dictionary of arrow within pandas, which has no categories.
+    if hasattr(series.to_native(), "cat") and series.implementation.is_pandas_like():
         return _encode_pandas_categories(series.to_native(), name)
     if series.dtype in (nw.Object, nw.Unknown):
         return _encode_values(series.to_list(), name)

@@ -284,6 +284,14 @@ def _no_text(name: Any) -> InputError:
     )
 
 
+def require_columns(names: Iterable[str], available: Iterable[Any]) -> None:
+    """Refuse columns of which one does not exist."""
+    # A search through thousands of names for each of thousands would take seconds.
+    there = dict.fromkeys(available)
+    for name in names:
+        require_column(name, there)
+
+
 def require_column(name: str, available: Collection[Any]) -> None:
     """Refuse a column that does not exist, with the nearest name and all names."""
     if name in available:

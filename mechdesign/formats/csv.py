@@ -33,7 +33,7 @@ from mechdesign.core.wording import quoted
 from mechdesign.formats import _csv
 from mechdesign.formats.arrow_arrays import Output, arrow_offsets
 from mechdesign.formats.cell_forms import FORMULAS, as_text
-from mechdesign.formats.column_names import Header, require_column, title_hint
+from mechdesign.formats.column_names import Header, require_columns, title_hint
 from mechdesign.formats.csv_blocks import Blocks, Positions, TextBlock, pieces_of
 from mechdesign.formats.csv_sinks import CellWriter, CsvLayout, CsvSink
 from mechdesign.formats.csv_text import TextInput, TextOptions
@@ -116,8 +116,7 @@ class CsvSource(AbstractContextManager["CsvSource"]):
         whole : bool
             Whether all columns are wanted; a CSV is always read whole.
         """
-        for name in (*encode, *read):
-            require_column(name, self.header)
+        require_columns((*encode, *read), self.header)
         self._rewind()
         for block in self.blocks:
             self._block = block

@@ -270,17 +270,19 @@ _OLD_SPREADSHEET = (
     "is a spreadsheet or another file of Microsoft Office; export the sheet as CSV:  ssconvert "
     "FILE SHEET.csv"
 )
-_PANDAS = "python -c \"import pandas as pd; pd.{}.to_csv('TABLE.csv', index=False)\""
 _FEATHER = (
     'is a Feather file (Arrow IPC); turn it into Parquet:  python -c "import pyarrow.feather as f, '
     "pyarrow.parquet as p; p.write_table(f.read_table('FILE'), 'TABLE.parquet')\""
 )
 _R_DATA = (
     'is a file of R; export its table as CSV:  Rscript -e \'write.csv({}, "TABLE.csv", '
-    "row.names = FALSE)'"
+    'row.names = FALSE, na = "")\''
 )
-_JSON = "is JSON; turn its records into CSV:  " + _PANDAS.format(
-    "read_json('FILE', dtype=False{})"
+# Other readers make floats of integers beside empty cells, and of dates points in time.
+_JSON = (
+    'is JSON; turn its records into CSV:  python -c "import csv, json, sys; r = {}; '
+    "w = csv.DictWriter(sys.stdout, dict.fromkeys(k for x in r for k in x)); w.writeheader(); "
+    'w.writerows(r)" < FILE > TABLE.csv'
 )
 
 _MAGICS: tuple[tuple[bytes, str], ...] = (
@@ -293,8 +295,8 @@ _MAGICS: tuple[tuple[bytes, str], ...] = (
     (b"RDX", _R_DATA.format('get(load("FILE"))')),
     (
         b"\x89HDF\r\n",
-        "is an HDF5 file; export its table as CSV:  "
-        + _PANDAS.format("read_hdf('FILE')"),
+        'is an HDF5 file; export its table as CSV:  python -c "import pandas as pd; '
+        "pd.read_hdf('FILE').to_csv('TABLE.csv', index=False)\"",
     ),
     (
         b"SQLite format 3\x00",
@@ -303,7 +305,8 @@ _MAGICS: tuple[tuple[bytes, str], ...] = (
     ),
     (
         b"ORC",
-        "is an ORC file; turn it into CSV:  " + _PANDAS.format("read_orc('FILE')"),
+        'is an ORC file; turn it into Parquet:  python -c "import pyarrow.orc as o, '
+        "pyarrow.parquet as p; p.write_table(o.read_table('FILE'), 'TABLE.parquet')\"",
     ),
     (b"Obj\x01", "is an Avro file; export it as Parquet or CSV from where it was made"),
     (b"\xfd7zXZ\x00", "is packed with xz; unpack it first:  xz -dk FILE"),
@@ -333,11 +336,8 @@ _MARKUP = re.compile(rb"\s*<(!doctype html|html|\?xml|table)\b", re.IGNORECASE)
 """Web pages, which some programs save under the name of a spreadsheet."""
 
 _ARRAY = re.compile(rb"\s*\[\s*(\{\s*(\"|\})|\[)")
-_LINES = re.compile(rb"\s*\{\s*\"(\\.|[^\"\\])*\"\s*:")
+_LINES = re.compile(rb"\s*\{\s*\"(\\.|[^\"\\])*\"\s*:\s*(?P<nested>[\[{])?")
 """The beginning of an array of records, and of records or one object."""
-
-_COLUMNS = re.compile(_LINES.pattern + rb"\s*[\[{]")
-"""The beginning of an object of columns, as pandas writes a frame."""
 
 _OWN = re.compile(rb"\s*\{\s*\"format\"\s*:\s*\"(mechdesign\.[a-z-]+)\"")
 """The beginning of a channel file, a manifest, and of all other files of this package."""
@@ -375,10 +375,20 @@ def refuse_other_kinds(name: str, head: bytes) -> None:
             f"{name} is no table: it is a file that mechdesign wrote ({own[1].decode()}); give the "
             "file with the records",
         )
-    if _ARRAY.match(head) or _COLUMNS.match(head):
-        raise FileError(name, f"{name} {_JSON.format('')}")
-    if _LINES.match(head):
-        raise FileError(name, f"{name} {_JSON.format(', lines=True')}")
+    if _ARRAY.match(head):
+        raise FileError(
+            name, f"{name} {_JSON.format('json.load(sys.stdin, parse_float=str)')}"
+        )
+    lines = _LINES.match(head)
+    if lines is not None and lines["nested"]:
+        raise FileError(
+            name,
+            f"{name} is JSON, but no list of records with a cell for each column; write it so "
+            "first (in pandas: to_json(.., orient='records'))",
+        )
+    if lines is not None:
+        records = "[json.loads(x, parse_float=str) for x in sys.stdin]"
+        raise FileError(name, f"{name} {_JSON.format(records)}")
     _refuse_nuls(name, head)
 
 

@@ -32,7 +32,7 @@ from mechdesign.core.files import NamelessFile, reason
 from mechdesign.core.wording import quoted
 from mechdesign.formats.arrow_arrays import Output, arrow_integers, taken_records
 from mechdesign.formats.cells import encode
-from mechdesign.formats.column_names import require_column
+from mechdesign.formats.column_names import require_columns
 from mechdesign.formats.file_kinds import Compression, LeftOpen
 from mechdesign.formats.inputs import RawInput
 from mechdesign.formats.parquet_sink import ARROW_SCHEMA, ParquetLayout, ParquetSink
@@ -175,8 +175,7 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
         """
         import pyarrow.parquet as pq
 
-        for name in (*encode, *read):
-            require_column(name, self.header)
+        require_columns((*encode, *read), self.header)
         names = self.header if whole else list(dict.fromkeys((*encode, *read)))
         # Wide batches have fewer rows, so that their cells stay within `CELLS_PER_BATCH`.
         rows = min(ROWS_PER_BATCH, max(1, CELLS_PER_BATCH // max(1, len(names))))

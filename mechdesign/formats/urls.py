@@ -51,6 +51,12 @@ _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 _PASSWORD = re.compile(r"\w+://[^/]*:[^/]*@")
 
+_SIGNED = re.compile(
+    r"[?&]([\w-]*(signature|token|secret|password|credential)|sig|key|api_?key|auth)=",
+    re.IGNORECASE,
+)
+"""Parameters of addresses that let whoever has the address in."""
+
 
 def local(path: PathLike) -> PathLike:
     """The path of a ``file://`` URL, in which, as in fsspec, no character is encoded.
@@ -94,6 +100,12 @@ class Remote:
             raise InputError(
                 "the URL holds a password, which would be kept where the URL is: give it to the "
                 "client of the store (its environment or configuration)"
+            )
+        if _SIGNED.search(url):
+            raise InputError(
+                "the URL holds a signature, token or key, which would be kept where the URL is: "
+                "fetch the file first (curl -o FILE URL), or give the client of the store its "
+                "credentials"
             )
         try:
             from fsspec.core import url_to_fs

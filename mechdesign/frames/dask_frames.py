@@ -50,12 +50,13 @@ class DaskFrame(NativeTable):
         """True for a table of this library."""
         return nw.dependencies.is_dask_dataframe(frame)
 
-    def released(self, recipe: Recipe, first_row: int) -> Any:
-        """The released data frame, with its partitions and types."""
+    def released(self, recipe: Recipe, first_row: int) -> tuple[Any, list[str]]:
+        """The released data frame, with its partitions and types, and notes on it."""
         header = self.names
         drawer = recipe.drawer(header)
         # What is wrong with the types is found before anything is read.
-        meta = _meta(self.native, recipe, header)
+        meta = _meta(self.native, drawer)
+        notes = [*drawer.type_notes]
         if recipe.draws:
             _compare_readings(self.native, drawer)
         totals = partition_totals(
@@ -66,10 +67,11 @@ class DaskFrame(NativeTable):
         work = _Release(recipe, header, totals)
         # Identifiers and row numbers fix the draws wherever a record lies.
         if not has_places(drawer):
-            return self._mapped(work, meta)
+            return self._mapped(work, meta), notes
         # Where each partition begins: a cumulated sum, so that no partition waits for later ones.
         lengths = self.native.map_partitions(_length, meta=(None, np.dtype(np.int64)))
-        return self._mapped(work, meta, lengths.cumsum() - lengths + first_row)
+        first_rows = lengths.cumsum() - lengths + first_row
+        return self._mapped(work, meta, first_rows), notes
 
     def _mapped(self, work: _Release, meta: Any, *first_rows: Any) -> Any:
         """The frame of the released partitions, with their first row numbers where places count."""
@@ -84,11 +86,10 @@ class DaskFrame(NativeTable):
         return _computed(self.native, _Counting(recipe, self.names, places), places)
 
 
-def _meta(frame: Any, recipe: Recipe, header: Sequence[Any]) -> Any:
+def _meta(frame: Any, drawer: Drawer) -> Any:
     """The released frame without records, from which Dask has the types."""
     from dask.dataframe.utils import clear_known_categories
 
-    drawer = recipe.drawer(header)
     meta = sanitised(frame._meta.iloc[:0], drawer)
     # A partition has the categories of its own records, which nobody knows beforehand.
     categories: list[Any] = []

@@ -51,6 +51,7 @@ from mechdesign.frames.eager import require_different_names, sanitised
 from mechdesign.frames.readings import BatchRelease, has_places
 from mechdesign.frames.spark_frames import SparkFrame
 from mechdesign.jobs.recipe import Drawer, Recipe
+from mechdesign.tables.rebuilding import own_type_of, type_note
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,8 @@ class DuckDBRelation(NativeTable):
         """True for a table of this library."""
         return nw.dependencies.is_duckdb_relation(frame)
 
-    def released(self, recipe: Recipe, first_row: int) -> Any:
-        """The released relation, which draws whenever it is read.
+    def released(self, recipe: Recipe, first_row: int) -> tuple[Any, list[str]]:
+        """The released relation, which draws whenever it is read, and notes on it.
 
         It is on a connection of its own, because a connection answers one query at a time.
         """
@@ -75,7 +76,8 @@ class DuckDBRelation(NativeTable):
         drawer = recipe.drawer(header)
         relation = _relation_without_enumerations(self.native, drawer.plan.others)
         # A table without records gives the schema, and finds what is wrong with the types.
-        schema = sanitised(relation.limit(0).to_arrow_table(), drawer).schema
+        empty = relation.limit(0).to_arrow_table()
+        schema = sanitised(empty, drawer).schema
         release = BatchRelease(recipe, header, first_row)
         release.compare_readings(relation.to_arrow_reader)
 
@@ -85,10 +87,21 @@ class DuckDBRelation(NativeTable):
         # `read` opens a reader of the relation each time, so no reading continues another one.
         result = duckdb.connect().from_arrow(_RepeatedStream(schema, read))
         kept_types = _kept_types(relation, drawer)
+        own_types = _own_types(relation, drawer, empty.schema, schema)
+        notes = dict(drawer.type_notes)
+        places = {column.name: column.release for column in drawer.plan.columns}
         types: list[Any] = []
         for name, kind in zip(result.columns, result.types, strict=True):
-            types.append(kept_types.get(name, kind))
-        return _cast(result, types)
+            own = own_types.get(name, kind)
+            # A missing cell is an empty text, which is no UUID.
+            place = places[name]
+            has_gaps = place is not None and "" in drawer.labels[place]
+            no_uuid = own.id == "uuid" and has_gaps
+            if str(own) != str(kind) and (no_uuid or own.id not in NOT_IN_ARROW):
+                notes[str(type_note(name, own, kind))] = None
+                own = kind
+            types.append(kept_types.get(name, own))
+        return _cast(result, types), [*notes]
 
 
 @dataclass(frozen=True)
@@ -114,6 +127,29 @@ def _kept_types(relation: Any, drawer: Drawer) -> dict[Any, Any]:
     for column in drawer.plan.columns:
         if column.release is None:
             types[column.name] = relation.types[column.source]
+    return types
+
+
+NOT_IN_ARROW = ("hugeint", "uhugeint", "uuid")
+"""Types that arrow lacks, and to which DuckDB casts what arrow has in their place, exactly."""
+
+
+def _own_types(
+    relation: Any, drawer: Drawer, before: Any, after: Any
+) -> dict[Any, Any]:
+    """The types of the released columns that have the arrow type of their source.
+
+    An enumeration has none, for it names values that no record need have.
+    """
+    types: dict[Any, Any] = {}
+    for column in drawer.plan.columns:
+        at = drawer.plan.origin(column)
+        kind = relation.types[at]
+        if column.release is None or kind.id == "enum":
+            continue
+        keeps_type = own_type_of(before.field(at).type) == after.field(column.name).type
+        if keeps_type and drawer.writes_symbols(column):
+            types[column.name] = kind
     return types
 
 
@@ -162,8 +198,8 @@ class PolarsLazyFrame(NativeTable):
         """The names of the columns."""
         return list(self.native.collect_schema())
 
-    def released(self, recipe: Recipe, first_row: int) -> Any:
-        """The released LazyFrame, which draws whenever it is collected."""
+    def released(self, recipe: Recipe, first_row: int) -> tuple[Any, list[str]]:
+        """The released LazyFrame, which draws whenever it is collected, and notes on it."""
         from polars.io.plugins import register_io_source
 
         header = self.names
@@ -193,7 +229,8 @@ class PolarsLazyFrame(NativeTable):
                 yield part
 
         # Pure: polars may share one reading where a query has this source twice.
-        return register_io_source(batches, schema=empty.schema, is_pure=True)
+        lazy = register_io_source(batches, schema=empty.schema, is_pure=True)
+        return lazy, [*drawer.type_notes]
 
 
 def _without_enumerations(frame: Any, kept: tuple[Any, ...]) -> Any:
@@ -227,8 +264,8 @@ class LazyTable(Protocol):
         """The names of the columns."""
         ...
 
-    def released(self, recipe: Recipe, first_row: int) -> Any:
-        """The released table, still lazy."""
+    def released(self, recipe: Recipe, first_row: int) -> tuple[Any, list[str]]:
+        """The released table, still lazy, and notes on lost types and missing cells."""
         ...
 
 
@@ -250,8 +287,10 @@ def find_lazy_table(frame: Any) -> LazyTable | None:
     return None
 
 
-def release_lazy_table(table: LazyTable, recipe: Recipe, first_row: int) -> Any:
-    """The released table, still lazy.
+def release_lazy_table(
+    table: LazyTable, recipe: Recipe, first_row: int
+) -> tuple[Any, list[str]]:
+    """The released table, still lazy, and notes on lost types and missing cells.
 
     Raises
     ------

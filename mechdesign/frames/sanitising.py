@@ -427,11 +427,13 @@ Spark or Dask
                 "table (collect the lazy one)"
             )
         refuse_people_of_lazy_table(frame, lazy, recipe)
-        return release_lazy_table(lazy, recipe, first_row)
-    done = release_frame(frame, recipe, first_row)
-    for notice in done.notices:
+        released, notices = release_lazy_table(lazy, recipe, first_row)
+    else:
+        done = release_frame(frame, recipe, first_row)
+        released, notices = done.frame, done.notices
+    for notice in notices:
         warnings.warn(notice, stacklevel=2)
-    return done.frame
+    return released
 
 
 @dataclass(frozen=True)

@@ -84,10 +84,14 @@ class SparkFrame(NativeTable):
         is_spark = nw.dependencies.is_pyspark_dataframe(frame)
         return is_spark or nw.dependencies.is_pyspark_connect_dataframe(frame)
 
-    def released(self, recipe: Recipe, first_row: int) -> Any:
-        """The released frame: X becomes text (or keeps its type, for symbols), the rest stays."""
+    def released(self, recipe: Recipe, first_row: int) -> tuple[Any, list[str]]:
+        """The released frame: X becomes text (or keeps its type, for symbols), the rest stays.
+
+        With it come notes on lost types and missing cells.
+        """
         with engine_errors():
-            return _SparkRelease(self.native, recipe, self.names).frame()
+            release = _SparkRelease(self.native, recipe, self.names)
+            return release.frame(), release.notes()
 
 
 class _SparkRelease:
@@ -147,6 +151,10 @@ class _SparkRelease:
             .select(*columns)
             .alias(RELEASED)
         )
+
+    def notes(self) -> list[str]:
+        """What the user should know of the types of the released frame."""
+        return [*self._drawer.type_notes]
 
     def _output(self) -> tuple[list[Any], list[Any]]:
         """The fields of what Python draws, and the expressions of the columns of the output."""

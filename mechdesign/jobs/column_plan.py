@@ -50,7 +50,7 @@ from typing import Any
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.column_names import require_column
+from mechdesign.formats.column_names import require_column, require_columns
 from mechdesign.jobs.options import ALL, ReleaseOptions
 from mechdesign.jobs.output_columns import (
     ColumnGroup,
@@ -77,7 +77,7 @@ ENDINGS = re.compile(
 def lookalikes(
     header: Sequence[Any],
     protected: Iterable[Any],
-    exempt: Collection[Any],
+    exempt: Iterable[Any],
     *,
     endings: bool = True,
 ) -> list[tuple[Any, Any]]:
@@ -88,6 +88,7 @@ def lookalikes(
     too. So it is asked for sensitive columns. For useful ones it would refuse too much: job_code
     and job are often two columns of their own.
     """
+    exempt = {*exempt}
     by_stem: dict[str, Any] = {}
     for name in protected:
         by_stem[_stem(name, endings)] = name
@@ -321,8 +322,7 @@ def useful_columns(
     useful: list[str] = []
     for names in inputs:
         useful += names
-    for name in useful:
-        require_column(name, header)
+    require_columns(useful, header)
     # Two columns of one channel under one name come from renaming; of two channels, from a choice
     # of the user, so these have another message.
     for names in inputs:
@@ -364,23 +364,22 @@ def require_named_columns(
     # A sensitive column of the channel need not be in the table, unless the user says what it is
     # called there.
     renamed = [name for name in private if name in options.renamed.values()]
-    for name in (*options.correlated, *renamed):
-        require_column(name, header)
+    require_columns((*options.correlated, *renamed), header)
     for name in options.identifiers:
         require_column(name, header)
         if name in useful or name in private:
             raise InputError(
                 f"the column {quoted(name)} is useful or sensitive and cannot identify records"
             )
-    for name in (*options.drop, *options.kept):
-        require_column(name, header)
+    require_columns((*options.drop, *options.kept), header)
     if ALL in options.keep and ALL in header:
         raise InputError(
             f"a column of the table is called {quoted(ALL)}, which asks for every column here; "
             "rename it, or name the columns to keep"
         )
+    dropped = {*options.drop}
     for name in options.kept:
-        if name in options.drop:
+        if name in dropped:
             raise InputError(
                 f"the column {quoted(name)} cannot be kept (--keep) and left out (--drop) at once"
             )

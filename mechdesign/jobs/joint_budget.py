@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import load
-from mechdesign.core.balls import log2_of_powers_above
+from mechdesign.core.balls import log2_of_powers_above, sum_above
 from mechdesign.core.documents import canonical, versions
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import (
@@ -152,7 +152,6 @@ def _with_given(sides: Achieved, given: Achieved | None) -> tuple[Achieved, str]
     to them where there are any.
     """
     # The audit takes as long to import as a small job.
-    from mechdesign.auditing.composition import sum_above
     from mechdesign.auditing.verdict import Achieved
 
     if given is None:

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias, TypedDict, cast
 
 from mechdesign.core.errors import InputError
@@ -323,13 +324,13 @@ class ReleaseOptions:
         """Columns that identify a record; none where its row number does."""
         return cast("tuple[str, ...]", self.identity)
 
-    @property
+    @cached_property
     def kept(self) -> tuple[str, ...]:
         """Columns that stay by name, whatever they disclose."""
         names = cast("tuple[str, ...]", self.keep)
         return tuple(name for name in names if name != ALL)
 
-    @property
+    @cached_property
     def keeps_all(self) -> bool:
         """Whether all columns stay but those that are dropped."""
         return ALL in self.keep or self.into is not None

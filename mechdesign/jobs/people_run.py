@@ -374,10 +374,11 @@ def refuse_people(
     drawn_once = options.identifiers if len(options.identifiers) == 1 else ()
     useful = recipe.useful_columns
     own = {*useful, *drawn_once}
-    named = [name for name in named if name in header and name not in own]
-    sensitive = [name for name in recipe.private_columns if name in header]
+    there = {*header}
+    named = [name for name in named if name in there and name not in own]
+    sensitive = [name for name in recipe.private_columns if name in there]
     others = list(dict.fromkeys([*useful, *sensitive]))
-    others = [name for name in others if name in header]
+    others = [name for name in others if name in there]
 
     def found_among(names: Sequence[str]) -> tuple[PeopleFound, tuple[str, ...]] | None:
         if comes_again is not None:
@@ -390,7 +391,8 @@ def refuse_people(
     by_order = ""
     found = found_among(named)
     if found is None and read_first is not None and not options.shuffle:
-        dropped = [name for name in header if name not in {*named, *own, *others}]
+        known = {*named, *own, *others}
+        dropped = [name for name in header if name not in known]
         first = _readable(read_first, dropped)
         found = found_among([name for name in first if _is_regular(first[name])])
         remedy = "--shuffle gives them a random one"

@@ -149,7 +149,8 @@ class DisclosureChecks:
         self._hidden = dict(hidden)
         exempt = {*options.kept, *plan.kept_private, *options.identifiers}
         kept = [View(name) for name in plan.others if name not in exempt]
-        named = [View(name) for name in plan.others if name in options.kept]
+        asked = {*options.kept}
+        named = [View(name) for name in plan.others if name in asked]
         self._twins = Twins(kept, list(self._hidden), named)
 
     def add(self, count: int, every: Callable[[int], Callable[[Any], Any]]) -> None:
@@ -527,6 +528,10 @@ class Drawer(ABC):
     def releases(self) -> Sequence[RecordedDraws]:
         """The draws, one for each releasable; none where nothing is drawn."""
         return ()
+
+    def writes_symbols(self, column: OutputColumn) -> bool:
+        """Whether a released column holds symbols, which may have the type of their source."""
+        return False
 
     @property
     @abstractmethod

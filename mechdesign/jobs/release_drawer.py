@@ -160,6 +160,10 @@ class ReleaseDrawer(Drawer):
                 codings[k, part] = labels, np.array(of_output, np.int32)
         return codings
 
+    def writes_symbols(self, column: OutputColumn) -> bool:
+        """Whether a released column holds symbols."""
+        return column.release is not None and self._writes_symbols(column.release)
+
     def _writes_symbols(self, place: Place) -> bool:
         """True if the column at a place holds symbols, which may have the type of their column."""
         release, part = place

@@ -67,6 +67,7 @@ from mechdesign.core.files import (
     part_file,
     real_path,
     reason,
+    set_mode,
     sync_folder,
 )
 from mechdesign.formats.inputs import BLOCK
@@ -427,7 +428,9 @@ class PartFiles:
         os.ftruncate(descriptor, 0)
         # Windows keeps permissions in access lists.
         if sys.platform != "win32":
-            os.fchmod(descriptor, self._mode_of(part, descriptor))
+            # What is for its owner alone is not written where that cannot be.
+            apply = os.fchmod if part in self._private else set_mode
+            apply(descriptor, self._mode_of(part, descriptor))
 
     def _mode_of(self, part: Path, descriptor: int) -> int:
         """The permissions of the final file."""

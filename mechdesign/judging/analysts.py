@@ -360,7 +360,7 @@ def _impossible_general(files: Files) -> float:
     return impossible / looked
 
 
-def analysts_part(files: Files, outcome_names: Sequence[str] = ()) -> Part:
+def analysts_part(files: Files) -> Part:
     """Frequencies, relations and a regression of the released file beside those of the original."""
     columns = files.columns
     variations = [column_variation(files, column) for column in columns]

@@ -53,7 +53,7 @@ class Symptom:
     Attributes
     ----------
     kind : str
-        encoding, delimiter, title, identifier, sample, alike, code, empty or people.
+        encoding, delimiter, title, identifier, sample, alike, header, code, empty or people.
     column : str or None
         The column, where it is about one.
     text : str
@@ -275,11 +275,24 @@ def table_symptoms(
     others = [
         column for name, column in table.columns.items() if name not in identifiers
     ]
-    for column in others:
-        if len(column.values) <= MOST_COMPARED and alike_groups(column.values):
+    compared = [column for column in others if len(column.values) <= MOST_COMPARED]
+    for column in compared:
+        if alike_groups(column.values):
             notice = alike_notice(column.name, column.values) or ""
             text, _, remedy = notice.rpartition("; ")
             found.append(Symptom("alike", column.name, text, remedy))
+    names = [column.name for column in compared if column.name in column.values]
+    # Of one column it may be chance: 'other', say.
+    if len(names) > 1:
+        found.append(
+            Symptom(
+                "header",
+                None,
+                f"the names of the columns {listed(names)} are values there, as where files were "
+                "joined: take out the headers between their records",
+                None,
+            )
+        )
     for column in others:
         codes = missing_codes(column)
         if codes:

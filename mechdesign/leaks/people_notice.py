@@ -211,8 +211,9 @@ def people_of(
     if not table.records or any(name not in table.columns for name in sensitive):
         return None
     candidates: dict[str, Codes] = {}
+    asked = {*table.columns} if among is None else {*among}
     for name, column in table.columns.items():
-        if name in sensitive or (among is not None and name not in among):
+        if name in sensitive or name not in asked:
             continue
         # Of folded rows cheaply first: hashes name records, and few other columns name people.
         if table.weights is not None:
@@ -285,7 +286,8 @@ def people_named(
     if is_there:
         found = people_of(table, sensitive, named)
         return None if found is None else (found, tuple(sensitive))
-    alike = tuple(name for name in columns if name not in named)
+    by_name = {*named}
+    alike = tuple(name for name in columns if name not in by_name)
     if not table.records or not alike:
         return None
     candidates = {

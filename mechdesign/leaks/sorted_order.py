@@ -26,18 +26,16 @@ it tells by its values is for `evidence.Crossing`.
 order of the file disclosed, unless a column beside it is a row number, a serial number or a time of
 entry.
 
-`RisingColumns` takes an evenly spread sample of the records with their places, batch by batch
-(`add`). In the end (`RisingColumns.rising`) a column is named if its values, as numbers where they
-all are, have nearly the order of the places: their rank correlation is at least `NEARLY`, in either
-direction. A column with many records of each value is not, for sorting by it leaves their order
-open.
+`RisingColumns.rising` names a column of such a sample if its values, as numbers where they all are,
+have nearly the order of the records: their rank correlation with it is at least `SAME_ORDER`, in
+either direction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,19 +67,20 @@ BATCH = 1 << 10
 DIGITS = "0123456789"
 
 
-class RisingColumns:
-    """Collects a sample of the records with their places, and ranks the columns by both.
+class SampledColumns:
+    """Collects an evenly spread sample of the records of some columns, in their order.
 
     Parameters
     ----------
     names : sequence
-        The columns to test.
+        The columns.
     """
 
     def __init__(self, names: Sequence[Any]) -> None:
         self._texts: dict[Any, list[str | None]] = {name: [] for name in names}
-        self._places: list[int] = []
         self._records = 0
+        # After many records only every so many-th stays in the sample.
+        self._spread = 1
 
     def add(
         self, count: int, every: Callable[[int], Callable[[Any], Encoded | None]]
@@ -91,28 +90,24 @@ class RisingColumns:
         """
         if not self._texts or not count:
             return
-        step = max(1, count // BATCH)
+        step = max(1, count // BATCH, self._spread)
         column = every(step)
-        self._places += range(self._records, self._records + count, step)
         self._records += count
         add_texts(self._texts, column)
-        while len(self._places) > 2 * SAMPLED:
-            self._halve()
+        while any(len(texts) > 2 * SAMPLED for texts in self._texts.values()):
+            self._spread *= 2
+            for name, texts in self._texts.items():
+                self._texts[name] = texts[::2]
 
-    def _halve(self) -> None:
-        """Keep every second record, so that the sample stays evenly spread."""
-        self._places = self._places[::2]
-        for name, texts in self._texts.items():
-            self._texts[name] = texts[::2]
+
+class RisingColumns(SampledColumns):
+    """Collects the columns that stay, and finds those that have the order of the records."""
 
     def rising(self) -> list[Any]:
         """The columns that rise or fall with the place of the record."""
-        places = np.array(self._places)
-        rising: list[Any] = []
-        for name, texts in self._texts.items():
-            if _rises(texts, places, self._records):
-                rising.append(name)
-        return rising
+        return [
+            name for name, texts in self._texts.items() if _rises(texts, self._records)
+        ]
 
 
 def add_texts(
@@ -130,25 +125,48 @@ def add_texts(
         texts += [values[code] for code in cells.codes.tolist()]
 
 
-def _rises(texts: Sequence[str | None], places: Integers, records: int) -> bool:
-    """Whether the texts at some places of a file of so many records rise or fall."""
-    has_text = np.array([bool(text) for text in texts], bool)
-    present = [text for text in texts if text]
-    if len(present) < FEWEST:
+def _rises(texts: Sequence[str | None], records: int) -> bool:
+    """Whether the texts of a sample, in the order of the records, rise or fall."""
+    sortable = _sortable(texts, records)
+    if sortable is None:
         return False
-    values = comparable(present)
-    distinct, ranks = np.unique(values, return_inverse=True)
+    distinct, ranks = np.unique(sortable.values, return_inverse=True)
     if len(distinct) < 2:
         return False
-    # In an evenly spread sample values come again only if they have several records each.
-    repeated = len(distinct) <= REPEATED * len(present)
-    if repeated and SHARED * len(distinct) <= records:
-        return False
-    # Sorting twice gives ranks: the first one says which place comes k-th.
-    order = np.argsort(places[has_text], kind="stable")
-    place_ranks = np.argsort(order, kind="stable")
-    correlation = np.corrcoef(ranks, place_ranks)[0, 1]
+    correlation = np.corrcoef(ranks, np.arange(len(ranks)))[0, 1]
     return bool(abs(correlation) >= SAME_ORDER)
+
+
+class _Sortable(NamedTuple):
+    """A sample of a column that gives the records an order.
+
+    Attributes
+    ----------
+    places : array
+        The places in the sample that have a text.
+    values : array
+        The texts there, so that they compare in their order.
+    repeated : bool
+        Whether values come again.
+    """
+
+    places: Integers
+    values: NDArray[Any]
+    repeated: bool
+
+
+def _sortable(texts: Sequence[str | None], records: int) -> _Sortable | None:
+    """What a sample of so many records has to sort by; None where that leaves their order open."""
+    places = np.flatnonzero([bool(text) for text in texts])
+    if len(places) < FEWEST:
+        return None
+    values = comparable([texts[place] or "" for place in places.tolist()])
+    different = len(np.unique(values))
+    # In an evenly spread sample values come again only if they have several records each.
+    repeated = different <= REPEATED * len(places)
+    if repeated and SHARED * different <= records:
+        return None
+    return _Sortable(places.astype(np.int64), values, repeated)
 
 
 def comparable(texts: Sequence[str]) -> NDArray[Any]:
@@ -195,39 +213,6 @@ class SortedBy:
     nearby: float
     alone: float
     tells: bool
-
-
-class SampledColumns:
-    """Collects an evenly spread sample of the records of some columns, in their order.
-
-    Parameters
-    ----------
-    names : sequence
-        The columns.
-    """
-
-    def __init__(self, names: Sequence[Any]) -> None:
-        self._texts: dict[Any, list[str | None]] = {name: [] for name in names}
-        self._records = 0
-        # After many records only every so many-th stays in the sample.
-        self._spread = 1
-
-    def add(
-        self, count: int, every: Callable[[int], Callable[[Any], Encoded | None]]
-    ) -> None:
-        """Take some of the next `count` records; ``every(step)`` gives the cells of every step-th
-        of them.
-        """
-        if not self._texts or not count:
-            return
-        step = max(1, count // BATCH, self._spread)
-        column = every(step)
-        self._records += count
-        add_texts(self._texts, column)
-        while any(len(texts) > 2 * SAMPLED for texts in self._texts.values()):
-            self._spread *= 2
-            for name, texts in self._texts.items():
-                self._texts[name] = texts[::2]
 
 
 class PlaceOrders(SampledColumns):
@@ -291,21 +276,17 @@ def _ranked(texts: Sequence[str | None], records: int) -> tuple[Integers, bool] 
     """The places of the sample sorted by a column, and whether it is a serial number; None where it
     leaves the order open.
     """
-    present = np.flatnonzero([bool(text) for text in texts])
-    if len(present) < FEWEST:
+    sortable = _sortable(texts, records)
+    if sortable is None:
         return None
-    values = comparable([texts[place] or "" for place in present.tolist()])
-    distinct = np.unique(values)
-    repeated = len(distinct) <= REPEATED * len(present)
-    if repeated and SHARED * len(distinct) <= records:
-        return None
+    values = sortable.values
     # By their places last, as a program sorts that keeps equal ones in their order.
     order = np.argsort(values, kind="stable")
     is_serial = False
-    if values.dtype.kind == "f" and not repeated:
+    if values.dtype.kind == "f" and not sortable.repeated:
         is_whole = bool((values == np.floor(values)).all())
-        is_serial = is_whole and distinct[-1] - distinct[0] < GAPS * records
-    return present[order].astype(np.int64), is_serial
+        is_serial = is_whole and values.max() - values.min() < GAPS * records
+    return sortable.places[order], is_serial
 
 
 def _codes_of(symbols: Sequence[str | None], places: Integers) -> Integers:

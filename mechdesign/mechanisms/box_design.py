@@ -61,6 +61,7 @@ from numpy.typing import NDArray
 
 import mechdesign
 from mechdesign.auditing.either import audit_boxes
+from mechdesign.auditing.unchanged import unchanged_cells_of_boxes
 from mechdesign.auditing.verdict import is_stacked
 from mechdesign.channel.box_claims import BoxUtility, ColumnKept
 from mechdesign.channel.boxes import channel_of_boxes
@@ -177,6 +178,7 @@ def design_boxes(records: Records, request: BoxRequest) -> Design:
         achieved=verdict.achieved,
         certificate=certificate.at(utility.nmi),
         audit=verdict,
+        truth=unchanged_cells_of_boxes(channel),
         messages=tuple(designed.messages),
         seconds=time.process_time() - started,
     )

@@ -12,7 +12,7 @@ with the c_b of N records in the box b. The law is that of *all* records of the 
 the slice included; only the confidence set needs the others. So a box that is filled with its rows
 gives every row the share that the table has (docs/explanation/population.md, 'The law of boxes').
 
-`solvers.robust.assignment_uncertain` solves the program. The shares become integers with the row
+`solvers.assignment.robust` solves the program. The shares become integers with the row
 sums c_b M and the column sums c_b' M (`solvers.plans.integer_plan`), so the law is kept exactly.
 The exact audit of the whole set decides; where it fails the margin grows.
 
@@ -44,16 +44,15 @@ from mechdesign.mechanisms.least_cost_objective import (
     MARGINS,
     REACHES,
 )
-from mechdesign.mechanisms.population import PopulationRules
-from mechdesign.mechanisms.population_advice import confident
+from mechdesign.mechanisms.population import PopulationRules, confident
 from mechdesign.mechanisms.result import Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint
 from solvers import Array, Polytope, SolverError, UncertainSet
 from solvers.assignment.assignment import Assigned, Assignment
+from solvers.assignment.robust import assign_uncertain
 from solvers.plans import integer_plan
-from solvers.robust.assignment_uncertain import assign_uncertain
 
 METHOD_NAME = "boxes"
 """The mechanism in the record of the channel."""

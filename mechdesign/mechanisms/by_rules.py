@@ -86,7 +86,7 @@ def for_population(
     `whole` is the table of the request, `joint` that of the released columns.
     """
     # Loaded here, because few designs need it.
-    from mechdesign.mechanisms.population_advice import confident
+    from mechdesign.mechanisms.population import confident
 
     rules = _population_rules(request, level, whole, joint, notion)
     result = by_rules(rules, request, started)

@@ -58,6 +58,9 @@ MESSAGES = {
 }
 """How a request is refused; for rows and means the words of an option are the sentence."""
 
+TABLE_WIDTH = 96
+"""Columns of the printed table."""
+
 OWN_SEARCH = "the search has no such choice"
 OF_TABLE = "it speaks of rows of the table, and boxes are released"
 
@@ -369,14 +372,6 @@ def entries_of(shape: str) -> tuple[Refusal, ...]:
     return tuple(entry for entry in REFUSALS if entry.shape == shape)
 
 
-def reason_of(shape: str, name: str) -> str:
-    """The reason of one entry."""
-    for entry in entries_of(shape):
-        if entry.name == name:
-            return entry.reason
-    raise KeyError(f"{shape} has no entry {name}")
-
-
 def check(shape: str, named: Mapping[str, str]) -> None:
     """Raise InputError for the first option that a shape does not have.
 
@@ -387,7 +382,7 @@ def check(shape: str, named: Mapping[str, str]) -> None:
             raise InputError(entry.message(named[entry.name]))
 
 
-def table_text(width: int = 96) -> str:
+def table_text() -> str:
     """The table as `design --help-options` prints it."""
     lines = [
         "What goes with what",
@@ -396,7 +391,7 @@ def table_text(width: int = 96) -> str:
             "Every objective goes with every notion and every release, with --confidence, "
             "--after, --protect-each and --budget. What is not built together is refused with "
             "the reason, which stands here.",
-            width,
+            TABLE_WIDTH,
             break_on_hyphens=False,
         ),
     ]
@@ -404,16 +399,16 @@ def table_text(width: int = 96) -> str:
         lines += ["", f"Not with {words}:"]
         for entry in entries_of(shape):
             if entry.option:
-                lines += _entry_lines(entry, width)
+                lines += _entry_lines(entry)
     return "\n".join(lines)
 
 
-def _entry_lines(entry: Refusal, width: int) -> Iterable[str]:
+def _entry_lines(entry: Refusal) -> Iterable[str]:
     """An entry: its option, and the reason behind it or below."""
     text = f"{entry.option}: {entry.reason}"
     return wrap(
         text,
-        width,
+        TABLE_WIDTH,
         initial_indent="  ",
         subsequent_indent="      ",
         break_on_hyphens=False,

@@ -60,6 +60,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -421,18 +422,25 @@ def conjugate(order: float) -> float:
     return order / (order - 1.0)
 
 
+MeanOf = TypeVar("MeanOf", DistanceMean, PowerMean, DivergenceMean)
+
+
 @dataclass(frozen=True, eq=False)
-class DistanceFunction:
-    """D_k(w) for a budget in nats."""
+class _Average(Generic[MeanOf]):
+    """An average of lifts or of their inverses, for a budget in nats."""
 
     p_s: Array
-    mean: DistanceMean
+    mean: MeanOf
     budget: float
 
     @property
     def bound(self) -> float:
-        """The largest D_k allowed, rounded up."""
+        """The largest average allowed, rounded up."""
         return self.mean.bound(self.budget) * (1.0 + OUTWARDS)
+
+
+class DistanceFunction(_Average[DistanceMean]):
+    """D_k(w) for a budget in nats."""
 
     def values(self, images: Array) -> Array:
         """D_k of every column."""
@@ -463,18 +471,8 @@ class DistanceFunction:
         return Cut(normal, float(normal.sum()) + radius * norm, size)
 
 
-@dataclass(frozen=True, eq=False)
-class PowerFunction:
+class PowerFunction(_Average[PowerMean]):
     """N_a(w) for a budget in nats."""
-
-    p_s: Array
-    mean: PowerMean
-    budget: float
-
-    @property
-    def bound(self) -> float:
-        """The largest N_a allowed, rounded up."""
-        return self.mean.bound(self.budget) * (1.0 + OUTWARDS)
 
     def values(self, images: Array) -> Array:
         """N_a of every column."""
@@ -498,18 +496,8 @@ class PowerFunction:
         return Cut(self.p_s * slope, offset, offset)
 
 
-@dataclass(frozen=True, eq=False)
-class InversePowerFunction:
+class InversePowerFunction(_Average[PowerMean]):
     """N_a(1/w) for a budget in nats."""
-
-    p_s: Array
-    mean: PowerMean
-    budget: float
-
-    @property
-    def bound(self) -> float:
-        """The largest N_a(1/w) allowed, rounded up."""
-        return self.mean.bound(self.budget) * (1.0 + OUTWARDS)
 
     def values(self, images: Array) -> Array:
         """N_a(1/w) of every column, inf where a lift is zero."""
@@ -550,13 +538,8 @@ class InversePowerFunction:
         return Cut(normal, offset, size)
 
 
-@dataclass(frozen=True, eq=False)
-class _Divergence:
+class _Divergence(_Average[DivergenceMean]):
     """A divergence between P(S|y) and P(S) for a budget in nats."""
-
-    p_s: Array
-    mean: DivergenceMean
-    budget: float
 
     @property
     def bound(self) -> float:

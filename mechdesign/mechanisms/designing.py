@@ -44,12 +44,12 @@ from mechdesign.mechanisms.by_rules import (
 )
 from mechdesign.mechanisms.classes import refuse_identifier
 from mechdesign.mechanisms.people_request import bins_of_people
-from mechdesign.mechanisms.request import DesignRequest, names_of_columns
+from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import table_rules
 from mechdesign.notions import Notion
 from mechdesign.tables.cell_values import REFUSE
-from mechdesign.tables.joint import Joint, Missing
+from mechdesign.tables.joint import Joint, Missing, names_of_columns
 from mechdesign.tables.people import PERSON, RECORD
 from mechdesign.tables.people_tables import PeopleRoles, people_of_frame
 from mechdesign.tables.records import Records

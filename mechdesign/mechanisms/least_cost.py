@@ -34,7 +34,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -189,31 +189,7 @@ def least_cost(
         check_polytope(rules.notion, joint)
     program = LeastCostProgram(rules, costs.floats, limits, search, convex, averages)
 
-    try:
-        planned = None
-        if convex is None and not averages and least_cost_instead.has_plan(rules):
-            planned = _planned(rules, costs, limits, search)
-        if planned is not None:
-            channel, verdict, lower_bound, proof = planned
-            method = least_cost_instead.METHOD
-        else:
-            channel, verdict, solution = _designed(program)
-            lower_bound = solution.bound
-            proof = program.proof
-            method = solution.method
-    except (SolverError, SolverFailure) as error:
-        constant = cheapest_constant(program, costs)
-        if constant is None:
-            _refuse(program, error)
-            remedy = "; allow more time (--time-limit)" if program.is_late else ""
-            raise SolverFailure(
-                f"the channel of least cost could not be computed: {error}{remedy}"
-            ) from error
-        channel, verdict = constant
-        # No program was solved, so nothing is proven about other channels.
-        lower_bound = -math.inf
-        proof = None
-        method = CONSTANT
+    channel, verdict, lower_bound, proof, method = _found(program, costs)
 
     cost = _rounded_up(costs.expected(channel, joint))
     if isinstance(rules, PopulationRules):
@@ -257,16 +233,60 @@ def least_cost(
     return replace(design, channel=recorded)
 
 
+class _Found(NamedTuple):
+    """A verified channel, and what is known of the least cost."""
+
+    channel: Channel
+    verdict: Audit
+    bound: float
+    proof: CostProof | None
+    method: str
+
+
+def _found(program: LeastCostProgram, costs: Costs) -> _Found:
+    """The channel of a plan, of the program, or the cheapest constant one where both fail.
+
+    Raises
+    ------
+    NotPrivate
+        If no private channel keeps to `stay` and `forbid`.
+    SolverFailure
+        If none was verified.
+    """
+    try:
+        planned = _planned(program, costs)
+        if planned is not None:
+            return _Found(*planned, least_cost_instead.METHOD)
+        channel, verdict, solution = _designed(program)
+        return _Found(channel, verdict, solution.bound, program.proof, solution.method)
+    except (SolverError, SolverFailure) as error:
+        constant = cheapest_constant(program, costs)
+        if constant is None:
+            _refuse(program, error)
+            remedy = "; allow more time (--time-limit)" if program.is_late else ""
+            raise SolverFailure(
+                f"the channel of least cost could not be computed: {error}{remedy}"
+            ) from error
+        # No program was solved, so nothing is proven about other channels.
+        return _Found(*constant, -math.inf, None, CONSTANT)
+
+
 def _planned(
-    rules: Rules, costs: Costs, limits: ChannelLimits, search: Search
+    program: LeastCostProgram, costs: Costs
 ) -> tuple[Channel, Audit, float, CostProof | None] | None:
     """The plan of many symbols with its verdict and its bound; None where none was found.
 
     Limits that are drawn in may leave nothing where there is a channel, so it is the dense program
     that says what cannot be.
     """
+    if program.convex is not None or program.means is not None:
+        return None
+    if not least_cost_instead.has_plan(program.rules):
+        return None
     try:
-        return least_cost_instead.planned(rules, costs, limits, search)
+        return least_cost_instead.planned(
+            program.rules, costs, program.limits, program.search
+        )
     except (SolverError, SolverFailure):
         return None
 

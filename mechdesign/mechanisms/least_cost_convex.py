@@ -71,10 +71,10 @@ from solvers.assignment.assignment import (
     Multipliers,
     lower_bound,
 )
+from solvers.assignment.robust import MOST_CUTTING_ROUNDS, priced, separated
 from solvers.errors import BackendFailure, EmptyPolytope
 from solvers.pace import passing
 from solvers.programs import SHARP
-from solvers.robust.assignment_uncertain import MOST_CUTTING_ROUNDS, priced, separated
 from solvers.sets.uncertain import UncertainSet
 
 # ---------------------------------------------------------------------------- one round

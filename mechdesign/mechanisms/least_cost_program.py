@@ -98,10 +98,10 @@ from mechdesign.tables.joint import Joint
 from solvers import Array, ConvexSet, CoveredSet, Polytope, UncertainSet
 from solvers.assignment.assigning import assign
 from solvers.assignment.assignment import Assigned, Assignment, Multipliers
+from solvers.assignment.robust import assign_uncertain
 from solvers.average.assignment_convex import Total, assign_convex
 from solvers.average.problem import Leakage, measure_of
 from solvers.errors import BackendFailure, EmptyPolytope
-from solvers.robust.assignment_uncertain import assign_uncertain
 
 if TYPE_CHECKING:
     from mechdesign.mechanisms.least_cost_convex import ConvexProgram

@@ -298,26 +298,9 @@ def design_of_plan(
     assert law is not None
     truth = unchanged_cells(channel, joint)
     unchanged = share_of_cells(truth)
-    names = joint.useful.names
-    name = request.objective if isinstance(request.objective, str) else COSTS
-    distance = None
-    if name == DISTANCE:
-        distance = request.distance or RANKS
+    objective = _objective(request, stays)
     least = LeastCost(
-        objective=Objective(
-            # Other words were refused with the costs.
-            name=cast("Any", name),
-            distance=cast("Any", distance),
-            keep_frequencies=request.keep_law,
-            stay={
-                symbol: str(share)
-                for symbol, share in zip(names, stays, strict=True)
-                if share
-            },
-            forbid=tuple((str(a), str(b)) for a, b in request.forbid),
-            # Weights of columns are no constraints, yet without them it would be another objective.
-            constraints=len(request.never) + len(request.column_weights or {}),
-        ),
+        objective=objective,
         cost=_cost(channel, costs),
         cost_lower_bound=bound,
         truth=unchanged,
@@ -325,7 +308,7 @@ def design_of_plan(
     )
     worth = beyond_given(utility(channel, joint), joint, request.given)
     design = finish(
-        Rounded(channel, verdict), joint, name, METHOD, started, worth=worth
+        Rounded(channel, verdict), joint, objective.name, METHOD, started, worth=worth
     )
     figures = {
         **(design.channel.record.utility or {}),
@@ -335,7 +318,7 @@ def design_of_plan(
     }
     record = replace(
         design.channel.record,
-        objective=least.objective,
+        objective=objective,
         utility=figures,
         promise_kind=request.promise,
         averages=channel.record.averages,
@@ -349,16 +332,6 @@ def design_of_plan(
                 request.whole or joint, request.notion, request.after, joint
             )
         recorded = kept(recorded, proof, bound, demands)
-    messages: list[str] = []
-    if ended_early:
-        unit = "row" if joint.useful.people is None else "record"
-        whole = _largest_change(joint)
-        messages.append(
-            f"the search ended early: a {unit} changes by "
-            f"{at_most(least.cost / whole, SPOKEN_DIGITS)} on average (1 where all of it changes), "
-            f"and by at least {at_least(least.cost_lower_bound / whole, SPOKEN_DIGITS)} in any "
-            "such release; --time-limit (time_limit) allows more time"
-        )
     return replace(
         design,
         channel=recorded,
@@ -367,7 +340,42 @@ def design_of_plan(
         smallest_group=1 if groups is None else groups.k,
         known=() if groups is None else request.known,
         single_rows=_single_rows(channel, joint, groups),
-        messages=tuple(messages),
+        messages=(_unfinished(least, joint),) if ended_early else (),
+    )
+
+
+def _objective(request: PlanRequest, stays: Sequence[Fraction]) -> Objective:
+    """The objective with its limits, as the channel file keeps it."""
+    name = request.objective if isinstance(request.objective, str) else COSTS
+    distance = None
+    if name == DISTANCE:
+        distance = request.distance or RANKS
+    names = request.joint.useful.names
+    return Objective(
+        # Other words were refused with the costs.
+        name=cast("Any", name),
+        distance=cast("Any", distance),
+        keep_frequencies=request.keep_law,
+        stay={
+            symbol: str(share)
+            for symbol, share in zip(names, stays, strict=True)
+            if share
+        },
+        forbid=tuple((str(a), str(b)) for a, b in request.forbid),
+        # Weights of columns are no constraints, yet without them it would be another objective.
+        constraints=len(request.never) + len(request.column_weights or {}),
+    )
+
+
+def _unfinished(least: LeastCost, joint: Joint) -> str:
+    """The message of a search whose cost is not proven to be the least."""
+    unit = "row" if joint.useful.people is None else "record"
+    whole = _largest_change(joint)
+    return (
+        f"the search ended early: a {unit} changes by "
+        f"{at_most(least.cost / whole, SPOKEN_DIGITS)} on average (1 where all of it changes), "
+        f"and by at least {at_least(least.cost_lower_bound / whole, SPOKEN_DIGITS)} in any "
+        "such release; --time-limit (time_limit) allows more time"
     )
 
 

@@ -65,7 +65,6 @@ from mechdesign.mechanisms.plan_request import PlanRequest, forbidden, limits_of
 from mechdesign.mechanisms.proofs import charged, of_plan
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rounding import Rounded
-from mechdesign.mechanisms.rules import check_sensitive
 from mechdesign.mechanisms.search import cost_steps
 from mechdesign.mechanisms.smallest_groups import (
     GroupLaw,
@@ -123,13 +122,6 @@ def plan_design(request: PlanRequest) -> Design:
     """
     started = time.process_time()
     joint = request.joint
-    if request.notion.limits.mean is not None:
-        raise InputError(
-            f"{request.notion.name} bounds averages: a release of rows as rows of the table "
-            "bounds single lifts; use alip, lip, ldp, max-lift or min-lift, or free outputs "
-            "(--objective information)"
-        )
-    check_sensitive(joint)
     cells = joint.useful.coded
     costs = _costs(request, cells)
     groups = _groups(request, cells)

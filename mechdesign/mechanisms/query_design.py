@@ -92,6 +92,7 @@ from solvers.purposes.queries import (
     least_variance,
     least_variance_of_sets,
 )
+from solvers.sets.polytope import towards_units
 
 # ----------------------------------------------------------------------- least variance
 
@@ -396,21 +397,11 @@ def _stars(polytope: Polytope, point: Array) -> tuple[Array, Array]:
     Weights in proportion to p_x / r_x give every symbol x its mass: the parts along the ways sum
     to a multiple of p.
     """
-    n = len(point)
-    low = np.zeros(n)
-    high = np.ones(n)
-    low[polytope.excess(np.eye(n)) <= 0.0] = 1.0
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        pulled = (1.0 - middle)[:, None] * point + np.diag(middle)
-        inside = polytope.excess(pulled) <= 0.0
-        low = np.where(inside, middle, low)
-        high = np.where(inside, high, middle)
     # A star next to P_X itself, where the budget allows no way at all.
-    low = np.maximum(low, LEAST_WAY)
-    weights = point / low
+    reach = np.maximum(polytope.reaches(point, HALVINGS), LEAST_WAY)
+    weights = point / reach
     weights /= weights.sum()
-    return (1.0 - low)[:, None] * point + np.diag(low), weights
+    return towards_units(point, reach), weights
 
 
 # ---------------------------------------------------------------------------- protocols

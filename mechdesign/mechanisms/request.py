@@ -29,7 +29,6 @@ from mechdesign.core.arguments import list_argument, repeated, share_of
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.progress import Steps
 from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.column_names import TEXT_NAMES
 from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.average_budgets import NO_PROMISE, averages_of, kept_measure
 from mechdesign.mechanisms.box_request import AUTO
@@ -49,7 +48,7 @@ from mechdesign.mechanisms.watchdog import HEURISTICS
 from mechdesign.notions import Notion
 from mechdesign.release.samplers import NEAREST, REFUSE, Policy, check_nearest
 from mechdesign.tables.confidence import check_level, unprotected
-from mechdesign.tables.joint import Joint
+from mechdesign.tables.joint import Joint, names_of_columns
 from solvers import Envelope
 
 MECHANISMS = (OPTIMAL, *HEURISTICS)
@@ -731,12 +730,3 @@ class DesignRequest:
             kept_measure(self.average, self.joint)
             share_of("--keep", self.keep)
         combinations.check(combinations.AVERAGE, self.named)
-
-
-def names_of_columns(columns: str | Sequence[str]) -> tuple[str, ...]:
-    """One name, or several, as a tuple."""
-    if isinstance(columns, str):
-        return (columns,)
-    return list_argument(
-        "columns", columns, f"names, or one name, as texts ({TEXT_NAMES})"
-    )

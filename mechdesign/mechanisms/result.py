@@ -191,8 +191,8 @@ class Design(Displayed):
     spending, least, purpose
         Of a channel designed after others, of one of least cost, of one for queries or a task.
     truth : dict or None
-        Column to expected share of unchanged cells, rounded down; None where outputs are free
-        labels.
+        Column to expected share of unchanged cells, rounded down, in boxes to nearest; None where
+        outputs are free labels.
     smallest_group : int
         Least number of records that share a released row, or its `known` columns.
     known : tuple of str

@@ -45,7 +45,7 @@ Zeros have no entry. Outputs are merged as masses, where those of the same x add
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Protocol
@@ -601,12 +601,9 @@ def partition_channel(
     groups: Sequence[Sequence[int]],
     rules: Judge,
     *,
-    shares: Mapping[int, Sequence[int]] | None = None,
     must_satisfy: bool = True,
 ) -> Rounded:
     """The verified channel that publishes the group of a symbol; exact, without any rounding.
-
-    `shares` splits the output of some groups (by their position) into several, with these integers.
 
     Raises
     ------
@@ -615,30 +612,19 @@ def partition_channel(
     """
     joint = rules.joint
     n = len(joint.useful)
-    # The integers of a group that is split, by the smallest of its symbols.
-    randomised: dict[int, list[int]] = {}
-    for k, parts in (shares or {}).items():
-        randomised[min(groups[k])] = list(parts)
     # In the order of their smallest symbols, so that the channel does not depend on theirs.
     ordered = sorted(sorted(int(x) for x in group) for group in groups)
     members = sorted(chain.from_iterable(ordered))
     if members != list(range(n)) or [] in ordered:
         raise RoundingFailure(f"the groups are no partition of the {n} useful symbols")
 
-    # Output and integer in turn, for every symbol.
+    # Output and integer, for every symbol.
     pairs: list[list[int]] = [[] for _ in range(n)]
-    width = 0
-    for group in ordered:
-        # All members of a group have the same entries, on outputs of the group's own.
-        values = randomised.get(group[0], [DENOMINATOR])
-        row: list[int] = []
-        for y, value in enumerate(values, width):
-            row += [y, value]
-        width += len(values)
+    for y, group in enumerate(ordered):
         for x in group:
-            pairs[x] = row
+            pairs[x] = [y, DENOMINATOR]
 
-    channel = _channel_of(IntegerRows.of_pairs(pairs, width), joint)
+    channel = _channel_of(IntegerRows.of_pairs(pairs, len(ordered)), joint)
     verdict = rules.verdict(channel)
     if must_satisfy and not verdict.satisfied:
         raise RoundingFailure(

@@ -17,42 +17,34 @@ whichever method found the channel. For example, listing ends with the entropy 1
 
 *The heuristics*, and the choices that their paper leaves open (Zarrabian et al. 2023). A symbol is
 *risky* if releasing it as it is would break the notion. The heuristics merge risky symbols into
-sets, and four things about that can be chosen:
+sets, and three things about that can be chosen:
 
 - `risk`: which set counts as the riskiest and is merged next (`merged_sets.Risk`).
-- `randomisation`: what complete merging releases for its one set of all risky symbols. It may draw
-  from any distribution R(y) that is the same for every symbol of the set (Section 3.1.1). Each
-  output then has the lifts of the merged set, whatever R is; a single output is the simplest R.
 - `as_published`: the procedure of the paper may end with a set that breaks the notion. The repair
   then lets harmless symbols join (`merged_sets`); this option leaves it out.
 - `smaller_budgets`: a larger budget may merge other sets, within which less can be kept. Subset
   response therefore tries the sets of smaller budgets too.
 
 Designs take the `STANDARD` options; others are for figures of the paper and for study. A choice
-that the mechanism does not have is refused (`HeuristicOptions.check`).
-
-`shares_of` gives R(y) as integers out of 2^53: for two risky symbols a uniform R is [2^52, 2^52],
-and the probabilities 0.25 and 0.75 are [2^51, 3 * 2^51]. The choice `merge` is [2^53].
+that the mechanism does not have is refused (`HeuristicOptions.check`). Complete merging may draw
+from any distribution R(y) that is the same for every risky symbol (Section 3.1.1). Each output then
+has the lifts of the merged set, whatever R is; a single output is the simplest R, and the one here.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from mechdesign.channel.channel import DENOMINATOR
-from mechdesign.core.arguments import fraction_of, number
+from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError
 from mechdesign.core.progress import Step, Steps
-from mechdesign.core.wording import listed
 from mechdesign.mechanisms.merged_sets import RISKS, Risk
-from mechdesign.release.samplers import apportioned
 from mechdesign.tables.joint import Joint
 from solvers import Array, Envelope, EnvelopeStatus, Polytope, Progress, lower_envelope
 from solvers.enumeration import exact_available
@@ -311,17 +303,6 @@ COMPLETE = "complete-merging"
 SUBSETS = "subset-merging"
 RESPONSE = "subset-response"
 
-Randomisation: TypeAlias = str | Sequence[float]
-"""`merge`, `uniform`, or the probabilities of the outputs, one for each risky symbol in the table's
-order."""
-
-MERGE = "merge"
-UNIFORM = "uniform"
-
-SUM_TOLERANCE = Fraction(1, 10**9)
-"""Probabilities may miss a sum of 1 by this much, as those of an outside matrix; they are then
-normalised exactly."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class HeuristicOptions:
@@ -331,8 +312,6 @@ class HeuristicOptions:
     ----------
     risk : {"auto", "log-max", "log-ratio", "sum"}
         How subset merging and subset response order sets; "sum" is what the paper prints for ALIP.
-    randomisation : {"merge", "uniform"} or sequence of float
-        The R(y) of complete merging.
     as_published : bool
         Leave out the repair. Where the channel violates the notion, `verified` is False; it cannot
         be saved in any case.
@@ -341,7 +320,6 @@ class HeuristicOptions:
     """
 
     risk: Risk = "auto"
-    randomisation: Randomisation = MERGE
     as_published: bool = False
     smaller_budgets: bool = True
 
@@ -358,10 +336,6 @@ class HeuristicOptions:
             raise InputError(
                 f"risk belongs to {SUBSETS} and {RESPONSE}, not to {mechanism}"
             )
-        if self.randomisation != MERGE and mechanism != COMPLETE:
-            raise InputError(
-                f"a randomisation R(y) belongs to {COMPLETE}, not to {mechanism}"
-            )
         if self.as_published and mechanism not in (RESPONSE, SUBSETS, COMPLETE):
             raise InputError(
                 f"as_published belongs to the heuristics, not to {mechanism}, which needs no repair"
@@ -370,43 +344,3 @@ class HeuristicOptions:
 
 STANDARD = HeuristicOptions()
 """The options of every design."""
-
-
-def shares_of(randomisation: Randomisation, risky: Sequence[str]) -> list[int]:
-    """R(y) as positive integers that sum to 2**53, for the names of the risky symbols.
-
-    Raises
-    ------
-    InputError
-        If it is no distribution with a probability for each of them.
-    """
-    if isinstance(randomisation, str):
-        if randomisation == MERGE:
-            return [DENOMINATOR]
-        if randomisation != UNIFORM:
-            raise InputError(
-                f"the randomisation ({randomisation!r}) must be {MERGE}, {UNIFORM} or "
-                "a list of probabilities"
-            )
-        # 2^53 need not be a multiple of their number: some get one part more.
-        return apportioned([1] * len(risky), DENOMINATOR).tolist()
-    values = [fraction_of(value) for value in randomisation]
-    if len(values) != len(risky):
-        raise InputError(
-            f"R(y) has {len(values)} probabilities, but {len(risky)} risky symbols "
-            f"need one each: {listed(list(risky))}"
-        )
-    for value in values:
-        if not 0 <= value <= 1:
-            raise InputError(f"R(y) contains {float(value):g}, which is no probability")
-    total = sum(values)
-    if abs(total - 1) > SUM_TOLERANCE:
-        raise InputError(
-            f"R(y) sums to {float(total):.12g}; probabilities must sum to 1"
-        )
-    # The common denominator makes integers of the probabilities without rounding, so that they are
-    # rounded only once, to parts of 2^53. A symbol of probability zero has no output.
-    unit = math.lcm(*(value.denominator for value in values))
-    masses = [int(value * unit) for value in values]
-    whole = apportioned(masses, DENOMINATOR)
-    return whole[whole > 0].tolist()

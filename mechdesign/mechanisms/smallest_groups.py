@@ -27,12 +27,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.integers import IntegerRows, Integers
+from mechdesign.core.integers import Integers
 from mechdesign.core.progress import Step, Steps
 from solvers.errors import EmptyPolytope
 from solvers.plans.merging_program import Merging
 from solvers.plans.row_merging import Merged, MergingProgress, merge_rows
-from solvers.points import Array
 
 DEFAULT = 5
 """The smallest group where most records can have one: what statistical offices often ask for."""
@@ -44,17 +43,13 @@ On census tables this reaches the least possible value, that of symbols which no
 AVERAGE_PAIR = 0.5
 """Weight of the average total variation of all pairs, which keeps the others near, too."""
 
-LEVELS = 16
-"""Levels in which tables count numbers. Single values of numbers are too rare for two-way tables:
-their cells would hold one or two records."""
-
 TIME_LIMIT = 30.0
 """Seconds of processor time by default."""
 
 
 @dataclass(frozen=True, eq=False)
 class GroupLaw:
-    """How many records of each row are released, and how far the tables move.
+    """How many records of each row are released, and how near that is to the best.
 
     Attributes
     ----------
@@ -64,14 +59,6 @@ class GroupLaw:
         The columns that an outsider can know; None for all.
     targets : (n,) int array
         N q: the released records of every row of the table, 0 for rows that are not released.
-    moves : IntegerRows, (n, n)
-        How many records of a row become which row. Row sums are the counts, column sums `targets`.
-    changed : float
-        Share of cells that change.
-    columns : (c,) float array
-        Total variation of every column.
-    pairs : (int, int, float) or None
-        The pair of columns with the largest total variation; None for a single column.
     bound : float
         No choice with the same records that stay has a smaller objective: the cost of changed
         cells, with `WORST_PAIR` and `AVERAGE_PAIR` for the pairs. 0 where the program was not
@@ -83,17 +70,8 @@ class GroupLaw:
     k: int
     known: tuple[int, ...] | None
     targets: Integers
-    moves: IntegerRows
-    changed: float
-    columns: Array
-    pairs: tuple[int, int, float] | None
     bound: float
     objective: float
-
-    @property
-    def released(self) -> Integers:
-        """The rows that are released."""
-        return np.flatnonzero(self.targets)
 
     @property
     def unique(self) -> int:
@@ -135,8 +113,6 @@ def group_law(
     known: Sequence[int] | None = None,
     *,
     given: Sequence[int] = (),
-    weights: Sequence[float] | None = None,
-    places: Sequence[Sequence[float] | None] | None = None,
     time_limit: float = TIME_LIMIT,
     progress: Steps | None = None,
 ) -> GroupLaw:
@@ -154,11 +130,6 @@ def group_law(
         The columns that an outsider can know; by default all.
     given : sequence of int
         Columns that no record changes.
-    weights : (c,) sequence of float, optional
-        How much a changed cell of each column counts, relative to the others.
-    places : sequence of c sequences or None, optional
-        Numbers have a place for each code, in ascending order: a change costs their distance as a
-        share of the span, and two-way tables count them in `LEVELS` levels of about equal mass.
     time_limit : float
         Seconds of processor time; with 0 every record goes to a near row in turn, without a
         program.
@@ -187,9 +158,21 @@ def group_law(
     merged = None
     # Where all rows are common the table stays as it is.
     if not common.all():
-        costs = _costs(codes, counts, given, weights, places)
-        merged = _merged(codes, free, items, common, held, costs, time_limit, progress)
-    return _law(codes, counts, k, known, common, held, items, merged)
+        merged = _merged(codes, free, items, common, held, given, time_limit, progress)
+    targets = counts
+    bound = objective = 0.0
+    if merged is not None:
+        total = int(counts.sum())
+        targets = held.copy()
+        np.add.at(targets, np.flatnonzero(common)[merged.target], merged.amount)
+        bound, objective = merged.bound / total, merged.cost / total
+    return GroupLaw(
+        k=k,
+        known=None if known is None else tuple(known),
+        targets=targets,
+        bound=bound,
+        objective=objective,
+    )
 
 
 def _groups(codes: Integers, known: Sequence[int] | None) -> Integers:
@@ -230,69 +213,26 @@ def _held(
     return held
 
 
-@dataclass(frozen=True, eq=False)
-class _Costs:
-    """Weights, places and levels of the columns, as `Merging` takes them."""
-
-    weights: Array
-    places: list[Array | None]
-    levels: list[Integers | None]
-
-
-def _costs(
-    codes: Integers,
-    counts: Integers,
-    given: Sequence[int],
-    weights: Sequence[float] | None,
-    places: Sequence[Sequence[float] | None] | None,
-) -> _Costs:
-    """What a change costs in each column, and what its tables count."""
-    width = codes.shape[1]
-    shares = np.ones(width) if weights is None else np.array(weights, dtype=np.float64)
-    # A plan's cost is a share of the changed cells, or of their weights.
-    shares = shares / shares.sum()
-    shares[list(given)] = np.inf
-    scaled: list[Array | None] = [None] * width
-    levels: list[Integers | None] = [None] * width
-    for column, listed in enumerate(places or ()):
-        if listed is None:
-            continue
-        levels[column] = _levels(codes[:, column], counts, len(listed))
-        span = max(listed) - min(listed)
-        if span and column not in given:
-            scaled[column] = np.array(listed, dtype=np.float64) / span
-    return _Costs(shares, scaled, levels)
-
-
-def _levels(column: Integers, counts: Integers, size: int) -> Integers:
-    """The level of each code of a number: `LEVELS` of about equal mass, or every code its own."""
-    if size <= LEVELS:
-        return np.arange(size)
-    mass = np.bincount(column, weights=counts, minlength=size)
-    # The middle of each code's mass decides, so a frequent code gets a level of its own.
-    middle = np.cumsum(mass) - mass / 2
-    return (LEVELS * middle / mass.sum()).astype(np.int64)
-
-
 def _merged(
     codes: Integers,
     free: Integers,
     items: Integers,
     common: np.ndarray,
     held: Integers,
-    costs: _Costs,
+    given: Sequence[int],
     time_limit: float,
     progress: Steps | None,
 ) -> Merged:
     """The moves of all records that may move."""
+    # A plan's cost is a share of the changed cells.
+    weights = np.full(codes.shape[1], 1.0 / codes.shape[1])
+    weights[list(given)] = np.inf
     problem = Merging(
         items=codes[items],
         amounts=free[items],
         targets=codes[common],
         held=held[common],
-        weights=costs.weights,
-        places=costs.places,
-        levels=costs.levels,
+        weights=weights,
         worst=WORST_PAIR,
         mean=AVERAGE_PAIR,
     )
@@ -316,76 +256,3 @@ def _merged(
             "to enough records. Ask for smaller groups (--smallest-group), or give fewer columns "
             "(--given)"
         ) from error
-
-
-def _law(
-    codes: Integers,
-    counts: Integers,
-    k: int,
-    known: Sequence[int] | None,
-    common: np.ndarray,
-    held: Integers,
-    items: Integers,
-    merged: Merged | None,
-) -> GroupLaw:
-    """The law of records that stay and records that move, with its figures."""
-    n, width = codes.shape
-    total = int(counts.sum())
-    row, output, amount = np.arange(n), np.arange(n), counts
-    bound = objective = 0.0
-    if merged is not None:
-        released = np.flatnonzero(common)
-        row = np.concatenate([released, items[merged.item]])
-        output = np.concatenate([released, released[merged.target]])
-        amount = np.concatenate([held[released], merged.amount])
-        bound, objective = merged.bound / total, merged.cost / total
-    moves = _summed(n, row, output, amount)
-    targets = np.zeros(n, dtype=np.int64)
-    np.add.at(targets, moves.indices, moves.values)
-    differs = codes[moves.row_of] != codes[moves.indices]
-    changed = int(moves.values @ differs.sum(axis=1)) / (width * total)
-    columns = [_variation(codes[:, [j]], counts, targets) for j in range(width)]
-    return GroupLaw(
-        k=k,
-        known=None if known is None else tuple(known),
-        targets=targets,
-        moves=moves,
-        changed=changed,
-        columns=np.array(columns),
-        pairs=_worst_pair(codes, counts, targets),
-        bound=bound,
-        objective=objective,
-    )
-
-
-def _summed(n: int, row: Integers, output: Integers, amount: Integers) -> IntegerRows:
-    """Sparse integers from triples, of which several may have the same place."""
-    places, place = np.unique(row * n + output, return_inverse=True)
-    values = np.zeros(len(places), dtype=np.int64)
-    np.add.at(values, place.ravel(), amount)
-    positive = values > 0
-    places, values = places[positive], values[positive]
-    lengths = np.bincount(places // n, minlength=n)
-    indptr = np.concatenate([[0], np.cumsum(lengths)])
-    return IntegerRows((n, n), indptr, places % n, values)
-
-
-def _worst_pair(
-    codes: Integers, counts: Integers, targets: Integers
-) -> tuple[int, int, float] | None:
-    """The pair of columns whose joint law moves most."""
-    worst = None
-    for one in range(codes.shape[1]):
-        for other in range(one + 1, codes.shape[1]):
-            variation = _variation(codes[:, [one, other]], counts, targets)
-            if worst is None or variation > worst[2]:
-                worst = (one, other, variation)
-    return worst
-
-
-def _variation(part: Integers, counts: Integers, targets: Integers) -> float:
-    """Total variation of two laws of the same rows, seen in some columns."""
-    _, cell = np.unique(part, axis=0, return_inverse=True)
-    change = np.zeros(int(cell.max()) + 1, dtype=np.int64)
-    np.add.at(change, cell.ravel(), targets - counts)
-    return int(np.abs(change).sum()) / (2 * int(counts.sum()))

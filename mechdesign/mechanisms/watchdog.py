@@ -50,7 +50,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -74,9 +74,7 @@ from mechdesign.mechanisms.search import (
     STANDARD,
     SUBSETS,
     HeuristicOptions,
-    Randomisation,
     Search,
-    shares_of,
     utility_entropy,
 )
 from mechdesign.notions import Notion
@@ -108,20 +106,17 @@ def merging(
 ) -> tuple[Merging, Design]:
     """A partition of X and the design that publishes it, within a share of the time.
 
-    It is always private after its repair. Complete merging randomises all risky symbols alike, the
+    It is always private after its repair. Complete merging has one set of all risky symbols, the
     others merge them in small sets (Algorithm 1).
     """
     started = time.process_time()
     joint = rules.joint
     names = joint.useful.names
     partition, harmless = partition_of(mechanism, rules, search, options, share)
-    # R(y) has a probability for each risky symbol, whether or not the repair borrowed others.
-    risky = np.flatnonzero(~harmless).tolist()
     try:
         rounded = partition_channel(
             partition.groups,
             rules,
-            shares=_randomised(partition, options.randomisation, risky, names),
             must_satisfy=not options.as_published,
         )
     except RoundingFailure:
@@ -162,27 +157,6 @@ def partition_of(
         merge = merged_sets.merge_all
     repair = not options.as_published
     return merge(sets, harmless, repair=repair, end=end), harmless
-
-
-def _randomised(
-    partition: Merging,
-    randomisation: Randomisation,
-    risky: Sequence[int],
-    names: Sequence[str],
-) -> dict[int, list[int]]:
-    """R(y) of the group of risky symbols, by its place in the partition.
-
-    It is empty where one output is enough.
-    """
-    if not risky:
-        return {}
-    shares = shares_of(randomisation, [names[x] for x in risky])
-    if len(shares) == 1:
-        return {}
-    # Complete merging has a single group of risky symbols; no other mechanism has more than one
-    # share.
-    places = [k for k, group in enumerate(partition.groups) if risky[0] in group]
-    return dict.fromkeys(places, shares)
 
 
 def marked(design: Design, *, satisfied: bool) -> Design:
@@ -432,7 +406,7 @@ def subset_merging(
 def complete_merging(
     rules: Rules, search: Search, options: HeuristicOptions = STANDARD
 ) -> Design:
-    """All risky symbols as one, randomised alike, repaired."""
+    """All risky symbols as one, repaired."""
     return merging(COMPLETE, rules, search, options)[1]
 
 

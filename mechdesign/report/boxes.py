@@ -6,8 +6,8 @@ Each function writes the sentences on one question: what a released row can do t
 
 Where the numbers come from: promises from the exact audit, for the population and for the records
 of the proof; what is kept from the file (`BoxUtility`), because the file has no counts of single
-columns; unchanged cells from `box_truth`. The bound on what is kept is about channels for the same
-boxes, not about every mechanism: what the boxes themselves lose is not in it.
+columns; unchanged cells from `auditing.unchanged`. The bound on what is kept is about channels for
+the same boxes, not about every mechanism: what the boxes themselves lose is not in it.
 
 *Sections of a report*: each column, the boxes, and the outputs that move a belief most. Outputs are
 computed again from the counts in the channel file. Every output y of a stratum gets two ranges of
@@ -27,6 +27,7 @@ from mechdesign.auditing.columns import columns_on, released_part
 from mechdesign.auditing.demands import demands_of
 from mechdesign.auditing.extremes import extreme_lifts, smallest_budgets
 from mechdesign.auditing.population_extremes import Population, achieved_of
+from mechdesign.auditing.unchanged import box_truth
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.box_claims import BoxUtility
 from mechdesign.channel.channel import Channel
@@ -34,7 +35,6 @@ from mechdesign.core.wording import about, at_most, percent_of
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import LIP, from_record
 from mechdesign.report import blocks, wording
-from mechdesign.report.plain_values import optional_record
 from mechdesign.report.promises import (
     counted_lines,
     effect_text,
@@ -48,6 +48,7 @@ from mechdesign.report.record import (
     BoxRow,
     Report,
     names_of,
+    optional_record,
 )
 from mechdesign.tables.confidence import set_of_record
 from mechdesign.tables.row_boxes import box_name
@@ -110,24 +111,6 @@ def fill_lines(channel: Channel) -> list[str]:
         "The channel file holds the rows of the table with their numbers of records, which are "
         "drawn from it: keep it as you keep the table."
     ]
-
-
-def truth_by_column(channel: Channel) -> dict[str, float] | None:
-    """The expected share of unchanged cells by the names of the columns; of people those of a
-    record.
-    """
-    # Loads the samplers of boxes, which no other design needs.
-    from mechdesign.analysis.box_truth import box_truth, box_truth_of_records
-
-    truth = box_truth(channel)
-    if truth is None:
-        return None
-    titles = [
-        wording.title(variable.columns) for variable in channel.boxed.coder.columns
-    ]
-    if channel.people is None:
-        return dict(zip(titles, truth, strict=True))
-    return box_truth_of_records(channel, channel.people, truth)
 
 
 def slice_sentence(utility: BoxUtility, channel: Channel) -> str:
@@ -267,11 +250,7 @@ def box_facts(design: Design) -> dict[str, Any]:
     """
     channel = design.channel
     audit, utility = proven(design)
-    people = channel.people
     return {
-        "promise": channel.record.promise_kind,
-        "given": channel.given,
-        "people": None if people is None else asdict(people),
         "objective": _objective(channel),
         # For boxes the promise is that for the population, so both have the same budgets.
         "population": {"level": channel.boxed.claims.level, **asdict(design.achieved)},
@@ -330,9 +309,6 @@ def rows_of(channel: Channel) -> tuple[BoxRow, ...]:
 
 def columns_of(channel: Channel) -> tuple[BoxColumn, ...]:
     """What each column keeps."""
-    # Loads the samplers of boxes, which no other design needs.
-    from mechdesign.analysis.box_truth import box_truth
-
     truth = box_truth(channel)
     columns: list[BoxColumn] = []
     for place, column in enumerate(kept_by(channel).columns):

@@ -45,7 +45,7 @@ from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion, to_record
 from mechdesign.release.released_values import moved
 from mechdesign.report.boxes import box_channel_facts, box_facts
-from mechdesign.report.plain_values import optional_record
+from mechdesign.report.record import optional_record
 from mechdesign.report.sentences import population_record, spending_record
 from mechdesign.report.wording import label
 
@@ -131,14 +131,13 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         record |= least.figures
         record["asked"] = least.objective.model_dump()
     # Of rows the unchanged cells of each column, in the place of unchanged records.
-    if design.truth is not None:
+    if design.truth is not None or design.audit is not None:
         record["truth"] = design.truth
         record["promise"] = design.channel.record.promise_kind
         record["given"] = design.channel.given
         record["given_lift"] = optional_record(design.given_lift)
         record["smallest_group"] = design.smallest_group
-        people = design.channel.useful.people
-        record["people"] = None if people is None else asdict(people)
+        record["people"] = optional_record(design.channel.people)
     if design.audit is not None:
         record |= box_facts(design)
     record |= law_record(design.law, design.law_absent)

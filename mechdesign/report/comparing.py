@@ -29,15 +29,9 @@ Of ways to release rows it has a line for every budget and way instead (`_way_se
 
 `comparison_record` has the same for ``--json``, with figures that are not rounded.
 
-*Ways at one budget* are compared with --average, and with --objectives of a purpose. Of an average
-the table has a line for each way (the certified optimum, and the local methods of the literature):
-what it keeps, its average, the range of its lifts, and its number of outputs. Below it are the
-proven bound, which holds for every way, and the reminder that the lifts of single values are not
-promised.
-
-Of a purpose every row is a channel that was made for something, and the figure of the purpose that
-it reaches: for a task a share that should be large, for queries a variance that should be small.
-The last sentence has the proven bound on it.
+*Ways with a figure* are those to keep an average (--average) and those to serve a purpose
+(--objectives): a row says what the channel keeps, and what it reaches of the average or the purpose
+(`_figure_section`). The bounds beside them are proven for every channel.
 """
 
 from __future__ import annotations
@@ -51,12 +45,11 @@ from typing import Any
 from mechdesign.comparison.recommending import MOST, NEARLY, Recommendation, falls
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.run import Comparison
-from mechdesign.comparison.ways import AverageComparison, PurposeComparison
-from mechdesign.core.wording import about, at_least, at_most
-from mechdesign.mechanisms.result import QueryAccuracy, TaskUtility
-from mechdesign.notions import NOTIONS
-from mechdesign.report import plain_values, wording
+from mechdesign.core.wording import at_least, at_most
+from mechdesign.mechanisms.queries import TASK
+from mechdesign.report import wording
 from mechdesign.report.drawing import curve_name
+from mechdesign.report.record import picked
 from mechdesign.report.sentences import NAMES, NO_PROMISE_FOR_ONE, text_of
 
 MOST_LINES = 16
@@ -64,6 +57,9 @@ MOST_LINES = 16
 
 MOST_BELIEFS = 6
 """Sensitive symbols whose beliefs fit on a line."""
+
+NOT_TOLD = "not told"
+"""In the place of a variance that is infinite."""
 
 
 def comparison_text(
@@ -76,8 +72,11 @@ def comparison_text(
     for row in rows:
         rows_by_curve.setdefault(row.curve, []).append(row)
     for curve, members in rows_by_curve.items():
-        is_of_ways = _are_rows(members) or members[0].figure is not None
-        section = _way_section if is_of_ways else _section
+        section = _section
+        if members[0].figure is not None:
+            section = _figure_section
+        elif _are_rows(members):
+            section = _way_section
         sections.append(section(curve, members))
     pairs = falls(rows)
     if pairs:
@@ -91,10 +90,7 @@ def comparison_text(
 def _opening(rows: Sequence[ComparisonRow]) -> str:
     """What the tables show, for those who have not read of notions."""
     if rows[0].figure is not None:
-        return (
-            "The figure is what each channel is for: the average that it was designed for, or what "
-            "it is worth for a purpose (a share of the task, or a total variance)."
-        )
+        return _opening_of_figures(rows[0])
     if _are_rows(rows):
         return (
             "Ways to release rows. Unchanged is the mean share of unchanged cells, kept the "
@@ -108,6 +104,31 @@ def _opening(rows: Sequence[ComparisonRow]) -> str:
     if any(row.upper_bound_nmi is not None for row in rows):
         text += " No channel whatever keeps more than 'at most' says (proven)."
     return text
+
+
+def _opening_of_figures(first: ComparisonRow) -> str:
+    """What the figure is, and what is proven of it, by the first row."""
+    if _has_average(first):
+        return (
+            f"What channels keep whose {NAMES[first.notion]} is within a budget on average over "
+            "released values; none keeps more than 'at most' says (proven). "
+            f"{NO_PROMISE_FOR_ONE}: the factors are those of the worst released values."
+        )
+    if first.mechanism == TASK:
+        return (
+            "What channels tell of the task: the share of what the released column itself tells of "
+            "it. No channel with this promise has more than 'at best' says (proven)."
+        )
+    return (
+        f"Channels to estimate {first.mechanism}: the total variance of the estimates, times the "
+        "number N of released records. No channel with this promise has less than 'at best' says "
+        "(proven)."
+    )
+
+
+def _has_average(row: ComparisonRow) -> bool:
+    """True if the notion of the row is the measure of an average: only purposes have a bound."""
+    return row.figure is not None and row.figure_bound is None
 
 
 def _are_rows(rows: Sequence[ComparisonRow]) -> bool:
@@ -146,18 +167,14 @@ def comparison_record(
 
 
 def _way_section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> str:
-    """A line for each way and budget: its verdict, what is kept, and its figure; of rows what stays
-    and how far the law moves.
+    """A line for each way to release rows: its verdict, what is kept, what stays, and how far the
+    law moves.
     """
-    figures = ["figure"] if rows[0].figure is not None else ["unchanged", "law moves"]
-    lines = [["epsilon", "way", "promise", "factor", "kept", *figures]]
+    lines = [["epsilon", "way", "promise", "factor", "kept", "unchanged", "law moves"]]
     for row in sorted(rows, key=lambda row: row.epsilon):
-        texts = ["-", "-"]
-        if row.figure is not None:
-            texts = [about(row.figure)]
-        elif row.truth is not None and row.total_variation is not None:
-            unchanged = wording.percent_at_least(row.truth)
-            texts = [unchanged, at_most(row.total_variation, 2)]
+        # Of boxes no law of single rows is known.
+        moved = "-" if row.total_variation is None else at_most(row.total_variation, 2)
+        unchanged = "-" if row.truth is None else wording.percent_at_least(row.truth)
         lines.append(
             [
                 f"{row.epsilon:g}",
@@ -165,14 +182,65 @@ def _way_section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow])
                 "kept" if row.satisfied else "BROKEN",
                 wording.range_text(0.0 - row.min_log_lift, row.max_log_lift),
                 wording.percent_at_least(row.nmi),
-                *texts,
+                unchanged,
+                moved,
             ]
         )
+    return _titled(curve, rows, lines)
+
+
+def _figure_section(
+    curve: tuple[str, float | None], rows: Sequence[ComparisonRow]
+) -> str:
+    """A line for each way to keep an average or to serve a purpose."""
+    is_average = _has_average(rows[0])
+    is_task = rows[0].mechanism == TASK
+    name = "average"
+    if not is_average:
+        name = "of the task" if is_task else "N x variance"
+    bounds = [] if is_average else ["at best"]
+    lines = [["epsilon", "way", name, *bounds, "kept", "at most", "factor", "outputs"]]
+    for row in sorted(rows, key=lambda row: row.epsilon):
+        bound = row.upper_bound_nmi
+        figures = [at_most(row.figure or 0.0)]
+        if is_task:
+            figures = [
+                wording.percent_at_least(row.figure or 0.0),
+                wording.percent_at_most(row.figure_bound or 1.0),
+            ]
+        elif not is_average:
+            is_told = row.figure is not None and math.isfinite(row.figure)
+            figures = [
+                figures[0] if is_told else NOT_TOLD,
+                at_least(row.figure_bound or 0.0),
+            ]
+        lines.append(
+            [
+                f"{row.epsilon:g}",
+                row.mechanism,
+                *figures,
+                wording.percent_at_least(row.nmi),
+                "-" if bound is None else wording.percent_at_most(bound),
+                wording.range_text(0.0 - row.min_log_lift, row.max_log_lift),
+                str(row.outputs),
+            ]
+        )
+    return _titled(curve, rows, lines)
+
+
+def _titled(
+    curve: tuple[str, float | None],
+    rows: Sequence[ComparisonRow],
+    lines: list[list[str]],
+) -> str:
+    """The lines as a table, whose title has the budget if there is one alone."""
     title = f"{curve_name(*curve)}:"
-    if len({row.epsilon for row in rows}) == 1 and rows[0].notion in NOTIONS:
-        # One budget is that of the title.
-        title = f"{rows[0].promise().text}:"
+    if len({row.epsilon for row in rows}) == 1:
         lines = [line[1:] for line in lines]
+        if _has_average(rows[0]):
+            title = f"{NAMES[rows[0].notion]}, at most {at_most(rows[0].epsilon)}:"
+        else:
+            title = f"{rows[0].promise().text}:"
     return "\n".join([title, *wording.aligned(lines, left=(0, 1))])
 
 
@@ -312,142 +380,9 @@ def _advice_record(advice: Recommendation) -> dict[str, Any]:
         "notion": advice.notion,
         "lam": advice.lam,
         "at_most_twice": [
-            plain_values.picked(row, "mechanism", "epsilon", "nmi")
-            for row in advice.twice
+            picked(row, "mechanism", "epsilon", "nmi") for row in advice.twice
         ],
         "keeps_most": most,
         "before": dict(zip(advice.symbols, advice.before, strict=True)),
         "beliefs": beliefs,
-    }
-
-
-# ------------------------------------------------------------------- ways at one budget
-
-NOT_TOLD = "not told"
-"""In the place of a variance that is infinite."""
-
-
-def average_comparison_text(comparison: AverageComparison) -> str:
-    """The table of the ways, the bound, and what an average is not; without a final newline."""
-    # A design of this run has its table and its bound, which only public files lack.
-    joint = comparison.design.channel.joint
-    assert joint is not None
-    average = comparison.average
-    rows = [["way", "kept", "average", "factor", "outputs"]]
-    for way in comparison.ways:
-        low = wording.factor_text(way.achieved.eps_l, upper=False)
-        high = wording.factor_text(way.achieved.eps_u, upper=True)
-        rows.append(
-            [
-                way.name,
-                wording.percent_at_least(way.kept),
-                at_most(way.leakage),
-                f"{low} to {high}",
-                str(way.outputs),
-            ]
-        )
-    useful = wording.title(joint.useful.columns)
-    sensitive = wording.title(joint.sensitive.columns)
-    lead = (
-        f"{useful} is released; the {NAMES[average.measure]} about {sensitive} is at most "
-        f"{at_most(average.budget)} on average over released values."
-    )
-    bound = comparison.design.certificate.upper_bound_nmi
-    assert bound is not None
-    most = wording.percent_at_most(bound)
-    proof = f"No channel within this average keeps more than {most} (proven)."
-    warning = (
-        f"{NO_PROMISE_FOR_ONE}: the factors are those of the worst released values."
-    )
-    texts = [wording.paragraph(text) for text in (proof, warning)]
-    return "\n".join(
-        [
-            wording.paragraph(lead, first=""),
-            "",
-            *wording.aligned(rows, left=(0, 1)),
-            "",
-            *texts,
-        ]
-    )
-
-
-def average_comparison_record(comparison: AverageComparison) -> dict[str, Any]:
-    """The record of `compare --average --json`."""
-    return {
-        "average": comparison.average.model_dump(),
-        "upper_bound_nmi": comparison.design.certificate.upper_bound_nmi,
-        "gap_nmi": comparison.design.certificate.gap_nmi,
-        "ways": [asdict(way) for way in comparison.ways],
-        "seconds": comparison.seconds,
-    }
-
-
-def purpose_comparison_text(comparison: PurposeComparison) -> str:
-    """The table of the channels and the bound; without a final newline."""
-    joint = comparison.design.channel.joint
-    assert joint is not None
-    purpose = comparison.design.purpose
-    useful = wording.title(joint.useful.columns)
-    if isinstance(purpose, TaskUtility):
-        heading = "of the task"
-        lead = (
-            f"{useful} is released to tell of {wording.title((purpose.column,))}: the share of "
-            f"what {useful} itself tells of it."
-        )
-        proof = (
-            "No channel with this promise keeps more than "
-            f"{wording.percent_at_most(purpose.task_upper_bound)} of it (proven)."
-        )
-    else:
-        assert isinstance(purpose, QueryAccuracy)
-        heading = "N x variance"
-        lead = (
-            f"{useful} is released to estimate {purpose.name}: the total variance of the "
-            "estimates, times the number N of released records."
-        )
-        proof = (
-            "No channel with this promise has less than "
-            f"{at_least(purpose.variance_lower_bound)} (proven); {useful} itself has "
-            f"{at_least(purpose.noise_free)}."
-        )
-    rows = [["channel", heading, "information", "outputs"]]
-    for way in comparison.ways:
-        if comparison.is_task:
-            figure = wording.percent_at_least(way.figure)
-        elif math.isinf(way.figure):
-            figure = NOT_TOLD
-        else:
-            figure = at_most(way.figure)
-        rows.append(
-            [way.name, figure, wording.percent_at_least(way.kept), str(way.outputs)]
-        )
-    lines = [
-        wording.paragraph(lead, first=""),
-        "",
-        *wording.aligned(rows, left=(0, 1)),
-        "",
-    ]
-    lines.append(wording.paragraph(proof))
-    for remark in comparison.remarks:
-        lines.append(wording.paragraph(f"{remark}."))
-    return "\n".join(lines)
-
-
-def purpose_comparison_record(comparison: PurposeComparison) -> dict[str, Any]:
-    """The record of the comparison for `--json`."""
-    purpose = comparison.design.purpose
-    assert purpose is not None
-    ways: list[dict[str, Any]] = []
-    for way in comparison.ways:
-        record = asdict(way)
-        if math.isinf(way.figure):
-            # JSON has no infinity.
-            record["figure"] = None
-        ways.append(record)
-    return {
-        "purpose": purpose.name,
-        **purpose.figures,
-        "ways": ways,
-        "remarks": list(comparison.remarks),
-        "seconds": comparison.seconds,
     }

@@ -42,7 +42,6 @@ from mechdesign.report.law_section import (
     column_rows,
     public_law_line,
 )
-from mechdesign.report.plain_values import picked
 from mechdesign.report.promises import (
     VERDICTS,
     counted_lines,
@@ -65,6 +64,7 @@ from mechdesign.report.record import (
     Population,
     Report,
     names_of,
+    picked,
     request_of,
 )
 from mechdesign.report.sentences import (

@@ -68,7 +68,6 @@ from mechdesign.report.boxes import (
     proven,
     rare_lines,
     slice_sentence,
-    truth_by_column,
 )
 from mechdesign.report.content import remarks_of, summary_report
 from mechdesign.report.first_lines import (
@@ -151,10 +150,9 @@ def box_first_screen(design: Design, *, last: Sequence[str]) -> str:
 def _columns(design: Design, room: int) -> list[str]:
     """A line for each released column, as many as there is room for."""
     if design.channel.people is not None:
-        truth_of = truth_by_column(design.channel) or {}
         rows = [["column", "unchanged cells"]]
-        for name, share in truth_of.items():
-            rows.append([name, wording.percent_at_least(share)])
+        for name, share in (design.truth or {}).items():
+            rows.append([wording.title((name,)), wording.percent_at_least(share)])
         return lines_within(rows, max(room, MOST_BOX_COLUMNS), "more column")
     rows = [["column", "kept by itself", "unchanged cells"]]
     for column in columns_of(design.channel):

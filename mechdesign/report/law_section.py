@@ -37,7 +37,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mechdesign.analysis.linear import error_factor
-from mechdesign.auditing.composition import sum_above
 from mechdesign.auditing.law import (
     Law,
     absent_channel_law,
@@ -48,6 +47,7 @@ from mechdesign.auditing.law import (
 )
 from mechdesign.auditing.unchanged import constant_truth_of_records
 from mechdesign.channel.channel import Channel
+from mechdesign.core.balls import sum_above
 from mechdesign.core.wording import about, at_least, at_most, quoted
 from mechdesign.mechanisms.result import Design
 from mechdesign.release.released_values import (

@@ -1,4 +1,4 @@
-"""Values as programs read them: for JSON (`picked`, `plain`, `to_json`) and for CSV (`csv_text`).
+"""Values as programs read them: for JSON (`plain`, `to_json`) and for CSV (`csv_text`).
 
 `plain` rebuilds nested mappings and sequences of what JSON can write. JSON has neither infinities
 nor keys that are numbers, so ``{2.0: math.inf}`` becomes ``{"2": "inf"}``. `to_json` writes the
@@ -12,15 +12,9 @@ import io
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, cast
 
 from mechdesign.core.wording import order_of
-
-
-def picked(source: object, *names: str) -> dict[str, Any]:
-    """Attributes of these names, for a record."""
-    return {name: getattr(source, name) for name in names}
 
 
 def plain(value: Any) -> Any:
@@ -53,13 +47,6 @@ def _plain_number(value: float) -> float | str | None:
     if value > 0.0:
         return "inf"
     return "-inf"
-
-
-def optional_record(figures: Any) -> dict[str, Any] | None:
-    """The fields of a dataclass by their names; None where there is none."""
-    if figures is None:
-        return None
-    return asdict(figures)
 
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:

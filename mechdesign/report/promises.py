@@ -19,19 +19,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
-from mechdesign.auditing.composition import sum_above
 from mechdesign.auditing.demands import allowed_sides
 from mechdesign.auditing.leakages import belief_ranges, guarantees
 from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Achieved, Audit, Used, Worst
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import RELATIVE
+from mechdesign.core.balls import sum_above
 from mechdesign.core.limits import MeanLimits
 from mechdesign.core.wording import about, at_most, factor_at_most, listed, percent_of
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
-from mechdesign.report.plain_values import optional_record
-from mechdesign.report.record import Belief, Bound, Promise, Request, names_of
+from mechdesign.report.record import (
+    Belief,
+    Bound,
+    Promise,
+    Request,
+    names_of,
+    optional_record,
+)
 from mechdesign.report.wording import (
     achieved_text,
     count,

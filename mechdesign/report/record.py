@@ -21,7 +21,7 @@ names that every section uses, such as ``race x sex`` for two crossed columns.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast
 
 from mechdesign.auditing.extremes import Achieved
@@ -454,3 +454,18 @@ def origin_of(channel: Channel, key: str) -> str | None:
     if isinstance(value, str):
         return value
     return None
+
+
+# ------------------------------------------------------------------------------ picking
+
+
+def picked(source: object, *names: str) -> dict[str, Any]:
+    """Attributes of these names, for a record."""
+    return {name: getattr(source, name) for name in names}
+
+
+def optional_record(figures: Any) -> dict[str, Any] | None:
+    """The fields of a dataclass by their names; None where there is none."""
+    if figures is None:
+        return None
+    return asdict(figures)

@@ -25,7 +25,8 @@ from mechdesign.analysis.law_estimates import FEW, ColumnFrequencies
 from mechdesign.analysis.law_statistics import INTERCEPT, Statistics
 from mechdesign.core.wording import about, at_most, listed, percent_of
 from mechdesign.report import wording
-from mechdesign.report.plain_values import csv_text, picked
+from mechdesign.report.plain_values import csv_text
+from mechdesign.report.record import picked
 from mechdesign.report.wording import (
     aligned,
     count,
@@ -332,7 +333,9 @@ def statistics_text(found: Statistics, *, fixed: bool, kept: bool) -> str:
             continue
         if record["standard_error"] is None:
             one = [name, about(record["estimate"])]
-            alike = "one record" if record["records"] == 1 else "equal numbers"
+            alike = "equal numbers"
+            if record["records"] < 2:
+                alike = "one record" if record["records"] else "no record"
             table.append([*one, "-", "-", alike])
             continue
         table.append(

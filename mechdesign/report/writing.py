@@ -27,18 +27,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from html import escape
 from pathlib import Path
-from typing import Any
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from typing import TYPE_CHECKING, Any
 
 from mechdesign.core.errors import errors_noting
 from mechdesign.core.files import PathLike, check_target, replacing
-from mechdesign.report import blocks, drawing, plots
+from mechdesign.report import blocks, drawing
 from mechdesign.report.document import document_of
 from mechdesign.report.drawing import check_ending, check_matplotlib
 from mechdesign.report.plain_values import to_json
 from mechdesign.report.record import FORMAT, VERSION, Report
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 HTML = ".html"
 ENDINGS = (HTML, ".md", ".json")
@@ -101,9 +101,6 @@ def document_text(
     """The document in the format of this ending, or its record where that is JSON."""
     if ending == ".json":
         return to_json(record) + "\n"
-    # Pages need Jinja2, which JSON does not.
-    from mechdesign.report.writing import html_page, markdown
-
     return html_page(document()) if ending == HTML else markdown(document())
 
 
@@ -156,6 +153,9 @@ LEADING = re.compile(r"^(\d*)([-+.)](?=\s|$)|-(?=-)|[#=])")
 
 def html_page(document: blocks.Document) -> str:
     """One HTML file that needs nothing else: no script, no font, no picture from elsewhere."""
+    # Curves know every mechanism, which files without a page do not need.
+    from mechdesign.report import plots
+
     return laid_out(
         "page.html.jinja",
         document=document,
@@ -178,6 +178,9 @@ def laid_out(
     """`content` in a template: every text is `escaped`, except the markup that this
     module makes.
     """
+    # JSON needs no templates.
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
 
     # Jinja calls this for every expression of a template. Markup is what a filter here has made.
     def finalize(value: object) -> Markup:
@@ -213,6 +216,8 @@ def _shade(cell: blocks.Cell) -> int:
 
 def _data_address(svg: str) -> Markup:
     """A picture as the address of an image: the page then needs no other file."""
+    from markupsafe import Markup
+
     encoded = base64.b64encode(svg.encode("utf-8")).decode("ascii")
     return Markup(f"data:image/svg+xml;base64,{encoded}")
 
@@ -230,6 +235,8 @@ def _letters(text: str) -> str:
 
 def _code(line: str) -> Markup:
     """A fenced block whose fence is longer than any run of backticks inside."""
+    from markupsafe import Markup
+
     longest = max((len(run) for run in re.findall("`+", line)), default=0)
     fence = "`" * max(3, longest + 1)
     return Markup(f"{fence}sh\n{line}\n{fence}")

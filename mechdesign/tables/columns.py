@@ -10,6 +10,7 @@ positions 1, -1 and -2.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
@@ -33,6 +34,9 @@ UNKNOWN = -1
 
 MISSING = -2
 """Code of a record with a missing or empty cell that is not a symbol of the variable."""
+
+SHORTENED = re.compile(r"-?\d[.,]\d+E\+\d+")
+"""Long numbers in the notation of spreadsheets, which keep some digits of them."""
 
 
 class RecordFault(InputError):
@@ -202,6 +206,11 @@ def other_spelling(cells: Sequence[str], symbols: Iterable[Sequence[str]]) -> st
     size = len(cells)
     known = (folded[at : at + size] for at in range(size, len(flat), size))
     if folded[:size] not in known:
+        if any(SHORTENED.fullmatch(cell) for cell in cells):
+            return (
+                "; one of them is a long number as spreadsheets write it (as 1.2E+17), which has "
+                "lost digits: export the file anew, with this column as text"
+            )
         return ""
     return (
         "; one of them differs in nothing but blanks, leading zeros, a sign, .0, capital letters "
@@ -239,6 +248,11 @@ def describe_unknown(cells: Sequence[str], variable: Variable) -> str:
     # What is left: the record has a symbol, but not one of this variable. The symbol is somebody's
     # cell, and messages end in logs, so the place has to do.
     title = ",".join(variable.columns)
+    if tuple(cells) == variable.columns:
+        return (
+            f"the record is the header of the file again, with the name of {quoted(title)}, as "
+            "where files were joined: take this line out"
+        )
     remedy = other_spelling(cells, variable.symbols) or (
         "; correct it, or say what to publish for it (--unknown)"
     )

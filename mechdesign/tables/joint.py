@@ -197,7 +197,7 @@ class Joint(Displayed):
 
     def releasing(self, columns: str | Sequence[str]) -> Joint:
         """The table of some of the useful columns; the others are summed over."""
-        names = _names(columns)
+        names = names_of_columns(columns)
         useful = self.useful
         unknown = [name for name in names if name not in useful.columns]
         if unknown:
@@ -434,7 +434,7 @@ class Joint(Displayed):
                 form=form,
             )
             return joint.protecting_each() if protect_each else joint
-        roles = Roles(_names(sensitive), _names(useful), weight)
+        roles = Roles(names_of_columns(sensitive), names_of_columns(useful), weight)
         # Parts have codes of their own; the tally joins them by the texts.
         tally = Tally(roles, missing, form)
         for columns, times in counted_columns(frame, roles.columns):
@@ -539,7 +539,7 @@ def _has_labels(texts: Sequence[str], bins: Bins) -> bool:
     return set(texts) <= {"", *bins.labels}
 
 
-def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
+def names_of_columns(columns: str | Sequence[str]) -> tuple[str, ...]:
     """One name, or several, as a tuple."""
     if isinstance(columns, str):
         return (columns,)

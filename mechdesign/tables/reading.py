@@ -75,6 +75,8 @@ FEWEST_RECORDS = 20
 # A decimal comma too: it is how many countries write the numbers of a count table.
 _NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
 
+NO_SENSITIVE = "--sensitive COL is missing: which column is to be protected?"
+
 
 def is_grid(counts: Sequence[Sequence[int]]) -> bool:
     """Whether more than half of the pairs of symbols occur, and each once.
@@ -155,7 +157,7 @@ def notices_of(variables: Sequence[Variable], records: int | None) -> tuple[str,
         notices.append(
             f"{listed(named_like_symbol)}: the name of the column is one of its symbols, too; if "
             "the first row of the file is a record, put a line with the names of the columns "
-            "above it"
+            "above it; if files were joined, take out the headers between their records"
         )
     if blank_first:
         notices.append(
@@ -249,7 +251,7 @@ def read_joint(
         check_missing(missing)
         return _read_wide(path, sensitive, useful, what, missing, bins, text)
     if sensitive is None or useful is None:
-        question = "--sensitive COL is missing: which column is to be protected?"
+        question = NO_SENSITIVE
         if sensitive is not None:
             question = (
                 "--useful COL is missing: which column is to be released? Several: --release A,B "

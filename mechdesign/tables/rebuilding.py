@@ -173,6 +173,8 @@ def _value_type(kind: Any) -> Any:
     """The type of the values of categories; any other type itself."""
     import pyarrow as pa
 
+    # Columns of pandas may have types of arrow.
+    kind = getattr(kind, "pyarrow_dtype", kind)
     if isinstance(kind, pa.DataType):
         return kind.value_type if pa.types.is_dictionary(kind) else kind
     return getattr(getattr(kind, "categories", None), "dtype", kind)
@@ -378,13 +380,11 @@ def _series_values(series: Any, labels: Sequence[str]) -> Any:
     """The labels as values of a Series' own type, in a list for pandas and a Series for polars;
     None if it has none for them.
     """
-    import narwhals as nw
-
     native = series.to_native()
     if series.implementation.is_polars():
         return _polars_values(native, labels)
     if series.implementation.is_pandas_like():
-        if series.dtype == nw.Categorical or series.dtype == nw.Enum:
+        if hasattr(native, "cat"):
             # Categories have a type of their own: numbers are categories, too.
             categories = native.cat.categories
             return _own_list(labels, categories.to_series())

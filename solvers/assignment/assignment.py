@@ -155,7 +155,7 @@ class Multipliers:
     masses : (n,) array
         Of the masses of the columns, where they are kept.
     cuts : (k,) array
-        Of further rows of single columns (`solvers.robust.assignment_uncertain`).
+        Of further rows of single columns (`solvers.assignment.robust`).
     """
 
     rows: Array

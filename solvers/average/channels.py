@@ -60,7 +60,6 @@ from solvers.sets.polytope import Polytope
 __all__ = [
     "AverageOptimum",
     "Measure",
-    "best_channel_on_average",
     "best_channel_within",
     "funnel_measures",
     "least_leakage",
@@ -132,31 +131,6 @@ def best_channel_within(
     return replace(optimum, leakages=leakages)
 
 
-def best_channel_on_average(
-    joint: Array,
-    measure: Measure | str,
-    budget: float,
-    *,
-    inner: Polytope | None = None,
-    outer: Polytope | None = None,
-    tolerance: float = 1e-4,
-    time_limit: float = 30.0,
-    start: Points | None = None,
-    progress: Callable[[Progress], None] | None = None,
-) -> AverageOptimum:
-    """`best_channel_within` for a single measure."""
-    return best_channel_within(
-        joint,
-        {str(measure): budget},
-        inner=inner,
-        outer=outer,
-        tolerance=tolerance,
-        time_limit=time_limit,
-        start=start,
-        progress=progress,
-    )
-
-
 def least_leakage(
     joint: Array,
     measure: Measure | str,
@@ -206,6 +180,9 @@ STEPS = 300
 
 FIRST_MULTIPLIER = 4.0
 """The first beta of a restart."""
+
+MULTIPLIERS = 8
+"""Values of beta in a restart."""
 
 SPARSITY = 0.3
 """Concentration of the Dirichlet distribution of the first rows; below 1 most entries are small."""
@@ -264,41 +241,29 @@ def greedy_merging(
     joint: Array,
     measure: Measure | str,
     *,
-    budget: float | None = None,
-    keep: float | None = None,
+    budget: float,
     end: float = math.inf,
     gains: Array | None = None,
 ) -> BaselineChannel:
     """Merge, from the identity on, the two outputs whose union leaks least for what it loses.
 
-    With a `budget`, until the channel leaks no more; of all channels on the way, thinned to the
-    budget, the one that keeps most is returned. With `keep`, as long as I(X;Y) >= keep H(X). `end`
-    (on the clock of `time.process_time`) stops it earlier.
+    It ends when the channel leaks no more than the budget. Of all channels on the way, thinned to
+    the budget, the one that keeps most is returned. `end` (on the clock of `time.process_time`)
+    stops it earlier.
     """
     groups = [[x] for x in range(joint.shape[1])]
     merged = measured(joint, measure, _membership(groups), gains)
-    least_information = None
-    if keep is not None:
-        least_information = keep * merged.information
-    within = merged
-    if budget is not None:
-        within = thinned(joint, measure, merged.channel, budget, gains)
+    within = thinned(joint, measure, merged.channel, budget, gains)
     while len(groups) > 1 and time.process_time() < end:
         # Further merging would only lose information.
-        if budget is not None and merged.leakage <= budget:
+        if merged.leakage <= budget:
             break
-        choice = _best_merger(joint, measure, groups, merged, least_information, gains)
-        if choice is None:
-            break
-        groups, merged = choice
+        groups, merged = _best_merger(joint, measure, groups, merged, gains)
         # A fine channel thinned may keep more than a coarse one that is within the budget.
-        if budget is not None:
-            trial = thinned(joint, measure, merged.channel, budget, gains)
-            if trial.information > within.information:
-                within = trial
-    if budget is not None:
-        return within
-    return merged
+        trial = thinned(joint, measure, merged.channel, budget, gains)
+        if trial.information > within.information:
+            within = trial
+    return within
 
 
 def _best_merger(
@@ -306,11 +271,12 @@ def _best_merger(
     measure: Measure | str,
     groups: list[list[int]],
     before: BaselineChannel,
-    least_information: float | None,
     gains: Array | None,
-) -> tuple[list[list[int]], BaselineChannel] | None:
-    """The groups and the channel after the best merger of two; None if none keeps enough."""
-    best: tuple[list[list[int]], BaselineChannel] | None = None
+) -> tuple[list[list[int]], BaselineChannel]:
+    """The groups and the channel after the best merger of two: the fall of the leakage for each nat
+    of information lost counts.
+    """
+    best = (groups, before)
     best_score = -math.inf
     for i in range(len(groups)):
         for j in range(i):
@@ -318,16 +284,9 @@ def _best_merger(
             merged = groups[:j] + groups[j + 1 : i] + groups[i + 1 :]
             merged.append(groups[i] + groups[j])
             trial = measured(joint, measure, _membership(merged), gains)
-            score = before.leakage - trial.leakage
-            if least_information is None:
-                # Within a budget, the fall of the leakage for each nat of information lost counts.
-                lost = before.information - trial.information
-                score /= max(lost, SMALLEST)
-            elif trial.information < least_information:
-                # Makhdoumi et al. take the largest fall of the leakage among those that keep
-                # enough.
-                continue
-            if best is None or score > best_score:
+            lost = before.information - trial.information
+            score = (before.leakage - trial.leakage) / max(lost, SMALLEST)
+            if score > best_score:
                 best = (merged, trial)
                 best_score = score
     return best
@@ -347,14 +306,13 @@ def convex_concave(
     budget: float,
     *,
     restarts: int = 30,
-    multipliers: int = 8,
     seed: int = 0,
     end: float = math.inf,
 ) -> BaselineChannel:
     """The best of `restarts` within a budget of I(S;Y) in nats.
 
-    Each restart descends from one random channel for so many `multipliers` beta: doubled until the
-    leakage is within the budget, then found by bisection. What leaks more is thinned.
+    Each restart descends from one random channel for `MULTIPLIERS` values of beta: doubled until
+    the leakage is within the budget, then found by bisection. What leaks more is thinned.
     """
     count = joint.shape[1]
     # A fixed seed: the same table has the same reference.
@@ -368,7 +326,7 @@ def convex_concave(
         multiplier = FIRST_MULTIPLIER
         # Sparse rows are near deterministic channels, where minima of the concave part lie.
         first = random.dirichlet(np.full(count, SPARSITY), size=count)
-        for _ in range(multipliers):
+        for _ in range(MULTIPLIERS):
             if time.process_time() >= end:
                 return best
             channel = _descend(joint, first, multiplier)

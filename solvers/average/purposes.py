@@ -50,7 +50,7 @@ from solvers.errors import (
 from solvers.points import Array, Points
 from solvers.programs import HighsMaster
 from solvers.purposes.task import task_entropies
-from solvers.sets.polytope import Polytope
+from solvers.sets.polytope import Polytope, towards_units
 
 MOST_VERTICES = 20_000
 """Vertices of all cells up to which tangents are added."""
@@ -358,14 +358,13 @@ def _stars(point: Array, inner: Polytope | None, total: Total) -> Array:
     high = np.ones(len(point))
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
-        trial = (1.0 - middle)[:, None] * point + np.diag(middle)
+        trial = towards_units(point, middle)
         inside = total.leakage.of_lifts(trial @ total.matrix.T) <= 0.5 * total.most
         if inner is not None:
             inside &= inner.excess(trial) <= 0.0
         low = np.where(inside, middle, low)
         high = np.where(inside, high, middle)
-    low = np.maximum(low, LEAST_WAY)
-    return (1.0 - low)[:, None] * point + np.diag(low)
+    return towards_units(point, np.maximum(low, LEAST_WAY))
 
 
 def _members(points: Array, point: Array, inner: Polytope | None) -> Array:

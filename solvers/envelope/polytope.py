@@ -54,7 +54,7 @@ from solvers.pricing.concave import (
     check_prices,
 )
 from solvers.results import Envelope, EnvelopeStatus, Progress
-from solvers.sets.polytope import MEMBERSHIP_TOLERANCE, Polytope
+from solvers.sets.polytope import MEMBERSHIP_TOLERANCE, Polytope, towards_units
 
 MOST_STARS = 1000
 """Coordinates up to which dense columns, one for each, are no burden for the master."""
@@ -319,20 +319,6 @@ def _stars(polytope: Polytope, p: Array) -> Points:
     Without them one rare coordinate that the columns miss would leave the trivial decomposition as
     the only one: no mixture of columns that are zero there is the point.
     """
-    # A way that is inside as a whole needs no bisection.
-    units_inside = polytope.excess(np.eye(len(p))) <= 0.0
-    # Bisection of all ways at once: shares `low` are inside, and shares `high` are not.
-    low = units_inside.astype(np.float64)
-    high = np.ones(len(p))
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        inside = polytope.excess(_pulled(p, middle)) <= 0.0
-        low = np.where(inside, middle, low)
-        high = np.where(inside, high, middle)
-    # `low` shares are inside for sure; of zero it would be the point, which is a column already.
-    return Points.from_dense(_pulled(p, low)[low > 0.0])
-
-
-def _pulled(point: Array, shares: Array) -> Array:
-    """The points at these shares of the ways from the point to the unit vectors; (n, n)."""
-    return (1.0 - shares)[:, None] * point + np.diag(shares)
+    reach = polytope.reaches(p, HALVINGS)
+    # Of zero it would be the point, which is a column already.
+    return Points.from_dense(towards_units(p, reach)[reach > 0.0])

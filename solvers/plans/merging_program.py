@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -61,11 +61,6 @@ class Merging:
         Units that lie on each target and stay there.
     weights : (c,) array
         Cost of a change in each column; infinite in columns that must not change.
-    places : sequence of c arrays or None
-        In a column with places, one for each code, a change costs the weight times the distance of
-        the two places. Columns that must not change have none.
-    levels : sequence of c int arrays or None
-        In a column with levels, one for each code, tables count levels in place of codes.
     worst, mean : float
         Weights of the largest and of the average change of a two-way table.
     """
@@ -77,16 +72,11 @@ class Merging:
     weights: Array
     worst: float
     mean: float
-    places: Sequence[Array | None] | None = None
-    levels: Sequence[Integers | None] | None = None
 
     def __post_init__(self) -> None:
         width = self.items.shape[1]
         if self.targets.shape[1] != width or self.weights.shape != (width,):
             raise InvalidOption("items, targets and weights need the same columns")
-        for each in (self.places, self.levels):
-            if each is not None and len(each) != width:
-                raise InvalidOption("places and levels need an entry for every column")
         if not len(self.targets):
             raise InvalidOption("there is no target")
         if (self.amounts < 1).any() or (self.held < 0).any():
@@ -121,14 +111,11 @@ class Merging:
         """Costs of all columns together; the columns are the last axis of both."""
         costs = np.zeros(np.broadcast_shapes(own.shape, other.shape)[:-1])
         for column, weight in enumerate(self.weights.tolist()):
-            here, there = own[..., column], other[..., column]
-            places = None if self.places is None else self.places[column]
-            if places is not None:
-                costs += weight * np.abs(places[here] - places[there])
-            elif math.isinf(weight):
-                costs[here != there] = math.inf
+            changes = own[..., column] != other[..., column]
+            if math.isinf(weight):
+                costs[changes] = math.inf
             else:
-                costs += weight * (here != there)
+                costs += weight * changes
         return costs
 
     def chunks(self) -> Iterator[Integers]:
@@ -142,11 +129,10 @@ class Merging:
 class Tables:
     """All two-way tables, their cells numbered one after the other.
 
-    `of_items` and `of_targets`, (n, pairs) and (m, pairs), are the cells of each row; `pair` is the
-    table of each cell, and `goal` what it held before, less what targets hold and keep.
+    `of_targets`, (m, pairs), are the cells of each target; `pair` is the table of each cell, and
+    `goal` what it held before, less what targets hold and keep.
     """
 
-    of_items: Integers
     of_targets: Integers
     pair: Integers
     goal: Array
@@ -155,9 +141,6 @@ class Tables:
     def of(cls, problem: Merging) -> Tables:
         """The tables of items and targets."""
         rows = np.concatenate([problem.items, problem.targets])
-        for column, level in enumerate(problem.levels or ()):
-            if level is not None:
-                rows[:, column] = level[rows[:, column]]
         cells: list[Integers] = []
         pair: list[int] = []
         for place, (one, other) in enumerate(problem.pairs):
@@ -172,7 +155,7 @@ class Tables:
         amounts = np.repeat(problem.amounts, len(problem.pairs))
         goal = sums(of_items.ravel(), amounts, len(pair))
         of_targets = every_cell[len(problem.items) :]
-        return cls(of_items, of_targets, np.array(pair, dtype=np.int64), goal)
+        return cls(of_targets, np.array(pair, dtype=np.int64), goal)
 
     def deviations(self, arrived: Array) -> Array:
         """What each cell has more than before, from what arrived at each target."""

@@ -86,10 +86,6 @@ class Merged:
         The objective of the integers.
     bound : float
         No flow, of integers or not, costs less; 0 where no program was solved in time.
-    changed : float
-        sum d F, the part of the moves in `cost`.
-    variations : (pairs,) array
-        V_p of every pair of columns, in units.
     """
 
     item: Integers
@@ -97,8 +93,6 @@ class Merged:
     amount: Integers
     cost: float
     bound: float
-    changed: float
-    variations: Array
 
 
 @dataclass(frozen=True)
@@ -214,9 +208,9 @@ def _merged(
     """The moves of whole units, with their figures."""
     used = np.flatnonzero(flow)
     arrived = sums(program.target[used], flow[used], len(problem.targets))
-    changed = float(program.costs[used] @ flow[used])
     variations = problem.tables.variations(arrived)
-    cost = changed + problem.worst * float(variations.max())
+    cost = float(program.costs[used] @ flow[used])
+    cost += problem.worst * float(variations.max())
     cost += problem.mean * float(variations.mean())
     return Merged(
         item=program.item[used],
@@ -224,8 +218,6 @@ def _merged(
         amount=flow[used],
         cost=cost,
         bound=bound,
-        changed=changed,
-        variations=variations,
     )
 
 

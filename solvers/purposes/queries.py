@@ -45,7 +45,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -63,7 +62,7 @@ from solvers.purposes.query_newton import (
     positive_factor,
     solved,
 )
-from solvers.results import EnvelopeStatus, Progress
+from solvers.results import EnvelopeStatus
 
 MOST_STEPS = 200
 """Newton steps; real tables take 15 to 40."""
@@ -115,7 +114,6 @@ def least_variance(
     end: float = math.inf,
     relaxation: Array | None = None,
     start: Array | None = None,
-    progress: Callable[[Progress], None] | None = None,
 ) -> LeastVariance:
     """The weights of least total variance over listed points.
 
@@ -135,8 +133,6 @@ def least_variance(
         Points of the set that the bound is for, by default the points themselves.
     start : (k,) array, optional
         Weights that decompose the point: they are the answer where no step comes to better ones.
-    progress : callable, optional
-        Called after every step that meets the equations.
 
     Raises
     ------
@@ -160,8 +156,6 @@ def least_variance(
             break
         if method.miss <= FEASIBLE:
             best.learn(method)
-            if progress is not None:
-                progress(Progress(best.value, best.bound, best.steps, len(points), 0))
             # The other half of the gap is for rounding: of these weights, and later of the channel.
             if best.value - best.bound <= 0.5 * gap * (best.value - offset):
                 best.status = EnvelopeStatus.OPTIMAL

@@ -54,7 +54,7 @@ from solvers.errors import BackendFailure, EmptyPolytope, OutOfTime, TooManyVert
 from solvers.points import Array, Points, entropy_terms
 from solvers.programs import SHARP, HighsMaster, MasterSolution, highs_with
 from solvers.results import EnvelopeStatus, Progress, envelope_bound, run_rounds
-from solvers.sets.polytope import Polytope
+from solvers.sets.polytope import Polytope, towards_units
 
 # ------------------------------------------------------------------------------ pricing
 
@@ -511,18 +511,8 @@ def _listed(polytope: Polytope, end: float) -> Array | None:
 
 def _stars(inner: Polytope, point: Array) -> Array:
     """From the point towards every unit vector, as far as the polytope reaches; (n, n)."""
-    targets = np.eye(len(point))
-    low = np.zeros(len(targets))
-    inside = inner.excess(targets) <= 0.0
-    high = np.ones(len(targets))
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        trial = point + middle[:, None] * (targets - point)
-        member = inner.excess(trial) <= 0.0
-        low = np.where(member, middle, low)
-        high = np.where(member, high, middle)
-    reach = np.where(inside, 1.0, low * (1.0 - PULLED_IN))
-    return point + reach[:, None] * (targets - point)
+    reach = inner.reaches(point, HALVINGS)
+    return towards_units(point, np.where(reach == 1.0, 1.0, reach * (1.0 - PULLED_IN)))
 
 
 class _Search:

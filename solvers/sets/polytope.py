@@ -341,11 +341,29 @@ class Polytope:
         """Whether each point is a member up to `tolerance` (absolute, on every constraint)."""
         return self.residual(points) <= tolerance
 
+    def reaches(self, point: Array, halvings: int) -> Array:
+        """Shares of the ways from a member (n,) to the unit vectors that are inside, (n,), found by
+        bisection of all ways at once; of a way that is inside as a whole it is 1.
+        """
+        low = (self.excess(np.eye(self.n)) <= 0.0).astype(np.float64)
+        high = np.ones(self.n)
+        for _ in range(halvings):
+            middle = 0.5 * (low + high)
+            inside = self.excess(towards_units(point, middle)) <= 0.0
+            low = np.where(inside, middle, low)
+            high = np.where(inside, high, middle)
+        return low
+
     def restrict(self, keep: ArrayLike) -> Polytope:
         """The face on which every coordinate outside `keep` is zero, in the kept coordinates."""
         return Polytope(
             self.rows[:, np.asarray(keep)], self.lower, self.upper, self.auxiliary
         )
+
+
+def towards_units(point: Array, shares: Array) -> Array:
+    """The points at these shares of the ways from the point to the unit vectors; (n, n)."""
+    return (1.0 - shares)[:, None] * point + np.diag(shares)
 
 
 def _frozen(values: ArrayLike, ndim: int, name: str) -> Array:

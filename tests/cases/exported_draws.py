@@ -69,6 +69,16 @@ def row_records(count: int) -> pd.DataFrame:
     )
 
 
+def look_alikes() -> tuple[Channel, pd.DataFrame]:
+    """A channel and records whose symbols and identifiers differ in case, accents and blanks."""
+    records = pd.DataFrame({"job": ["a", "A", "à", "a "] * 50, "rel": [*"xyzzy"] * 40})
+    records["person"] = [f"{'pP'[k % 2]}{k // 2}" for k in range(len(records))]
+    channel = md.design(
+        records, md.LIP(0.05), sensitive="rel", useful="job", unit="record"
+    ).channel
+    return channel, records
+
+
 ROW_OPTIONS = {
     "plain": {},
     "given": {"given": "k"},

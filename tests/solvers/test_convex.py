@@ -114,7 +114,7 @@ def test_the_bound_is_below_and_the_value_next_to_the_best_on_a_grid(seed):
     assert found.gap <= 1e-6
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**6), st.floats(1e-6, 0.3), st.sampled_from([0.0, 1e-12, 1e-6]))
 def test_columns_are_members_and_decompose_the_point(seed, size, margin):
     rng = np.random.default_rng(seed)

@@ -41,7 +41,7 @@ def price(search: LineSearch, prices: np.ndarray, **options):
     notion=st.sampled_from(["both", "upper", "lower", "tiny", "touching"]),
     n=st.integers(1, 9),
 )
-@settings(max_examples=250)
+@settings(max_examples=120)
 def test_two_rows_against_every_vertex_in_rationals(seed, kind, notion, n):
     """With two lift rows either determines the other; the bound holds to the last digit."""
     rng = np.random.default_rng(seed)

@@ -48,7 +48,7 @@ def large(n: int, seed: int = 0) -> Polytope:
     notion=st.sampled_from([n for n in NOTIONS if n != "ratio"]),
     level=st.sampled_from([-1e-6, INF]),
 )
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_bound_is_never_above_the_least_vertex_and_the_best_column_is_there(
     seed, kind, notion, level
 ):

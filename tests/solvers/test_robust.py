@@ -24,9 +24,9 @@ from solvers import (
     lower_envelope,
     robust_envelope,
 )
+from solvers.assignment import robust
 from solvers.assignment import simplex as assignment_simplex
 from solvers.assignment.assignment import Assignment
-from solvers.robust import assignment_uncertain
 
 Array = NDArray[np.float64]
 
@@ -315,8 +315,8 @@ def test_a_program_that_fails_takes_nothing_that_was_proven_away(
 
     monkeypatch.setattr(assignment_simplex.Program, "solve", failing)
     # Without the counterpart, which would go on where the rounds fail.
-    monkeypatch.setattr(assignment_uncertain, "LARGEST_COUNTERPART", 0)
-    found = assignment_uncertain.assign_uncertain(
+    monkeypatch.setattr(robust, "LARGEST_COUNTERPART", 0)
+    found = robust.assign_uncertain(
         problem, uncertain, progress=lambda *at: rounds.append(at)
     )
     assert rounds[1][0] == rounds[2][0] == found.cost
@@ -335,7 +335,7 @@ def test_columns_are_pulled_to_members_with_the_margin(seed: int, share: float) 
         Polytope(np.zeros((0, n)), np.zeros(0), np.zeros(0)),
     )
     shares = np.random.default_rng(seed).dirichlet(np.full(n, 0.2), size=n)
-    _, pulled, _ = assignment_uncertain.separated(problem, uncertain, shares, margin)
+    _, pulled, _ = robust.separated(problem, uncertain, shares, margin)
     assert pulled.sum(axis=1) == pytest.approx(np.ones(n), abs=1e-12)
     masses = uncertain.point @ pulled
     columns = (pulled * uncertain.point[:, None] / masses).T

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from solvers import Polytope, UncertainSet
+from solvers.assignment import robust
 from solvers.assignment.assignment import Assigned, Assignment
+from solvers.assignment.counterpart import filled
+from solvers.assignment.robust import assign_uncertain, robust_plan
 from solvers.errors import BackendFailure, EmptyPolytope
-from solvers.robust import assignment_uncertain
-from solvers.robust.assignment_uncertain import assign_uncertain, robust_plan
-from solvers.robust.counterpart import filled
 from tests.solvers.test_robust import _random, _vertices
 
 Array = NDArray[np.float64]
@@ -123,7 +123,7 @@ def check(found: Assigned, problem: Assignment, uncertain: UncertainSet) -> None
     assert found.bound <= found.cost
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(
     st.integers(0, 10_000),
     st.sampled_from([2, 3]),
@@ -191,7 +191,7 @@ def test_a_margin_is_kept_and_the_bound_is_that_without_it() -> None:
 
 def test_rough_duals_prove_a_bound_still(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the duals are, the bound is below the optimum."""
-    from solvers.robust.counterpart import RobustCounterpart
+    from solvers.assignment.counterpart import RobustCounterpart
 
     uncertain = uncertain_of(4, 3, 4, "lift")
     problem = problem_of(uncertain, 4, keep=True)
@@ -233,25 +233,25 @@ def test_rounds_that_close_nothing_are_followed_by_the_counterpart(
     assert at_once.method == "robust counterpart"
     assert at_once.cost - at_once.bound <= CLOSE
 
-    monkeypatch.setattr(assignment_uncertain, "SMALL_COUNTERPART", 0)
+    monkeypatch.setattr(robust, "SMALL_COUNTERPART", 0)
     steps: list[int] = []
 
     def count(_cost: float, _bound: float, rounds: int) -> None:
         steps.append(rounds)
 
-    monkeypatch.setattr(assignment_uncertain, "CLOSING", 0.0)
+    monkeypatch.setattr(robust, "CLOSING", 0.0)
     found = assign_uncertain(problem, uncertain, progress=count)
     assert found.method == "robust counterpart"
     assert found.cost == pytest.approx(at_once.cost, abs=1e-7)
     # Two rounds, six more, and the counterpart.
     assert max(steps) == 9
 
-    monkeypatch.setattr(assignment_uncertain, "CLOSING", 2.0)
+    monkeypatch.setattr(robust, "CLOSING", 2.0)
     cut = assign_uncertain(problem, uncertain)
     assert cut.method == "simplex with rows found by sorting"
     assert cut.cost == pytest.approx(found.cost, abs=1e-6)
 
-    monkeypatch.setattr(assignment_uncertain, "LARGEST_COUNTERPART", 0)
+    monkeypatch.setattr(robust, "LARGEST_COUNTERPART", 0)
     alone = assign_uncertain(problem, uncertain)
     assert alone.method == "simplex with rows found by sorting"
     assert alone.cost == pytest.approx(found.cost, abs=1e-6)

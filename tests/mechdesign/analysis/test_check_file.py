@@ -79,10 +79,9 @@ def test_an_unsanitised_column_is_found(files, channel):
     check = md.check(channel, original, original=original)
     assert not check.plausible
     assert kinds(check) == ["label"]
-    first = read_csv(original)[0][1]
     assert (
         check.findings[0].text
-        == f"{original}, line 2: '{first}' is nothing that the channel can give"
+        == f"{original}, line 2: the value is nothing that the channel can give"
     )
     assert check.findings[0].records == RECORDS
     assert not md.check(channel, original).plausible
@@ -136,7 +135,7 @@ def test_another_label_is_named_and_the_others_are_tested(files, channel, tmp_pa
     wrong = changed(released, tmp_path / "wrong.csv", edit)
     check = md.check(channel, wrong, original=original)
     assert kinds(check) == ["label"]
-    assert "line 9: 'zz' is nothing" in check.findings[0].text
+    assert "line 9: the value is nothing" in check.findings[0].text
     assert check.findings[0].records == 2
     assert check.frequencies.records == RECORDS - 2
     write_csv(tmp_path / "empty.csv", [["1", "", "2", "3"]])

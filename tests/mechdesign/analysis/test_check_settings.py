@@ -148,7 +148,7 @@ def test_an_identifier_with_two_draws_is_found(tmp_path, channel, files):
     twice = read_csv(released)
     again = [*twice, *([row[0], "y1", *row[2:]] for row in twice)]
     wrong = write_csv(tmp_path / "out2.csv", again)
-    check = md.check(channel, wrong, identity=["id"])
+    check = md.check(channel, wrong, identity="id")
     assert kinds(check) == ["identity"]
     at = next(i for i, row in enumerate(twice) if row[1] != "y1")
     assert (

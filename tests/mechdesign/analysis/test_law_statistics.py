@@ -264,6 +264,18 @@ def test_few_records_of_a_value_are_said_to_have_narrow_intervals(channel, frame
     assert "one record" in statistics_text(one, fixed=True, kept=True)
 
 
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_number_that_few_records_have_is_no_firm_ground(channel, frame, times):
+    """Equal hours but for a few records: their errors were those of the intercept."""
+    rows = frame[RELEASED].astype(str)
+    usual = rows.hours.mode()[0]
+    few = pd.concat([rows[rows.hours == usual], rows[rows.hours != usual].head(times)])
+    statistics = estimate_regression(channel, few, "age", ["hours"])
+    assert statistics.rows()[1]["records"] == times
+    assert statistics.has_too_narrow is (times > 1)
+    assert (statistics.rows()[1]["standard_error"] is None) is (times == 1)
+
+
 def test_empty_cells_do_not_make_categories_of_numbers(frame):
     """A regression on ages with gaps had a coefficient for every age."""
     gaps = frame.assign(age=frame.age.astype(str).where(frame.index % 7 > 0, ""))

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.auditing.columns import columns_on, directions, everything
-from mechdesign.auditing.composition import sum_above
 from mechdesign.auditing.extremes import log_upper
 from mechdesign.auditing.verdict import Achieved, audit
 from mechdesign.channel.channel import Channel
+from mechdesign.core.balls import sum_above
 from tests.oracles.joint_leakage import every_tuple, extremes
 
 FEW = 500

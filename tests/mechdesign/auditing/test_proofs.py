@@ -394,7 +394,7 @@ def test_plans_after_earlier_releases_have_their_proof(monkeypatch):
     assert cost_bound(rows.channel, proof_of(rows), demands) >= stated - 1e-9
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.data())
 def test_no_multipliers_prove_more_after_earlier_releases(data):
     design, demands = with_earlier(3, md.LIP(0.5), {"objective": "truth"})

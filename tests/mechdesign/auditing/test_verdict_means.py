@@ -61,7 +61,7 @@ def is_smallest_double(value: float, exact: Decimal | None) -> bool:
     return Decimal(math.nextafter(value, 0.0)) < exact <= Decimal(value)
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(
     cases(), st.sampled_from(sorted(KINDS)), st.floats(0.01, 3.0), st.floats(0.01, 3.0)
 )

@@ -172,7 +172,7 @@ def test_sets_are_merged_by_the_risk_that_the_paper_prints(run):
     for refused, message in (
         (("--risk", "most"), "must be one of auto, log-max, log-ratio, sum"),
         (("--risk", "sum", "--confidence", "0.9"), "leave it out with a confidence"),
-        (("--risk", "sum", "--average", "mi=0.1"), "takes --gap, --time-limit"),
+        (("--risk", "sum", "--average", "mi=0.1"), "--risk"),
     ):
         done = run("compare", *asked[:2], *refused)
         assert done.code == 2

@@ -25,30 +25,36 @@ def people(tmp_path, monkeypatch):
 def test_queries(people, run):
     done = run(*BASE, "--epsilon", "0.6", "--objectives", "frequencies")
     assert done.code == 0
-    assert "x is released to estimate frequencies" in done.out
-    for name in ("made for it", "optimal", "subset-response", "subset-merging"):
+    assert "Channels to estimate frequencies" in done.out
+    for name in ("frequencies", "optimal", "subset-response", "subset-merging"):
         assert f"\n  {name} " in done.out
-    assert "No channel with this promise has less than" in done.out
+    assert "No channel with this promise has less than 'at best' says" in done.out
+    assert "the released column itself has the variance" in done.err
     record = json.loads(
         run(*BASE, "--epsilon", "0.6", "--objectives", "frequencies", "--json").out
     )
-    assert record["purpose"] == "frequencies"
-    assert record["ways"][0]["figure"] == record["variance"]
-    assert record["variance"] >= record["variance_lower_bound"]
+    first = record["rows"][0]
+    assert first["mechanism"] == "frequencies"
+    assert first["figure"] >= first["figure_bound"]
 
 
 def test_a_task(people, run):
     done = run(*BASE, "--epsilon", "0.6", "--objectives", "task", "--task", "t")
     assert done.code == 0
-    assert "x is released to tell of t" in done.out
+    assert "What channels tell of the task" in done.out
     assert "of the task" in done.out
+
+
+def test_a_grid_has_the_ways_at_every_budget(people, run):
+    done = run(*BASE, "--epsilons", "0.3,0.6", "--objectives", "prefix", "--json")
+    assert {row["epsilon"] for row in done.record["rows"]} == {0.3, 0.6}
 
 
 def test_queries_of_a_file(people, run, tmp_path):
     (tmp_path / "q.csv").write_text("query,x0,x1,x2,x3\nlow,1,1,0,0\n")
     done = run(*BASE, "--epsilon", "0.6", "--objectives", "q.csv")
     assert done.code == 0
-    assert "made for it" in done.out
+    assert "Channels to estimate" in done.out
 
 
 @pytest.mark.parametrize(
@@ -61,10 +67,22 @@ def test_queries_of_a_file(people, run, tmp_path):
             ("--objectives", "prefix", "--task", "t", "--epsilon", "1"),
             "belong together",
         ),
-        (("--objectives", "prefix", "--epsilons", "1"), "takes one budget"),
-        (("--objectives", "prefix", "--confidence", "0.9"), "takes one budget"),
-        (("--objectives", "prefix", "--recommend"), "takes one budget"),
-        (("--objectives", "prefix", "--given", "t"), "takes one budget"),
+        (
+            ("--objectives", "prefix", "--epsilon", "1", "--epsilons", "1"),
+            "exclude each other",
+        ),
+        (
+            ("--objectives", "prefix", "--epsilon", "1", "--confidence", "0.9"),
+            "has no confidence (--confidence)",
+        ),
+        (
+            ("--objectives", "prefix", "--epsilon", "1", "--recommend"),
+            "leave it out with --release, --average and a purpose",
+        ),
+        (
+            ("--objectives", "prefix", "--epsilon", "1", "--given", "t"),
+            "belong to a release of rows",
+        ),
         (("--objectives", "people.csv", "--epsilon", "1"), "people.csv"),
         (("--objectives", "costs.csv", "--epsilon", "1"), "needs one of frequencies"),
     ],

@@ -44,6 +44,14 @@ def test_three_ways_stand_beside_each_other(table, run):
     assert max(map(len, text.splitlines())) <= 96
 
 
+def test_a_level_adds_boxes_of_rows(table, run):
+    done = run(*ROWS, "--confidence", "0.9")
+    assert done.code == 0
+    for start in ("  truth  ", "  truth@0.9  ", "  truth-free@0.9  "):
+        assert start in done.out
+    assert "not in boxes, with a confidence level: randomised-response" in done.err
+
+
 def test_the_record_is_what_python_computes(table, run):
     record = run(*ROWS, "--json").record
     result = md.compare(table, sensitive="secret", release=["a", "b"], epsilons=[1.0])
@@ -98,8 +106,7 @@ def test_all_columns_are_compared(table, run):
         (("--epsilons", "1"), "exclude each other"),
         (("--lams", "0.6"), "exclude each other"),
         (("--notions", "lip"), "exclude each other"),
-        (("--average", "mi=0.1"), "not built for a comparison of rows"),
-        (("--confidence", "0.9"), "not built for a comparison of rows"),
+        (("--average", "mi=0.1"), "has no epsilons (--epsilons)"),
         (("--recommend",), "--recommend is for channels of one column"),
         (("--as-published",), "are for channels of one column"),
         (("--risk", "sum"), "are for channels of one column"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import shlex
 import subprocess
 import sys
 
@@ -133,7 +134,7 @@ def test_assess_ends_with_the_next_command(tmp_path, monkeypatch, run):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
 @pytest.mark.parametrize("place", ["pipe", "-"])
 def test_a_table_from_a_pipe_is_read_as_often_as_a_command_needs(
-    tmp_path, monkeypatch, place
+    tmp_path, monkeypatch, place, ready
 ):
     """Commands open a table several times: for its header, for people, to count."""
     monkeypatch.chdir(tmp_path)
@@ -145,7 +146,7 @@ def test_a_table_from_a_pipe_is_read_as_often_as_a_command_needs(
         ("design", place, "--sensitive", "s", "--useful", "job", "--epsilon", "1"),
     ):
         program = subprocess.Popen(
-            [sys.executable, "-m", "mechdesign", *command],
+            ["bash", "-c", f"{ready.launcher} {shlex.join(command)}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

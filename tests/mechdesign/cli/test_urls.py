@@ -318,6 +318,16 @@ def test_plain_paths_may_be_written_as_urls(store, channel, folder, run):
             "o.csv",
             "the URL holds a password, which would be kept where the URL is",
         ),
+        (
+            "https://a/b.csv?X-Amz-Expires=9&X-Amz-Signature=secret",
+            "o.csv",
+            "the URL holds a signature, token or key, which would be kept",
+        ),
+        (
+            "people.csv",
+            "https://a/b.csv?sp=w&sig=secret",
+            "the URL holds a signature, token or key, which would be kept",
+        ),
         ("memory://in/people.csv", "memory:///in//people.csv", "exists"),
         (
             "memory://in/people.csv",

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.comparison.rows import read_rows
-from mechdesign.comparison.ways import MADE_FOR_IT, compare_purpose
+from mechdesign.comparison.rows import Case, read_rows
+from mechdesign.comparison.ways import PurposeRequest
 
 ROUNDING = 1e-9
 """Relative error of the figures, which are computed in doubles."""
 
-WAYS = [MADE_FOR_IT, "optimal", "subset-response", "subset-merging", "merging"]
+WAYS = ["optimal", "subset-response", "subset-merging", "complete-merging"]
 
 
 def table(seed, symbols=6):
@@ -29,36 +29,40 @@ def records(seed=1, count=900):
     return "\n".join(["s,x,t", *rows]) + "\n"
 
 
+def ways(joint, notion, objective, task=None):
+    request = PurposeRequest(joint, objective, task, 1e-4, None, None)
+    rows, _ = request.rows(Case.at("", notion))
+    return rows
+
+
 @pytest.mark.parametrize("objective", ["frequencies", "prefix", "ranges"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_no_other_channel_estimates_better(objective, seed):
     joint = table(seed)
-    found = compare_purpose(joint, md.LIP(0.5), objective)
-    assert len(found.ways) == len(WAYS)
-    first, *others = found.ways
-    assert first.name == MADE_FOR_IT
-    assert first.figure == found.design.purpose.variance
-    bound = found.design.purpose.variance_lower_bound
-    for way in others:
-        assert way.figure >= bound * (1.0 - ROUNDING)
-        assert max(way.achieved.eps_l, way.achieved.eps_u) <= 0.5
-    assert not found.is_task
+    first, *others = ways(joint, md.LIP(0.5), objective)
+    purpose = md.design(joint, md.LIP(0.5), objective=objective).purpose
+    assert first.mechanism == objective
+    assert first.figure == purpose.variance
+    assert first.figure_bound == purpose.variance_lower_bound
+    assert [row.mechanism for row in others] == WAYS
+    for row in others:
+        assert row.figure >= row.figure_bound * (1.0 - ROUNDING)
+        assert max(-row.min_log_lift, row.max_log_lift) <= 0.5
 
 
 def test_the_variance_is_that_of_the_estimator():
     """The inverse of the information matrix, in NumPy alone, for a channel that tells all."""
     joint = table(2, 4)
-    found = compare_purpose(joint, md.LIP(2.0), "frequencies")
-    for way in found.ways[:2]:
-        objective = "frequencies" if way.name == MADE_FOR_IT else "information"
+    for row in ways(joint, md.LIP(2.0), "frequencies")[:2]:
+        objective = "information" if row.mechanism == "optimal" else "frequencies"
         w = md.design(joint, md.LIP(2.0), objective=objective).channel.matrix
         p = joint.p_x
         information = (w / (p @ w)) @ w.T
         if np.linalg.matrix_rank(information) < len(p):
-            assert math.isinf(way.figure)
+            assert math.isinf(row.figure)
             continue
         spread = np.trace(np.linalg.inv(information)) - p @ p
-        assert way.figure == pytest.approx(spread, rel=1e-6)
+        assert row.figure == pytest.approx(spread, rel=1e-6)
 
 
 def test_no_other_channel_tells_more_of_a_task(tmp_path):
@@ -68,13 +72,23 @@ def test_no_other_channel_tells_more_of_a_task(tmp_path):
     frame = pd.read_csv(tmp_path / "t.csv")
     joint = md.Joint.from_table(frame, sensitive="s", useful="x")
     task = md.Joint.from_table(frame, sensitive="t", useful="x")
-    found = compare_purpose(joint, md.LIP(0.3), "task", task=task)
-    assert found.is_task
-    purpose = found.design.purpose
-    assert found.ways[0].figure == pytest.approx(purpose.task_kept, rel=ROUNDING)
-    for way in found.ways:
-        assert way.figure <= purpose.task_upper_bound + ROUNDING
-    assert repr(found).startswith(f"PurposeComparison({MADE_FOR_IT}: 0.")
+    rows = ways(joint, md.LIP(0.3), "task", task)
+    purpose = md.design(joint, md.LIP(0.3), objective="task", task=task).purpose
+    assert rows[0].figure == pytest.approx(purpose.task_kept, rel=ROUNDING)
+    for row in rows:
+        assert row.figure <= purpose.task_upper_bound + ROUNDING
+        assert row.figure_bound == purpose.task_upper_bound
+
+
+def test_budgets_of_symbols_hold_for_every_way():
+    found = md.compare(
+        table(0),
+        epsilons=[0.5],
+        objectives=["frequencies"],
+        budgets={"s0": (0.05, 0.05)},
+    )
+    free = md.compare(table(0), epsilons=[0.5], objectives=["frequencies"])
+    assert found.rows[0].figure_bound > free.rows[0].figure_bound
 
 
 def test_compare_has_the_ways_as_rows(tmp_path):
@@ -88,12 +102,12 @@ def test_compare_has_the_ways_as_rows(tmp_path):
         progress=lambda done, planned: seen.append((done, planned)),
     )
     assert seen == [(1, 2), (2, 2)]
-    ways = compare_purpose(joint, md.ALIP.at(0.5, 0.4), "prefix").ways
-    for row, way in zip(found.rows, ways, strict=False):
-        assert row.mechanism == ("prefix" if way.name == MADE_FOR_IT else way.name)
+    rows = ways(joint, md.ALIP.at(0.5, 0.4), "prefix")
+    for row, way in zip(found.rows, rows, strict=False):
+        assert row.mechanism == way.mechanism
         assert (row.epsilon, row.lam) == (0.5, 0.4)
-        assert (row.nmi, row.figure) == (way.kept, way.figure)
-    assert len(found.rows) == 2 * len(ways)
+        assert (row.nmi, row.figure) == (way.nmi, way.figure)
+    assert len(found.rows) == 2 * len(rows)
     # Infinite variances are written and read back, too.
     found.to_csv(tmp_path / "rows.csv")
     assert read_rows(tmp_path / "rows.csv") == found.rows

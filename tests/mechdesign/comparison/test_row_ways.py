@@ -174,6 +174,25 @@ def test_ways_are_named_and_free_labels_keep_most_information(frame):
     assert "total_variation" in named.to_frame().columns
 
 
+def test_with_a_level_rows_are_released_in_boxes_besides(frame):
+    """Each row of boxes has the figures of a design, whose promise holds for the population."""
+    ways = ["truth", "randomised-response", "optimal"]
+    found = compared(frame, confidence=0.9, mechanisms=ways)
+    single, _, _, *boxes = found.rows
+    assert single.mechanism == "truth"
+    assert [row.mechanism for row in boxes] == ["truth@0.9", "optimal@0.9"]
+    left_out = "not in boxes, with a confidence level: randomised-response"
+    assert found.notices == (left_out,)
+    for row in boxes:
+        assert row.satisfied
+        assert row.confidence == 0.9
+        assert max(-row.min_log_lift, row.max_log_lift) <= 0.4
+        assert 0.0 <= row.truth <= 1.0
+        # The bound of a design of boxes says nothing of other boxes.
+        assert row.upper_bound_nmi is None
+    assert "truth@0.9" in found.summary()
+
+
 def test_a_joint_has_the_columns_that_are_released(frame):
     joint = md.Joint.from_table(frame, sensitive="secret", useful=["b", "k", "a"])
     found = md.compare(joint, release=["a", "b"], epsilons=[0.4], notions=["lip"])
@@ -185,7 +204,10 @@ def test_a_joint_has_the_columns_that_are_released(frame):
     ("options", "message"),
     [
         ({"useful": "a"}, "give one of them"),
-        ({"confidence": 0.9}, "not built for a comparison of rows"),
+        (
+            {"confidence": 0.9, "mechanisms": ["randomised-response"]},
+            "the ways are truth, truth-free, optimal",
+        ),
         ({"as_published": True}, "are for channels of one column"),
         ({"keep_frequencies": False}, "are for channels of one column"),
         ({"notions": ["l1"]}, "bounds averages"),

@@ -14,6 +14,7 @@ from tests.cases.exported_draws import (
     ROW_OPTIONS,
     drawn,
     drawn_rows,
+    look_alikes,
     odd_channel,
     odd_records,
     row_channel,
@@ -49,6 +50,14 @@ def test_draws_are_those_by_hand(database):
     records = odd_records(2000)
     rows = released(database, channel, records)
     assert database.description[0][0] == "the job"
+    assert rows == drawn(channel, records, "person", KEY)
+
+
+@pytest.mark.parametrize("collation", ["nocase", "noaccent"])
+def test_a_collation_takes_no_symbol_or_identifier_for_another(database, collation):
+    channel, records = look_alikes()
+    database.execute(f"SET default_collation = '{collation}'")
+    rows = released(database, channel, records)
     assert rows == drawn(channel, records, "person", KEY)
 
 

@@ -19,7 +19,6 @@ from tests.cases.exported_draws import (
     D,
     odd_channel,
     row_channel,
-    variable,
 )
 
 
@@ -125,12 +124,21 @@ def test_earlier_releases_are_not_judged_anew():
         md.export(channel.with_record(record))
 
 
-def test_other_denominators_are_refused():
-    channel = md.Channel(variable("job", "a", "b"), ("p", "q"), ((1, 2), (3, 0)), 3)
-    with pytest.raises(
-        md.InputError, match=r"the denominator 2\^53, as `design` makes"
-    ):
-        md.export(channel)
+def test_one_sum_that_is_another_is_rounded_with_the_table_alone():
+    """`design` gives rows of one sum that is not 2^53 where it keeps the law of a table."""
+    joint = md.Joint.from_counts([[1, 2], [2, 1]])
+    rows = ((1, 2), (3, 0))
+    channel = md.Channel(joint.useful, ("p", "q"), rows, 3, joint=joint)
+    found = lookup_of(channel)
+    assert found.is_rounded
+    third = 2**53 // 3
+    assert [(entry.low, entry.high) for entry in found.entries] == [
+        (0, third),
+        (third, 2**53),
+        (0, 2**53),
+    ]
+    with pytest.raises(md.InputError, match=r"to the sum 2\^53, and without its table"):
+        md.export(replace(channel, joint=None))
 
 
 def test_what_is_no_channel_is_refused():

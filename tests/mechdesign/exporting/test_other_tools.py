@@ -17,6 +17,7 @@ from tests.cases.exported_draws import (
     ROW_OPTIONS,
     drawn,
     drawn_rows,
+    look_alikes,
     odd_channel,
     odd_records,
     row_channel,
@@ -166,6 +167,23 @@ def test_postgres_draws_the_same(server):
     assert rows_of(done.stdout) == drawn(channel, records, "person", KEY)
 
 
+NO_CASE = """CREATE COLLATION IF NOT EXISTS no_case (
+  provider = icu, locale = 'und-u-ks-level1', deterministic = false
+);
+"""
+"""A collation for which texts are equal that differ in case or accents."""
+
+
+@pytest.mark.slow
+def test_a_collation_of_postgres_takes_no_symbol_or_identifier_for_another(server):
+    channel, records = look_alikes()
+    exported = md.export(channel, dialect="postgres", **NAMES)
+    kind = "text COLLATE no_case"
+    server.psql(NO_CASE + loaded(records, {"person": kind, "job": kind}))
+    done = server.psql(exported.text + EXECUTE)
+    assert rows_of(done.stdout) == drawn(channel, records, "person", KEY)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ROW_OPTIONS)
 def test_postgres_draws_the_same_rows(server, tmp_path, kind):
@@ -276,24 +294,87 @@ def test_the_r_script_names_its_columns_and_has_no_key():
         md.export(row_channel("plain"), "r")
 
 
-@pytest.mark.slow
-def test_r_draws_the_same(tmp_path):
+HASHES = {
+    "tools::sha256sum": "tools::sha256sum(bytes = charToRaw(text))",
+    "digest::digest": 'digest::digest(charToRaw(text), "sha256", serialize = FALSE)',
+}
+"""Functions of R that give a SHA-256: that of the script (R 4.5), and one of a package."""
+
+
+def hash_of_r():
+    """The first of `HASHES` that this R has; the test is skipped where it has none."""
     if shutil.which("Rscript") is None:
         pytest.skip("R is not installed")
-    has_hash = ["Rscript", "-e", "stopifnot(exists('sha256sum', asNamespace('tools')))"]
-    if subprocess.run(has_hash, capture_output=True, check=False).returncode != 0:
-        pytest.skip("this R is older than 4.5 and has no SHA-256")
+    for function, call in HASHES.items():
+        question = ["Rscript", "-e", f"stopifnot(is.function({function}))"]
+        if subprocess.run(question, capture_output=True, check=False).returncode == 0:
+            return call
+    pytest.skip("this R is older than 4.5 and has no SHA-256")
+
+
+def in_r(channel, identity, folder, locale="C.UTF-8"):
+    """Run the script on records.csv of the folder."""
+    script = md.export(channel, "r", identity=identity).text
+    own = HASHES["tools::sha256sum"]
+    assert own in script
+    (folder / "draw.R").write_text(script.replace(own, hash_of_r()), encoding="utf-8")
+    md.export(channel, "csv").save(folder / "lookup.csv", overwrite=True)
+    return subprocess.run(
+        ["Rscript", "draw.R", "lookup.csv", "records.csv", "released.csv"],
+        cwd=folder,
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "MECHDESIGN_KEY": KEY, "LC_ALL": locale},
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+def test_r_draws_the_same(tmp_path, locale):
     channel = odd_channel()
     records = odd_records(200)
-    md.export(channel, "r", identity="person").save(tmp_path / "draw.R")
-    md.export(channel, "csv").save(tmp_path / "lookup.csv")
-    records.to_csv(tmp_path / "records.csv", index=False)
-    subprocess.run(
-        ["Rscript", "draw.R", "lookup.csv", "records.csv", "released.csv"],
-        cwd=tmp_path,
-        check=True,
-        env={**os.environ, "MECHDESIGN_KEY": KEY},
-    )
-    released = pd.read_csv(tmp_path / "released.csv", dtype=str)
+    # With the mark at the beginning that Excel writes.
+    records.to_csv(tmp_path / "records.csv", index=False, encoding="utf-8-sig")
+    assert in_r(channel, "person", tmp_path, locale).returncode == 0
+    released = pd.read_csv(tmp_path / "released.csv", dtype=str, keep_default_na=False)
     rows = [(text,) for text in released["the job"]]
     assert rows == drawn(channel, records, "person", KEY)
+
+
+R_CASES = {
+    "id,A,B\n1,x,z,\n": "a line of records.csv has more or fewer cells",
+    "id,A,B\n1,x,z\n2,x\n": "a line of records.csv has more or fewer cells",
+    'id,A,B\n1,"x,z\n2,x,z\n3,x,z\n': "a quote is not closed in records.csv",
+    "id,A,B,A\n1,x,z,a\n": "the records have two columns A",
+    "id,A,B\n1,x,q\n": "the channel does not know a symbol of A,B",
+    "id,A,B\n": "",
+    'id,A,B\n1,"x\ny",z\n': "",
+    'id,A,B\n1,x,"y\nz"\n': "",
+}
+"""Records for a channel of rows, and what R says of them."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", R_CASES)
+def test_r_reads_the_records_whole_or_not_at_all(tmp_path, text):
+    # The first two rows are alike when their cells are joined by a line break.
+    symbols = [("x\ny", "z"), ("x", "y\nz"), ("x", "z")]
+    frame = pd.DataFrame(symbols * 20, columns=["A", "B"])
+    channel = md.design(
+        frame.assign(g=["s", "t"] * 30),
+        md.LIP(3),
+        sensitive="g",
+        release=["A", "B"],
+        unit="record",
+    ).channel
+    (tmp_path / "records.csv").write_text(text, encoding="utf-8")
+    process = in_r(channel, "id", tmp_path)
+    assert R_CASES[text] in process.stderr
+    output = tmp_path / "released.csv"
+    assert output.exists() is (R_CASES[text] == "")
+    if output.exists():
+        # The channel keeps every row here, and R quotes every cell.
+        released = pd.read_csv(output, dtype=str)
+        original = pd.read_csv(tmp_path / "records.csv", dtype=str)
+        assert released.values.tolist() == original[["A", "B"]].values.tolist()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import subprocess
+import sys
 import zipfile
 
 import pyarrow as pa
-import pyarrow.feather as feather
 import pytest
+from pyarrow import feather, orc
 
 import mechdesign as md
 from mechdesign.cli import main
@@ -282,13 +284,14 @@ def feather_bytes() -> bytes:
             r"is UTF-16 text; .*utf-16-be",
         ),
         (bytes(range(256)) * 9, r"neither a CSV nor a Parquet file"),
-        (json.dumps([{"job": "a"}]).encode(), r"is JSON; .*read_json\('FILE', dtype"),
+        (json.dumps([{"job": "a"}]).encode(), r"is JSON; .*json\.load\(sys"),
+        (json.dumps({"data": [{"job": "a"}]}).encode(), r"but no list of records"),
+        (json.dumps({"job": {"0": "a", "1": "b"}}).encode(), r"but no list of rec"),
         (
             b'{\n"format": "mechdesign.channel",\n"version": 1}',
             r"is no table: it is a file that mechdesign wrote \(mechdesign\.channel\)",
         ),
-        (b'{"job": "a"}\n{"job": "b"}\n', r"is JSON; .*lines=True"),
-        (b'{"job":{"0":"a","1":"b"}}', r"is JSON; .*read_json\('FILE', dtype=False\)"),
+        (b'{"job": "a"}\n{"job": "b"}\n', r"is JSON; .*json\.loads\(x"),
         (b"$FL2@(#) SPSS" + b"\0" * 90, r"SPSS"),
         (b"<stata_dta><header>" + b"\0" * 90, r"Stata"),
         (b"\x72\x02\x01\x00" + b"\0" * 90, r"Stata"),
@@ -300,6 +303,55 @@ def test_other_formats_are_named_with_their_remedy(tmp_path, content, message):
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):
         header_and_rows(path)
+
+
+RECORDS = [
+    {"id": 1234567890123456789, "date": "2020-01-02", "code": "01"},
+    {"job": "NA", "id": None, "date": "2020-01-03", "pay": 1.50},
+]
+"""Integers beside an empty cell, texts that look like other types, and keys that are not in every
+record.
+"""
+
+
+SCHEMA = pa.schema(
+    {
+        "id": pa.int64(),
+        "date": pa.string(),
+        "code": pa.string(),
+        "job": pa.string(),
+        "pay": pa.float64(),
+    }
+)
+
+
+@pytest.mark.parametrize("kind", ["array", "lines", "orc"])
+def test_the_remedy_keeps_every_cell(tmp_path, kind):
+    path = tmp_path / "table.dat"
+    if kind == "orc":
+        orc.write_table(pa.Table.from_pylist(RECORDS, SCHEMA), path)
+    elif kind == "array":
+        path.write_text(json.dumps(RECORDS))
+    else:
+        path.write_text("".join(f"{json.dumps(record)}\n" for record in RECORDS))
+    with pytest.raises(InputError, match=r"; turn it") as refusal:
+        header_and_rows(path)
+    command = str(refusal.value).split(":  ")[1].replace("FILE", str(path))
+    subprocess.run(
+        command.replace("python", sys.executable, 1),
+        shell=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    (table,) = {*tmp_path.iterdir()} - {path}
+    header, rows = header_and_rows(table)
+    expected = [
+        {"id": "1234567890123456789", "date": "2020-01-02", "code": "01"},
+        {"job": "NA", "date": "2020-01-03", "pay": "1.5"},
+    ]
+    assert set(header) == set(SCHEMA.names)
+    for row, record in zip(rows, expected, strict=True):
+        assert dict(zip(header, row, strict=True)) == dict.fromkeys(header, "") | record
 
 
 @pytest.mark.parametrize("packing", [bytes, gzip.compress])

@@ -19,7 +19,19 @@ def frame_of(values, dtype=None):
     column = pd.Series([values[place] for place in places], dtype=dtype)
     secret = np.where(rng.random(SIZE) < 0.3 + 0.2 * (places == 0), "y", "n")
     other = np.array(list("uv"))[rng.integers(0, 2, SIZE)]
-    return pd.DataFrame({"s": secret, "a": column, "b": other})
+    return pd.DataFrame({"s": secret, "a": column, "b": other, "id": range(SIZE)})
+
+
+def channel_of(table):
+    return md.design(
+        table,
+        md.LIP(0.3),
+        sensitive="s",
+        useful="a",
+        unit="record",
+        missing="symbol",
+        objective="truth",
+    ).channel
 
 
 COLUMNS = {
@@ -70,6 +82,16 @@ def test_polars_columns_keep_type_and_digits(name):
     one = table.select(as_texts).rows()
     other = released.select(as_texts).rows()
     assert sorted(map(repr, one)) == sorted(map(repr, other))
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int32(), pa.string())])
+def test_texts_of_arrow_in_pandas_keep_their_type(kind):
+    table = frame_of(["p", "q", None], pd.ArrowDtype(kind))
+    with pytest.warns(UserWarning, match="missing cells of the released column 'a'"):
+        released = released_of(table)
+    assert released["a"].dtype == table["a"].dtype
+    before = sorted(table["a"].fillna("").astype(str))
+    assert sorted(released["a"].astype(str)) == before
 
 
 def test_counts_are_fixed_where_arrow_does_not_hold_a_column():
@@ -217,3 +239,41 @@ def test_a_name_that_is_no_text_is_answered_with_the_remedy():
     table.columns = pd.MultiIndex.from_tuples([("a", "x"), ("b", "x")])
     with pytest.raises(md.InputError, match="no text in this table"):
         md.design(table, md.LIP(2.0), sensitive="('a', 'x')", release="('b', 'x')")
+
+
+LAZY = {
+    "polars": lambda table: pl.from_pandas(table).lazy(),
+    "dask": lambda table: pytest.importorskip("dask.dataframe").from_pandas(table, 3),
+    "duckdb": lambda table: pytest.importorskip("duckdb").from_df(table),
+}
+
+
+@pytest.mark.parametrize("engine", LAZY)
+def test_lazy_tables_say_what_frames_in_memory_say(engine):
+    table = frame_of(["p", "q", None], "str")
+    channel = channel_of(table)
+    for frame in (table, LAZY[engine](table)):
+        with pytest.warns(UserWarning, match="missing cells of the released column 'a"):
+            md.sanitise(frame, channel, insecure_seed=1, identity="id")
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "after"),
+    [
+        ("HUGEINT", ["-1", "9" * 30], "HUGEINT"),
+        ("UHUGEINT", ["1", "9" * 30], "UHUGEINT"),
+        ("UUID", ["4ac7a9e9-607c-4c8a-84f3-843f0191e3f" + c for c in "ab"], "UUID"),
+        ("TIMETZ", ["10:00:00+01", "11:00:00+00"], "TIME"),
+    ],
+)
+def test_types_of_duckdb_that_arrow_lacks_come_back_or_are_named(kind, values, after):
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+    relation = duckdb.from_df(frame_of(values)).project(f"s, a::{kind} as a, b, id")
+    channel = channel_of(relation)
+    if after == kind:
+        released = md.sanitise(relation, channel, insecure_seed=1, identity="id")
+        assert set(released["a"].fetchall()) == set(relation["a"].fetchall())
+    else:
+        with pytest.warns(UserWarning, match="'a' has the type TIME; its source has"):
+            released = md.sanitise(relation, channel, insecure_seed=1, identity="id")
+    assert str(released.types[0]) == after

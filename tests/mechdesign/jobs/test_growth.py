@@ -5,11 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pytest
 
+import mechdesign as md
 from mechdesign.formats import census, csv_blocks
 from mechdesign.formats.digests import RowHasher
 from mechdesign.jobs import bare_records, identified_records
+from mechdesign.jobs.channel_recipe import ChannelRecipe
 from mechdesign.jobs.identified_records import IdentifiedRecords
+from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.leaks import evidence
 from mechdesign.release import identified_draws
@@ -98,4 +102,33 @@ def test_a_release_by_identifiers(tmp_path, monkeypatch):
                 ledger=tmp_path / f"{size}.db",
             )
         works.append(work.elements + work.steps)
+    assert_linear(works)
+
+
+class Name(str):
+    """The name of a column; compared names are counted."""
+
+    compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        Name.compared += 1
+        return str.__eq__(self, other)
+
+
+@pytest.mark.parametrize("kind", ["plan", "frame"])
+def test_columns_that_are_kept(kind):
+    channel = mixing_channel()
+    works = []
+    for size in (500, 1000, 2000):
+        header = ["job", *(Name(f"v{i}") for i in range(size))]
+        keep = [Name(f"v{i}") for i in range(size)]
+        frame = pd.DataFrame({name: ["a"] * 3 for name in header}, dtype=object)
+        Name.compared = 0
+        if kind == "plan":
+            options = ReleaseOptions(keep=keep)
+            ChannelRecipe.of([channel], options).plan(header)
+        else:
+            md.sanitise(frame, channel, key=md.Key.fresh(), keep=keep)
+        works.append(Name.compared)
     assert_linear(works)

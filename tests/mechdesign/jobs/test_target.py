@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+import mechdesign as md
 from mechdesign.core import files as locks
 from mechdesign.core.errors import InputError, errors_noting
-from mechdesign.core.files import part_file
+from mechdesign.core.files import part_file, replacing
 from mechdesign.jobs.stopping import CutOff, Stopped, stoppable
 from mechdesign.jobs.target import Target
 
@@ -330,6 +331,33 @@ def test_who_cannot_read_the_input_cannot_read_the_output(tmp_path):
             target.commit()
         assert out.stat().st_mode & ~mode & 0o077 == 0
         assert secret.stat().st_mode & 0o777 == 0o600
+
+
+@posix
+def test_a_file_system_without_permissions(tmp_path, monkeypatch):
+    """FAT and mounted disks of Windows refuse to set them."""
+
+    def refuses(*_arguments):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "chmod", refuses)
+    monkeypatch.setattr(os, "fchmod", refuses)
+    write(tmp_path / "out.csv", "new")
+    write(tmp_path / "out.csv", "newer", force=True)
+    with replacing(tmp_path / "c.json", force=False) as temporary:
+        temporary.write_text("channel")
+    assert files(tmp_path) == {"out.csv": "newer", "c.json": "channel"}
+    # What is for its owner alone is not written where others could read it.
+    private = tmp_path / "private"
+    assert_refused(
+        r"2\.csv cannot be written: operation not permitted",
+        tmp_path / "2.csv",
+        sides=[private],
+        private=[private],
+    )
+    with pytest.raises(InputError, match="key cannot be written: operation not"):
+        md.create_key(tmp_path / "key", md.Key.fresh())
+    assert len(files(tmp_path)) == 2
 
 
 @posix

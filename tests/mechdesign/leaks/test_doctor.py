@@ -69,7 +69,7 @@ def test_an_option_that_the_error_names_is_not_named_again(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b'[{"job": "a", "income": "b"}]', r"is JSON; .*index=False\)\"$"),
+        (b'[{"job": "a", "income": "b"}]', r"is JSON; .*> TABLE.csv$"),
         (b"SQLite format 3\0" + b"\0" * 90, r"is an SQLite database; .*TABLE.csv$"),
     ],
 )
@@ -186,6 +186,15 @@ def test_refused_gaps_and_nothing_left(frame):
             missing="drop",
             form=CellForm(missing_codes=("20", "30", "-9", "40")),
         )
+
+
+def test_headers_between_records_are_named(tmp_path):
+    path = tmp_path / "joined.csv"
+    rows = "".join(f"{'ab'[k % 2]},{'uvw'[k % 3]}\n" for k in range(60))
+    path.write_text(f"g,x\n{rows}g,x\n{rows}")
+    (symptom,) = md.assess(path, sensitive="g").symptoms
+    assert symptom.kind == "header"
+    assert symptom.text.startswith("the names of the columns 'g', 'x' are values there")
 
 
 def test_a_clean_table_has_nothing_to_settle():

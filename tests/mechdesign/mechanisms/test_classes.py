@@ -42,7 +42,7 @@ def duplicated(seed: int, s: int = 3, types: int = 4, n: int = 7) -> Joint:
 
 
 @given(seed=st.integers(0, 10**6), k=st.integers(0, len(NOTIONS) - 1))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_the_optimum_of_the_classes_is_that_of_the_symbols(seed, k):
     """min H(X|Y) = min H(T|Y): the exhaustive optimum over all vertices, before and after the reduction."""
     joint, notion = duplicated(seed), NOTIONS[k]

@@ -194,7 +194,7 @@ def test_adult(notion, nmi):
     assert result.nmi > merged.nmi
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.integers(0, 10**6),
     st.sampled_from(sorted(CONVEX)),

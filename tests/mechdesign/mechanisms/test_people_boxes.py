@@ -100,9 +100,7 @@ def test_sequences_of_the_table_come_out_in_the_long_form(frame, design, tmp_pat
 
 
 def test_the_stated_share_of_unchanged_cells_is_that_of_draws(frame, design):
-    from mechdesign.report.boxes import truth_by_column
-
-    stated = truth_by_column(design.channel)
+    stated = design.truth
     assert set(stated) == {"health", "job"}
     for name, share in stated.items():
         same = [

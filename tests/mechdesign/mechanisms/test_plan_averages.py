@@ -68,7 +68,7 @@ def without(joint, measure):
     }.get(measure, 0.0)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(frames(), MEASURES, st.sampled_from([0.2, 0.5, 0.9]), st.booleans())
 def test_the_least_cost_within_budgets_on_averages(frame, measures, share, alone):
     """The optimum of one convex program, and the budgets are kept in fractions."""
@@ -155,7 +155,7 @@ def test_given_columns_count_in_the_average():
     assert made.least.cost == pytest.approx(2 * best, abs=CLOSE)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(
     frames(columns=("k", "a")),
     st.sampled_from(["tv", "guess", "mi", "chi2"]),

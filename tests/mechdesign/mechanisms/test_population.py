@@ -15,9 +15,8 @@ from mechdesign.auditing.demands import allowed_sides
 from mechdesign.auditing.population import audit_population
 from mechdesign.auditing.population import lift_limits as limits_of
 from mechdesign.core.errors import SolverFailure
-from mechdesign.mechanisms import population, population_advice
-from mechdesign.mechanisms.population import PopulationRules
-from mechdesign.mechanisms.population_advice import records_needed
+from mechdesign.mechanisms import population
+from mechdesign.mechanisms.population import PopulationRules, records_needed
 from mechdesign.mechanisms.population_posteriors import PopulationLifts, uncertain_set
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
@@ -427,7 +426,7 @@ def test_the_estimate_of_records_keeps_the_limit_too(
     def recorded(*_: object, end: float) -> None:
         ends.append(end)
 
-    monkeypatch.setattr(population_advice, "records_needed", recorded)
+    monkeypatch.setattr(population, "records_needed", recorded)
     few = Joint.from_counts([[3, 5, 2], [4, 1, 6]])
     limit = 2.0
     design(few, LDP(0.5), confidence=0.95, time_limit=limit)
@@ -444,7 +443,7 @@ def test_a_smaller_gap_answers_no_worse_where_rounding_ends_the_search(
 ) -> None:
     """A gap of 0.01 kept .0156, one of 1e-4 .0038."""
     # The advice would take the rest of the time, and has no part in this.
-    monkeypatch.setattr(population_advice, "records_needed", lambda *_, **__: None)
+    monkeypatch.setattr(population, "records_needed", lambda *_, **__: None)
     # Responses within merged sets never end here. The search itself takes a tenth of a second.
     monkeypatch.setattr(PopulationRules, "response_share", 0.002)
     kept: list[float] = []

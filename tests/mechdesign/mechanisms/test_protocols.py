@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.comparison.ways import compare_purpose
 from mechdesign.mechanisms.queries import FREQUENCIES
 from mechdesign.mechanisms.query_design import (
     HADAMARD,
@@ -18,10 +17,6 @@ from mechdesign.mechanisms.query_design import (
     RESPONSE,
     SELECTION,
     protocols,
-)
-from mechdesign.report.comparing import (
-    purpose_comparison_record,
-    purpose_comparison_text,
 )
 
 
@@ -91,15 +86,21 @@ def test_channels_are_those_of_the_protocols(k):
         assert own == pytest.approx(variance(w, joint.p_x), rel=1e-8)
 
 
+def compared(joint, notion, epsilon):
+    return md.compare(
+        joint, epsilons=[epsilon], notions=[notion], objectives=[FREQUENCIES]
+    )
+
+
 def test_no_protocol_is_better_than_the_channel_made_for_it():
     joint = column([400, 250, 120, 90, 60, 40])
-    comparison = compare_purpose(joint, md.LDP(1.0), FREQUENCIES)
-    bound = comparison.design.purpose.variance_lower_bound
-    figures = {way.name: way.figure for way in comparison.ways}
-    assert {RESPONSE, SELECTION, RAPPOR, OUE, HADAMARD} <= set(figures)
-    assert all(figure >= bound for figure in figures.values())
-    assert figures["made for it"] <= min(figures.values()) * 1.001
-    assert "Hadamard response" in purpose_comparison_text(comparison)
+    comparison = compared(joint, "ldp", 1.0)
+    figures = {row.mechanism: row.figure for row in comparison.rows}
+    known = (RESPONSE, SELECTION, RAPPOR, OUE, HADAMARD)
+    assert {name.replace(" ", "-") for name in known} <= set(figures)
+    assert all(row.figure >= row.figure_bound for row in comparison.rows)
+    assert figures[FREQUENCIES] <= min(figures.values()) * 1.001
+    assert "Hadamard-response" in comparison.summary()
 
 
 def test_protocols_with_too_many_outputs_say_so():
@@ -119,11 +120,11 @@ def test_protocols_with_too_many_outputs_say_so():
 def test_other_tables_and_notions_have_none():
     labels = [f"v{x}" for x in range(3)]
     other = md.Joint.from_counts([[3, 4, 5], [6, 2, 3]], useful_labels=labels)
-    for joint, notion in (
-        (other, md.LDP(1.0)),
-        (column([3, 4, 5]), md.LIP(0.5)),
+    for joint, notion, epsilon in (
+        (other, "ldp", 1.0),
+        (column([3, 4, 5]), "lip", 0.5),
     ):
-        comparison = compare_purpose(joint, notion, FREQUENCIES)
-        assert RESPONSE not in {way.name for way in comparison.ways}
-        assert comparison.remarks == ()
-        assert purpose_comparison_record(comparison)["remarks"] == []
+        comparison = compared(joint, notion, epsilon)
+        names = {row.mechanism for row in comparison.rows}
+        assert RESPONSE.replace(" ", "-") not in names
+        assert not any("outputs" in notice for notice in comparison.notices)

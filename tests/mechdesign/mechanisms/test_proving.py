@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -319,9 +320,14 @@ def priced(name, after=()):
     return md.design(joint, **options)
 
 
+@cache
+def channel_priced(name):
+    return priced(name).channel
+
+
 @pytest.mark.parametrize("name", PRICED)
 def test_prices_of_every_objective_prove_its_bound(name):
-    channel = priced(name).channel
+    channel = channel_priced(name)
     stated = stated_figures(channel)
     statement = proven(channel)
     assert statement.unproven == ()
@@ -334,7 +340,7 @@ def test_prices_of_every_objective_prove_its_bound(name):
 @pytest.mark.parametrize("name", PRICED)
 def test_forged_bounds_and_prices_of_every_objective_prove_less(name, tmp_path):
     path = tmp_path / "channel.json"
-    priced(name).channel.save(path)
+    channel_priced(name).save(path)
 
     def bounds_of(document):
         places = [document["utility"], document["certificate"]]
@@ -365,7 +371,7 @@ def test_forged_bounds_and_prices_of_every_objective_prove_less(name, tmp_path):
 def forged(name, tmp_path, change):
     """The reason why a bound of a forged file is not proven."""
     path = tmp_path / "channel.json"
-    priced(name).channel.save(path)
+    channel_priced(name).save(path)
     rewrite(path, lambda document: change(document["certificate"][PROOF]))
     return proven(md.load(path)).unproven[0].reason
 
@@ -442,7 +448,7 @@ def test_a_table_of_very_many_rows_keeps_no_proof(monkeypatch):
     assert many.rows == kept.rows
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     st.integers(0, 10**6),
     st.integers(3, 12),

@@ -42,7 +42,7 @@ NOTIONS = {
 }
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(joints(), st.sampled_from(sorted(NOTIONS)), st.floats(0.1, 8.0))
 def test_never_below_subset_merging_never_above_the_bound_and_always_private(
     joint, name, epsilon

@@ -37,7 +37,7 @@ def made(
     return md.design(joint, md.LIP(epsilon), mechanism="subset-merging").channel
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     st.lists(
         st.tuples(st.sampled_from("ab"), st.integers(0, 40)), min_size=12, max_size=60

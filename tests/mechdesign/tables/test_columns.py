@@ -310,11 +310,27 @@ def test_a_symbol_in_another_spelling_is_recognised(column):
     assert "501" not in str(error.value)
 
 
-@pytest.mark.parametrize("cell", ["502", "5010", "x", "501.5"])
+@pytest.mark.parametrize("cell", ["1.23457E+17", "1,23457E+17"])
+def test_a_number_that_a_spreadsheet_has_shortened_is_recognised(cell):
+    variable = Variable(("x",), (("123456789012345678",), ("7310",)))
+    with pytest.raises(InputError, match=r"as spreadsheets write it \(as 1\.2E\+17\)"):
+        codes_of(values_of([cell], variable), variable)
+
+
+@pytest.mark.parametrize("cell", ["502", "5010", "z", "501.5"])
 def test_a_symbol_of_its_own_is_no_other_spelling(cell):
     variable = Variable(("x",), (("00501",), ("7310",)))
     with pytest.raises(InputError, match="which is none of its 2; correct it"):
         codes_of(values_of([cell], variable), variable)
+
+
+def test_a_header_between_records_is_named():
+    variable = Variable(("x",), (("p",), ("q",)))
+    with pytest.raises(
+        InputError,
+        match=r"entry 1: the record is the header of the file again, with the name",
+    ):
+        codes_of(values_of(["p", "x", "q"], variable), variable)
 
 
 def test_an_unknown_symbol_is_told_by_its_place_and_not_named():

@@ -127,6 +127,11 @@ def test_refused(write, text, options, message):
             "'a', 'u': the name of the column is one of its sy",
         ),
         (
+            "g,x\na,u\nb,v\ng,x\na,v\n",
+            {"sensitive": "g", "useful": "x"},
+            "if files were joined, take out the headers between their records",
+        ),
+        (
             "g,id\n" + "".join(f"{chr(97 + k % 2)},{k}\n" for k in range(20)),
             {"sensitive": "g", "useful": "id"},
             "'id': every record has another symbol",

@@ -54,7 +54,7 @@ def slow_position(symbols, columns, record):
 
 @pytest.mark.parametrize("limit", [0, 4, variables.DENSE_LIMIT])
 @given(case=lookups())
-@settings(max_examples=150)
+@settings(max_examples=50)
 def test_every_record_is_found_where_a_list_has_it(limit, case):
     """With arrays, by search, and with both in turns."""
     symbols, columns = case

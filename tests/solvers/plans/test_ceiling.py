@@ -38,7 +38,7 @@ def whole(problem):
     law=st.sampled_from(["kept", "other"]),
     same=st.booleans(),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_ceiling_is_a_bound(seed, n, notion, law, same):
     """ceiling <= optimum, also where every move costs the same and little is left between them."""
     problem = random_problem(seed, n, Kind(notion=notion, law=law, cells=False))

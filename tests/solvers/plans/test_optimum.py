@@ -74,7 +74,7 @@ def small_programs(monkeypatch):
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(4, 10), kind=KINDS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @pytest.mark.usefixtures("small_programs")
 def test_large_plans_are_optimal(seed, n, kind):
     """Blocks, sweeps and pricing end at the optimum, too."""

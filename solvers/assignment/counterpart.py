@@ -19,7 +19,7 @@ value is always the worst. For more secrets this knapsack is dualised, too.
 For example, let p_s be between (0.6, 0.3) and (0.7, 0.4), and w = (1.2, 0.8). Then lo.w = 0.96, the
 free mass 0.1 goes to the larger entry, and h_s = 0.96 + 0.1 * 1.2 = 1.08: lam = 1.2 and r = 0.
 
-`RobustCounterpart` only builds and reads the program; `assignment_uncertain.robust_plan` solves it.
+`RobustCounterpart` only builds and reads the program; `uncertain.robust_plan` solves it.
 """
 
 from __future__ import annotations

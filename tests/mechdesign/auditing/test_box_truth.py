@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
-from mechdesign.analysis.box_truth import box_truth
+from mechdesign.auditing.unchanged import box_truth
 from mechdesign.report.collect import internal_report
 from tests.mechdesign.report.test_box_section import designed, proving
 

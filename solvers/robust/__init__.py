@@ -1,1 +1,0 @@
-"""Linear programs whose coefficients lie in boxes."""
