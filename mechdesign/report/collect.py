@@ -49,7 +49,7 @@ from mechdesign.core.wording import STATED
 from mechdesign.formats.opening import files_of, is_folder
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.plan_costs import groups_of
-from mechdesign.mechanisms.proving import with_certificate
+from mechdesign.mechanisms.proving import boxes_with_certificate, with_certificate
 from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion
@@ -170,7 +170,7 @@ def behind(
         return design
     notion = promise_of(channel, name)
     if channel.joint is None:
-        return _boxes_behind(channel, notion)
+        return _boxes_behind(channel, notion, certificate=certificate)
     return design_behind(channel, channel.joint, notion, certificate=certificate)
 
 
@@ -289,11 +289,21 @@ def design_behind(
     )
 
 
-def _boxes_behind(channel: Channel, notion: Notion) -> Design:
-    """The design of boxes from a file, audited again; what it keeps is only stated by the file."""
+def _boxes_behind(channel: Channel, notion: Notion, *, certificate: bool) -> Design:
+    """The design of boxes from a file, audited again; what it keeps is only stated by the file, but
+    for bounds that are proven again (`design_behind`).
+    """
     utility = kept_by(channel)
+    messages = (NOT_AGAIN, *_messages_of(channel))
+    scope = STATED
+    if certificate:
+        statement = boxes_with_certificate(channel)
+        refuse_wrong_figures(statement)
+        refuse_unproven(statement)
+        messages = _messages_of(channel)
+        scope = "proven"
     verdict = audit_boxes(channel, notion)
-    certificate = Certificate(upper_bound_nmi=utility.upper_bound_nmi, scope=STATED)
+    bound = Certificate(upper_bound_nmi=utility.upper_bound_nmi, scope=scope)
     return Design(
         channel=channel,
         notion=notion,
@@ -303,8 +313,8 @@ def _boxes_behind(channel: Channel, notion: Notion) -> Design:
         mutual_information=utility.information,
         entropy=utility.entropy,
         achieved=verdict.achieved,
-        certificate=certificate.at(utility.nmi),
-        messages=(NOT_AGAIN, *_messages_of(channel)),
+        certificate=bound.at(utility.nmi),
+        messages=messages,
         verified=verdict.satisfied,
         audit=verdict,
     )

@@ -130,16 +130,10 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         record["objective"] = least.objective.name
         record |= least.figures
         record["asked"] = least.objective.model_dump()
-    # Of rows the unchanged cells of each column, in the place of unchanged records.
-    if design.truth is not None or design.audit is not None:
-        record["truth"] = design.truth
-        record["promise"] = design.channel.record.promise_kind
-        record["given"] = design.channel.given
-        record["given_lift"] = optional_record(design.given_lift)
-        record["smallest_group"] = design.smallest_group
-        record["people"] = optional_record(design.channel.people)
     if design.audit is not None:
-        record |= box_facts(design)
+        record |= _row_facts(design) | box_facts(design)
+    elif design.truth is not None:
+        record |= _row_facts(design)
     record |= law_record(design.law, design.law_absent)
     if design.purpose is not None:
         record["objective"] = design.purpose.name
@@ -151,6 +145,19 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         record.setdefault(key, None)
     record["output"] = output
     return record
+
+
+def _row_facts(design: Design) -> dict[str, Any]:
+    """What the record of a design has of rows: their unchanged cells, and who is behind them."""
+    channel = design.channel
+    return {
+        "truth": design.truth,
+        "promise": channel.record.promise_kind,
+        "given": channel.given,
+        "given_lift": optional_record(design.given_lift),
+        "smallest_group": design.smallest_group,
+        "people": optional_record(channel.people),
+    }
 
 
 def law_record(law: Law | None, absent: str | None) -> dict[str, Any]:
