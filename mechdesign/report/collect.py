@@ -24,7 +24,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from mechdesign import __version__
 from mechdesign.auditing.either import audit_boxes
@@ -254,9 +254,9 @@ def design_behind(
     # bound would need the search again, or its proof.
     confidence = set_behind(channel, joint)
     verdict = audit(channel, joint, notion, population=confidence)
-    messages: tuple[str, ...] = ()
+    messages = _messages_of(channel)
     if not certificate and any(map(is_bound, stated_figures(channel))):
-        messages = (NOT_AGAIN,)
+        messages = (NOT_AGAIN, *messages)
     design = finish(
         Rounded(channel, verdict),
         joint,
@@ -294,13 +294,13 @@ def _boxes_behind(channel: Channel, notion: Notion, *, certificate: bool) -> Des
     for bounds that are proven again (`design_behind`).
     """
     utility = kept_by(channel)
-    messages = (NOT_AGAIN,)
+    messages = (NOT_AGAIN, *_messages_of(channel))
     scope = STATED
     if certificate:
         statement = boxes_with_certificate(channel)
         refuse_wrong_figures(statement)
         refuse_unproven(statement)
-        messages = ()
+        messages = _messages_of(channel)
         scope = "proven"
     verdict = audit_boxes(channel, notion)
     bound = Certificate(upper_bound_nmi=utility.upper_bound_nmi, scope=scope)
@@ -317,6 +317,16 @@ def _boxes_behind(channel: Channel, notion: Notion, *, certificate: bool) -> Des
         messages=messages,
         verified=verdict.satisfied,
         audit=verdict,
+    )
+
+
+def _messages_of(channel: Channel) -> tuple[str, ...]:
+    """What was said when a channel was designed, such as that the search ended early."""
+    messages: Any = channel.provenance.get("messages")
+    if not isinstance(messages, list):
+        return ()
+    return tuple(
+        f"Said at the design: {message}" for message in cast("list[object]", messages)
     )
 
 

@@ -53,8 +53,40 @@ MOST_CELLS = 1 << 20
 """Inputs times outputs up to which `show --json` has all of a matrix, zeros too."""
 
 
+OF_SOME_SHAPES = (
+    "asked",
+    "cost",
+    "cost_lower_bound",
+    "truth",
+    "frequency_deviation",
+    "variance",
+    "variance_lower_bound",
+    "noise_free",
+    "task_kept",
+    "task_upper_bound",
+    "averages",
+    "promise",
+    "given",
+    "given_lift",
+    "smallest_group",
+    "people",
+    "law_absent",
+    "table",
+    "levels",
+    "boxes",
+    "filled",
+    "own_boxes",
+    "own_boxes_at_most",
+    "law_deviation",
+    "limit",
+    "strata",
+    "slice_records",
+)
+"""Keys of the record of a design that are null where a release of its shape has nothing to say."""
+
+
 def design_record(design: Design, output: str | None) -> dict[str, Any]:
-    """The record of `design --json`."""
+    """The record of `design --json`: one set of keys, whatever is released and kept."""
     joint = design.channel.joint
     certificate = design.certificate
     bins = [asdict(moves) for moves in moved(design.channel) if moves.edges]
@@ -109,6 +141,8 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
     averages = design.channel.record.averages
     if averages:
         record["averages"] = [average.model_dump() for average in averages]
+    for key in OF_SOME_SHAPES:
+        record.setdefault(key, None)
     record["output"] = output
     return record
 
