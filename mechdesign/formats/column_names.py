@@ -284,12 +284,14 @@ def _no_text(name: Any) -> InputError:
     )
 
 
-def require_columns(names: Iterable[str], available: Iterable[Any]) -> None:
+def require_columns(names: Iterable[str], available: Collection[Any]) -> None:
     """Refuse columns of which one does not exist."""
     # A search through thousands of names for each of thousands would take seconds.
     there = dict.fromkeys(available)
     for name in names:
-        require_column(name, there)
+        if name not in there:
+            # A header knows what was misread in it.
+            require_column(name, available)
 
 
 def require_column(name: str, available: Collection[Any]) -> None:
