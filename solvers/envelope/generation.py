@@ -128,7 +128,9 @@ FINISH_SECONDS = 2.0
 far less."""
 
 FINISH_SHARE = 0.25
-"""Share of the time of the run that it may take at most."""
+LEAST_FINISH = 0.5
+"""Share of the time of the run that it may take at most, and seconds that it may take however short
+the run was: the columns that were given at the start are used in any case."""
 
 
 @dataclass(eq=False)
@@ -236,7 +238,7 @@ class Generation:
             # Columns added since the last solve may improve the decomposition, or close the gap.
             seconds = FINISH_SECONDS
             if status is not EnvelopeStatus.INTERRUPTED:
-                seconds = min(seconds, FINISH_SHARE * self.time_limit)
+                seconds = min(seconds, max(FINISH_SHARE * self.time_limit, LEAST_FINISH))
             self._solve_without_box(seconds)
             closed = self.value - self.bound <= self._aim
             if closed and status is EnvelopeStatus.STALLED:

@@ -32,4 +32,4 @@ def test_the_proposal_stands_beside_an_unchanged_channel(folder, run, monkeypatc
     channel = json.loads(Path("two.json").read_text(encoding="utf-8"))
     assert len(channel["useful"]["symbols"]) == len(joint.useful)
     plain = run(*base, *lip, "--json").record
-    assert "proposals" not in plain
+    assert plain["proposals"] is None

@@ -278,8 +278,8 @@ def test_the_time_limit_holds_before_there_is_a_plan():
     message = "the time limit was over before a plan was within the budgets on averages"
     options = {"average": {"chi2": 1e-4}, "time_limit": 1e-3}
     with pytest.raises(md.SolverFailure, match=message) as failure:
-        # What must stay leaves no blind draw.
-        designed(frame, md.LIP(2.0), stay=0.01, **options)
+        # A blind draw with what must stay has a larger average.
+        designed(frame, md.LIP(2.0), stay=0.3, **options)
     assert failure.value.exit_code == 3
     drawn = designed(frame, md.LIP(2.0), **options).channel
     assert md.audit(drawn, drawn.joint, md.LIP(2.0)).satisfied
