@@ -199,7 +199,8 @@ def test_an_untouched_manifest_is_never_false_and_an_edited_one_always(
         if shape not in NOT_PUBLIC:
             verdict = judge_manifest(manifest, channel.public())
             assert verdict.fault is None
-            assert len(verdict.stated) == 1
+            # The records that decide boxes are drawn at random: rarely no stratum releases anything.
+            assert len(verdict.stated) == bool(channel.channels)
 
 
 def test_boxes_of_too_few_people_are_refused_with_the_remedy(survey, run):
