@@ -50,7 +50,6 @@ EXPECTED_FAILURES = {
         "check_methods_subset_invariance": PLACES,
     },
     "posterior-draw": {
-        "check_fit_idempotent": ANEW,
         "check_methods_sample_order_invariance": PLACES,
         "check_methods_subset_invariance": PLACES,
     },
@@ -73,6 +72,9 @@ EXPECTED_FAILURES = {
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES[estimator.form],
 )
 def test_scikit_learns_own_checks(estimator, check):
+    if estimator.form == "posterior-draw" and "fit_idempotent" in str(check):
+        # Its few records get the same values by chance now and then, so it neither fails nor passes.
+        pytest.xfail(ANEW)
     check(estimator)
 
 
