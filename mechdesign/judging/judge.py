@@ -153,6 +153,7 @@ def judge(
         shares=shares,
         columns=tuple(column.name for column in files.columns),
         unjudged=files.unjudged,
+        strange=tuple(column.name for column in files.columns if column.is_strange),
         linked=files.linked,
         agreement=_agreement(files),
         secret_released=files.released_secret is not None,

@@ -164,7 +164,15 @@ def _spoken(share: float) -> str:
 
 def short_texts(judgement: Judgement) -> list[str]:
     """The main figures in sentences, for those who decide."""
+    texts: list[str] = []
+    if judgement.strange:
+        texts.append(
+            f"No released value of {listed(judgement.strange)} is one of the original's, so "
+            "attacks by true cells find nothing there. If the values are spelt otherwise, this "
+            "says nothing of the risk: write both files alike, and judge again."
+        )
     return [
+        *texts,
         _own_row_text(judgement),
         *_singled_texts(judgement),
         *_group_texts(judgement),
