@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from mechdesign.analysis.release_facts import facts_of_release, refuse_other_channel
 from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import load, require_channel
@@ -36,6 +37,7 @@ from mechdesign.judging.known_cells import (
 from mechdesign.judging.observers import (
     belief_bounds,
     check_channel,
+    drawn_by,
     whole_file_part,
 )
 from mechdesign.judging.own_row import (
@@ -132,7 +134,7 @@ def judge(
             "be measured"
         )
     shares = _shares(files)
-    opened, promise, bounds = _promised(channel, files, original, text)
+    opened, promise, bounds = _promised(channel, files, released, original, text)
     steps = _steps(
         files,
         opened,
@@ -257,7 +259,11 @@ def _agreement(files: Files) -> float:
 
 
 def _promised(
-    channel: Any, files: Files, original: Any, text: TextOptions | None
+    channel: Any,
+    files: Files,
+    released: Any,
+    original: Any,
+    text: TextOptions | None,
 ) -> tuple[Channel | None, tuple[str, ...], Bounds]:
     """The channel, what is known of its promise, and its bounds on beliefs in each secret."""
     if channel is None:
@@ -270,6 +276,10 @@ def _promised(
         "and audit it by itself"
     )
     check_channel(opened, files)
+    facts = None
+    if isinstance(released, (str, Path)):
+        refuse_other_channel(released, opened)
+        facts = facts_of_release(released, opened)
     proven = refuse_broken(opened)
     notion = opened.record.promise(opened.sensitive)
     if notion is None:
@@ -279,6 +289,12 @@ def _promised(
         how = (
             "The channel has no table, so its promise was not verified here: audit it with the "
             "table."
+        )
+    elif facts is None and drawn_by(opened, files) is None:
+        how = (
+            "The channel keeps its promise for the table that it was designed for. Some released "
+            "values are none of its outputs, and no manifest beside the file says that it released "
+            "them, so no figure here is bounded by it."
         )
     elif not _is_its_table(opened, original, text):
         how = (
