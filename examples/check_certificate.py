@@ -2,52 +2,166 @@
 
     python examples/check_certificate.py CHANNEL.json .. [--after EARLIER.json ..]
 
-docs/reference/certificates.md has the mathematics. The least cost is computed here, in fractions and
-with Python alone; only for a set of populations (--confidence) NumPy is needed, too. Bounds of other
-kinds follow from the vertices of the posteriors that the promise allows: `certificate_vertices.py`
-beside this file lists them with NumPy, in doubles, so they are good to 1e-8. Earlier releases that a
-channel was designed after are given behind --after, in their order.
+docs/reference/certificates.md has the mathematics. The least cost is computed in fractions. Other
+bounds follow from the vertices of the posteriors that the promise allows, which are listed in
+doubles, so they are good to 1e-8. A file of a design after others, or for a set of populations, needs
+`certificate_sets.py` beside this file.
 """
 
 import json
 import math
 import sys
 from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
 
-from certificate_file import dense_row, limits_of, power, table_of
+import numpy as np
 
 CLOSE = 1e-9  # of 1 or of the bound, by which a stated one may differ
 CLOSE_IN_DOUBLES = 1e-8
+TINY = 1e-9  # of rounding in a vertex
+MOST_SYSTEMS = (
+    20_000_000  # of equations, each of which may have a vertex as its solution
+)
+AT_ONCE = 20_000
+MOST_ROUNDS = 60
+MOST_NEW = 12  # tangents of a round
+
+
+def exact(values):
+    """Numbers or texts as an array of fractions."""
+    return np.vectorize(Fraction, otypes=[object])(np.array(values, dtype=object))
+
+
+def power(exponent, side):
+    """e^exponent, rounded up (side 1) or down (-1) by more than the error of `exp`."""
+    return Fraction(math.exp(exponent)) * (1 + side * Fraction(1, 2**50))
+
+
+# ------------------------------------------------------------------------ table and promise
+
+
+def dense(rows, pairs, width):
+    """A matrix of integers from its rows, or from pairs of a place and an entry."""
+    if rows is None:
+        rows = [[0] * width for _ in pairs]
+        for row, of_row in zip(rows, pairs, strict=True):
+            for place, entry in zip(of_row[::2], of_row[1::2], strict=True):
+                row[place] = entry
+    return exact(rows)
+
+
+def chances(channel):
+    """W(y|x), a row for each symbol."""
+    outputs = len(channel["outputs"])
+    rows = dense(channel.get("rows"), channel.get("sparse_rows"), outputs)
+    totals = channel.get("totals") or [channel["denominator"]] * len(rows)
+    return rows / exact(totals)[:, None]
+
+
+def budgets(notion):
+    """The least lift, the largest one, and the largest quotient of two; None is no limit."""
+    name, eps = notion["name"], notion.get("epsilon")
+    if name == "ldp":
+        return Fraction(0), None, power(eps, 1)
+    if name not in ("alip", "lip", "max-lift", "min-lift"):
+        sys.exit(f"this program does not know the promise {name}")
+    same = eps if name == "lip" else "inf"
+    return *lift_range(notion.get("eps_l", same), notion.get("eps_u", same)), None
+
+
+def lift_range(eps_l, eps_u):
+    """The least and the largest lift, rounded outwards."""
+    least = Fraction(0) if eps_l == "inf" else power(-eps_l, -1)
+    return least, None if eps_u == "inf" else power(eps_u, 1)
+
+
+def secrets_of(file, counts):
+    """The column, the values and the counts of each secret: of all columns together, or of each."""
+    columns, symbols = file["sensitive"]["columns"], file["sensitive"]["symbols"]
+    if not file["sensitive"].get("each"):
+        return [(None, symbols, counts)]
+    secrets = []
+    for k, column in enumerate(columns):
+        added = {}
+        for symbol, row in zip(symbols, counts, strict=True):
+            added[symbol[k]] = added.get(symbol[k], 0) + row
+        rows = np.array(list(added.values()))
+        secrets.append((column, [[value] for value in added], rows))
+    return secrets
+
+
+def limits_of(file, counts, members, prior):
+    """(lifts, mass, least, most, ratio) of each secret: least <= lifts v / mass v <= most.
+
+    `members` are the symbols that v is over, and `prior` those that lifts are measured against.
+    """
+    low, high, ratio = budgets(file["notion"])
+    found = []
+    for column, values, rows in secrets_of(file, counts):
+        shares = rows[:, prior].sum(1) / rows[:, prior].sum()
+        here = shares > 0
+        lifts = rows[:, members] / rows[:, members].sum(0)
+        lifts /= np.where(here, shares, 1)[:, None]
+        own = {
+            (one.get("column"), *one["symbol"]): one for one in file.get("budgets", [])
+        }
+        least, most = [], []
+        for value, share in zip(values, shares, strict=True):
+            a, b = low, high
+            if one := own.get((column, *value)):
+                a, b = lift_range(one["eps_l"], one["eps_u"])
+            # No lift is above 1 / P(s).
+            least.append(a if share else Fraction(0))
+            most.append(0 if not share else 1 / share if b is None else b)
+        mass = exact([1] * len(members))
+        found.append((lifts, mass, np.array(least), np.array(most), ratio))
+        sharpen(found[-1], shares)
+    return found
+
+
+def sharpen(limits, shares):
+    """Limit the lifts of every value by those of the inputs, and of the others: their mean over
+    P(s) is 1.
+    """
+    lifts, _, least, most, ratio = limits
+    here = shares > 0
+    p, lifts, a, b = shares[here], lifts[here], least[here], most[here]
+    a, b = np.maximum(a, lifts.min(1)), np.minimum(b, lifts.max(1))
+    if ratio is not None:
+        a = np.maximum(a, 1 / (p + ratio * (1 - p)))
+        b = np.minimum(b, ratio / (ratio * p + 1 - p))
+    least[here] = np.maximum(a, (1 - p @ b) / p + b)
+    most[here] = np.minimum(b, (1 - p @ a) / p + a)
+
+
+# ---------------------------------------------------------------------------- the least cost
 
 
 def costs_of(file, proof):
-    """d(x, y) as a function, exactly; of rows as the proof says what their cells cost."""
+    """d(x, y), exactly; of rows as the proof says what their cells cost."""
     symbols, objective = file["useful"]["symbols"], file["objective"]
     if objective["name"] == "costs":
-        return lambda x, y: Fraction(proof["costs"][x][y])
+        return exact(proof["costs"])
+    texts = np.array(symbols, dtype=object)
     if "published" in file:
-        columns = file["useful"]["columns"]
-        parts = [(columns.index(part["column"]), part) for part in proof["cells"]]
-
-        def cells(x, y):
-            cost = Fraction(0)
-            for k, part in parts:
-                a, b, places = symbols[x][k], symbols[y][k], part.get("places")
-                if places:
-                    cost += abs(Fraction(places[a]) - Fraction(places[b]))
-                else:
-                    cost += Fraction(part["weight"]) * (a != b)
-            return cost
-
-        return cells
+        cost = exact(np.zeros((len(symbols), len(symbols)), int))
+        for part in proof["cells"]:
+            cells = texts[:, file["useful"]["columns"].index(part["column"])]
+            if part.get("places"):
+                places = exact([part["places"][cell] for cell in cells])
+                cost += abs(places[:, None] - places)
+            else:
+                cost += Fraction(part["weight"]) * (cells[:, None] != cells)
+        return cost
     if objective["name"] == "truth":
-        return lambda x, y: Fraction(int(x != y))
+        return exact(1 - np.eye(len(symbols), dtype=int))
     if objective["name"] != "distance" or any(file["useful"].get("bins") or []):
         sys.exit("this program does not know the costs of this file")
-    numbers = [Fraction(text) for (text,) in symbols]
-    power_of = 2 if objective["distance"] == "squared" else 1
-    return lambda x, y: abs(numbers[x] - numbers[y]) ** power_of
+    numbers = exact(texts[:, 0])
+    return abs(numbers[:, None] - numbers) ** (
+        2 if objective["distance"] == "squared" else 1
+    )
 
 
 def frequencies(file, p_x):
@@ -55,226 +169,349 @@ def frequencies(file, p_x):
     if "published" not in file:
         return p_x
     names = [", ".join(symbol) for symbol in file["useful"]["symbols"]]
-    place = {name: y for y, name in enumerate(names)}
-    found = [Fraction(0)] * len(p_x)
-    for x, share in enumerate(p_x):
-        for output, chance in enumerate(dense_row(file, x)):
-            if chance:
-                found[place[file["outputs"][output]]] += share * chance
+    found = exact([0] * len(p_x))
+    for output, share in zip(file["outputs"], p_x @ chances(file), strict=True):
+        found[names.index(output)] += share
     return found
 
 
-def least_cost(file, proof, counts, earlier):
+def least_cost(file, proof, counts, sets):
     """sum_x P(x) (stay E(x, x) + (1 - stay) min_y E(x, y)) + sum_y f_y q_y, in fractions."""
     objective, symbols = file["objective"], file["useful"]["symbols"]
     names = [", ".join(symbol) for symbol in symbols]
-    # Pairs of rows are forbidden by cells; without them the bound holds as well.
-    forbidden = set()
-    if "published" not in file:
-        forbidden = {tuple(pair) for pair in objective["forbid"]}
-    cost = costs_of(file, proof)
-    prices = [Fraction(value) for value in proof["prices"]]
-    total = sum(map(sum, counts))
-    p_x = [Fraction(sum(column), total) for column in zip(*counts, strict=True)]
-    shares, released = p_x, set(range(len(p_x)))
-    if objective["keep_frequencies"]:
-        shares = frequencies(file, p_x)
-        released = {y for y in released if shares[y]}
-    elif any(prices):
+    p_x, prices = counts.sum(0) / counts.sum(), exact(proof["prices"])
+    q = frequencies(file, p_x) if objective["keep_frequencies"] else p_x
+    if not objective["keep_frequencies"] and any(prices):
         sys.exit("prices of frequencies, which are free")
-    bound = sum(price * share for price, share in zip(prices, shares, strict=True))
     added, spent = averages_of(file, proof, counts)
-    bound -= spent
+    reduced = costs_of(file, proof) - prices + added
+    allowed = np.full(reduced.shape, True)
+    allowed[:, q == 0] = False
+    # Pairs of rows are forbidden by cells; without them the bound holds as well.
+    for x, y in [] if "published" in file else objective["forbid"]:
+        allowed[names.index(x), names.index(y)] = False
+    stay = exact([objective["stay"].get(name, "0") for name in names])
+    bound = prices @ q - spent
     places = [file["useful"]["columns"].index(name) for name in file.get("given", [])]
     strata = {}
     for x, symbol in enumerate(symbols):
         strata.setdefault(tuple(symbol[place] for place in places), []).append(x)
     for members in strata.values():
-        relative = file.get("promise") == "relative"
-        prior = members if relative else range(len(p_x))
+        here = np.ix_(members, members)
+        prior = members if file.get("promise") == "relative" else list(range(len(p_x)))
         if "sides" in proof:
-            taken = taken_by_sides(file, proof, counts)
+            left = reduced[here] - sets.taken_by_sides(file, proof, counts)
         else:
-            limits = limits_of(file, counts, earlier, members, prior)
-            taken = taken_off(limits, proof, members, added)
-        outputs = [(k, y) for k, y in enumerate(members) if y in released]
-        for i, x in enumerate(members):
-
-            def reduced(k, y, i=i, x=x, taken=taken):
-                return cost(x, y) - prices[y] - taken(i, y)
-
-            least = min(
-                reduced(k, y)
-                for k, y in outputs
-                if (names[x], names[y]) not in forbidden
+            limits = (sets or sys.modules[__name__]).limits_of(
+                file, counts, members, prior
             )
-            stay = Fraction(objective["stay"].get(names[x], "0"))
-            own = stay * reduced(i, x) if stay else 0
-            bound += p_x[x] * ((1 - stay) * least + own)
+            left = reduced[here] - taken_off(limits, proof, members)
+        least = np.where(allowed[here], left, math.inf).min(1)
+        bound += p_x[members] @ (
+            stay[members] * left.diagonal() + (1 - stay[members]) * least
+        )
     return bound
 
 
-def taken_by_sides(file, proof, counts):
-    """The same for a set of populations: t_xy - m_y, with the least t_y v over the set as m_y."""
-    from certificate_vertices import least_of_sides
-
-    sides = [[Fraction(value) for value in row] for row in proof["sides"]]
-    least = [Fraction(value) for value in least_of_sides(file, proof, counts)]
-    return lambda x, y: sides[x][y] - least[y]
+def taken_off(limits, proof, members):
+    """What the multipliers take off d(x, y); its mean over the inputs of an output is not negative."""
+    rows = sum(len(one[0]) for one in limits)
+    none = exact(np.zeros((rows, len(proof["prices"])), int))
+    lam = (
+        exact(proof["lifts"]) if proof["lifts"] else none
+    )  # none where averages stand alone
+    rho = exact(proof["ratios"]) if proof["ratios"] else none
+    if not lam.shape == rho.shape == none.shape:
+        sys.exit("multipliers of another table")
+    taken, first = 0, 0
+    for lifts, mass, least, most, ratio in limits:
+        of_one = slice(first, first + len(lifts))
+        first += len(lifts)
+        here, compared = lam[of_one, members], rho[of_one, members]
+        paid, gained = np.maximum(compared, 0).sum(0), -np.minimum(compared, 0).sum(0)
+        if (gained > (paid / ratio if ratio else 0)).any():
+            sys.exit("multipliers of quotients that prove nothing")
+        ends = np.where(here > 0, least[:, None], most[:, None])
+        taken = (
+            taken + lifts.T @ (here + compared) - np.outer(mass, (here * ends).sum(0))
+        )
+    return taken
 
 
 def averages_of(file, proof, counts):
-    """What average budgets add to d(x, y), as a function, and what they cost at most.
-
-    The function is sum_g u_gy F_g(x) - c_y of every average: at most its leakage at the price.
-    """
-    parts, spent = [], Fraction(0)
-    charges = proof.get("averages", [])
-    for average, charge in zip(file.get("averages", []), charges, strict=True):
-        price = Fraction(charge["price"])
-        slopes = [[Fraction(value) for value in row] for row in charge["slopes"]]
+    """What average budgets add to d(x, y), sum_g u_gy F_g(x) - c_y, and what they cost at most."""
+    added, spent = 0, Fraction(0)
+    for average, charge in zip(
+        file.get("averages", []), proof.get("averages", []), strict=True
+    ):
+        price, slopes = Fraction(charge["price"]), exact(charge["slopes"])
         functions, known = functions_of(average, counts)
-        constants = [
-            largest_excess(average["measure"], column, price, counts)
-            for column in zip(*slopes, strict=True)
+        excess = [
+            largest_excess(average["measure"], u, price, counts) for u in slopes.T
         ]
-        parts.append((functions, slopes, constants))
-        budget = Fraction(average["budget"])
-        if average["measure"] == "maximal-leakage":
-            budget = power(average["budget"], 1) - 1
-        spent += price * (budget - known)
-
-    def added(x, y):
-        value = Fraction(0)
-        for functions, slopes, constants in parts:
-            for row, slope in zip(functions, slopes, strict=True):
-                value += row[x] * slope[y]
-            value -= constants[y]
-        return value
-
+        added = added + functions.T @ slopes - np.array(excess)
+        spent += price * (budget_of(average) - known)
     return added, spent
+
+
+def budget_of(average):
+    """The budget in the unit of the functions."""
+    if average["measure"] == "maximal-leakage":
+        return power(average["budget"], 1) - 1
+    return Fraction(average["budget"])
 
 
 def functions_of(average, counts):
     """F_g(x), a row for each secret or guess, and what guesses gain without a release."""
-    masses = [sum(column) for column in zip(*counts, strict=True)]
-    sums, total = [sum(row) for row in counts], sum(masses)
-    given_x = [
-        [Fraction(count, mass) for count, mass in zip(row, masses, strict=True)]
-        for row in counts
-    ]
+    given_x, p_s = counts / counts.sum(0), counts.sum(1) / counts.sum()
     if average["measure"] == "maximal-leakage":
-        lifts = [
-            [value * Fraction(total, part) for value in row]
-            for row, part in zip(given_x, sums, strict=True)
-        ]
-        return lifts, 0
+        return given_x / p_s[:, None], 0
     if average["measure"] not in ("guess", "gain"):
         return given_x, 0
-    m = range(len(counts))
-    gains = [[Fraction(s == g) for s in m] for g in m]
-    if average["measure"] == "gain":
-        gains = [[Fraction(text) for text in row] for row in average["gains"]]
-    best = max(
-        gains, key=lambda row: sum(a * b for a, b in zip(row, sums, strict=True))
-    )
-    more = [[a - b for a, b in zip(row, best, strict=True)] for row in gains]
-    known = sum(a * b for a, b in zip(best, sums, strict=True)) / total
-    columns = list(zip(*given_x, strict=True))
-    return [
-        [sum(a * b for a, b in zip(row, column, strict=True)) for column in columns]
-        for row in more
-    ], known
+    gains = exact(average.get("gains") or np.eye(len(counts), dtype=int))
+    best = gains[np.argmax(gains @ p_s)]
+    return (gains - best) @ given_x, best @ p_s
 
 
 def largest_excess(measure, u, price, counts):
     """c: the largest sum_g u_g F_g - price L over all outputs, or more."""
-    total = sum(map(sum, counts))
-    shares = [Fraction(sum(row), total) for row in counts]
     if measure in ("maximal-leakage", "guess", "gain"):
         if min(u) < 0 or sum(u) > price:
             sys.exit("slopes of an average that prove nothing")
         return sum(u) if measure == "maximal-leakage" else Fraction(0)
-    mean, most = sum(p * a for p, a in zip(shares, u, strict=True)), max(u)
+    p_s, most = counts.sum(1) / counts.sum(), max(u)
+    mean = p_s @ u
     if measure == "tv":
-        beyond = [max(Fraction(0), most - price - a) for a in u]
-        return mean + sum(p * b for p, b in zip(shares, beyond, strict=True))
+        return mean + p_s @ np.maximum(0, most - price - u)
     if min(u) == most:
         return most
     if not price:
         sys.exit("slopes of an average that prove nothing")
     if measure == "chi2":
-        spread = sum(p * (a - mean) ** 2 for p, a in zip(shares, u, strict=True))
-        return mean + spread / (4 * price)
+        return mean + p_s @ (u - mean) ** 2 / (4 * price)
     # price log(sum p e^(u / price)); a logarithm of z <= 1 is below log(z) + 2^-50 + 2^-50 |log z|.
     inside = sum(
-        p * power(float((a - most) / price), 1) for p, a in zip(shares, u, strict=True)
+        p * power(float((a - most) / price), 1) for p, a in zip(p_s, u, strict=True)
     )
     logarithm = Fraction(math.log(inside))
     return most + price * (logarithm + Fraction(1, 2**48) * (1 + abs(logarithm)))
 
 
-def taken_off(limits, proof, members, added):
-    """What the multipliers take off d(x, y), which is never negative in an output, as a function."""
-    lam = [[Fraction(value) for value in row] for row in proof["lifts"]]
-    rho = [[Fraction(value) for value in row] for row in proof["ratios"]]
-    rows = [(one, s) for one in limits for s in range(len(one.lifts))]
-    if not lam:
-        # Without a promise beside averages there are none.
-        lam = [[Fraction(0)] * len(proof["prices"]) for _ in rows]
-    if len(rows) != len(lam) or (rho and len(rho) != len(rows)):
-        sys.exit("multipliers of another table")
-    first = 0
-    for one in limits:
-        of_one = rho[first : first + len(one.lifts)]
-        first += len(one.lifts)
-        for column in zip(*of_one, strict=True):
-            gained = -sum(value for value in column if value < 0)
-            paid = sum(value for value in column if value > 0)
-            if gained and (one.ratio is None or paid < one.ratio * gained):
-                sys.exit("multipliers of quotients that prove nothing")
+# ------------------------------------------------------------------- one pricing by vertices
 
-    def taken(i, y):
-        value = -added(members[i], y)
-        for number, (one, s) in enumerate(rows):
-            multiplier, lift = lam[number][y], one.lifts[s][i]
-            if multiplier:
-                end = one.least[s] if multiplier > 0 else one.most[s]
-                value += multiplier * (lift - end * one.mass[i])
-            if rho and rho[number][y]:
-                value += rho[number][y] * lift
-        return value
 
-    return taken
+def promise_rows(limits):
+    """The promise as rows v <= 0; those without a positive entry hold for every v."""
+    rows = []
+    for lifts, mass, least, most, ratio in limits:
+        rows += [*(lifts - np.outer(most, mass)), *(np.outer(least, mass) - lifts)]
+        for s, row in enumerate(lifts if ratio is not None else []):
+            rows += [*(row - ratio * np.delete(lifts, s, 0))]
+    rows = np.array(rows, float)
+    return rows[(rows > 0.0).any(1)]
+
+
+def vertices(rows, leakages):
+    """Vertices of {(v, t): v >= 0, sum v = 1, rows v <= 0, f v <= t_j for each f of leakage j}.
+
+    They come in blocks: v (m, n), and t (m, leakages).
+    """
+    n, more = rows.shape[1], len(leakages)
+    functions = np.vstack([rows, *leakages])
+    minus_t = np.zeros((len(functions), more))
+    first = len(rows)
+    for j, part in enumerate(leakages):
+        minus_t[first : first + len(part), j] = -1.0
+        first += len(part)
+    # A vertex has at most as many symbols as there are independent rows of v, sum v = 1 included.
+    rank = np.linalg.matrix_rank(np.vstack([np.ones(n), functions]))
+    sizes = range(1, min(rank, n) + 1)
+    systems = sum(
+        math.comb(n, r) * math.comb(len(functions), r + more - 1) for r in sizes
+    )
+    if systems > MOST_SYSTEMS:
+        sys.exit(f"{systems} systems for vertices are too many for this program")
+    for r in sizes:
+        chosen = list(combinations(range(len(functions)), r + more - 1))
+        tight = np.array(chosen, dtype=int).reshape(len(chosen), r + more - 1)
+        right = np.zeros((r + more, 1))
+        right[0] = 1.0
+        for support in map(list, combinations(range(n), r)):
+            here = np.hstack([functions[:, support], minus_t])
+            for part in range(0, len(tight), AT_ONCE):
+                left = np.zeros((len(tight[part : part + AT_ONCE]), r + more, r + more))
+                left[:, 0, :r] = 1.0
+                left[:, 1:] = here[tight[part : part + AT_ONCE]]
+                left = left[np.abs(np.linalg.det(left)) > 1e-12]
+                solved = np.linalg.solve(left, right[None])[..., 0]
+                inside = (solved[:, :r] >= -TINY).all(1) & (
+                    solved @ here.T <= TINY
+                ).all(1)
+                v = np.zeros((inside.sum(), n))
+                v[:, support] = np.maximum(solved[inside, :r], 0.0)
+                if len(v):
+                    yield v, solved[inside, r:]
+
+
+def leakage_functions(average, counts, points):
+    """Linear functions of v whose largest is what the average leaks; of mi and chi2, which are
+    curved, tangents at posteriors of the secrets (k, m), which lie below.
+    """
+    name, p_s = average["measure"], (counts.sum(1) / counts.sum()).astype(float)
+    functions = functions_of(average, counts)[0].astype(float)
+    if name == "mi":
+        return np.log(points / p_s) @ functions
+    if name == "chi2":
+        return (2 * points / p_s) @ functions - (points**2 / p_s).sum(1)[:, None] - 1
+    if name == "tv":
+        # The largest P(A|y) - P(A) of all sets A of secrets.
+        sets = np.array(
+            [[a >> s & 1 for s in range(len(p_s))] for a in range(2 ** len(p_s) - 1)]
+        )
+        return sets @ (functions - p_s[:, None])
+    return functions - (name == "maximal-leakage")
+
+
+def least_of(cost, rows, charges, counts, cuts=None):
+    """The least cost of all allowed posteriors, with each average leakage at its price.
+
+    `cuts` are the further rows that a posterior breaks, as a function.
+    """
+    charges = [(average, price) for average, price in charges if price]
+    prices = np.array([price for _, price in charges])
+    given_x = (counts / counts.sum(0)).astype(float)
+    prior = (counts.sum(1) / counts.sum()).astype(float)
+    points = np.vstack([prior, np.maximum(given_x.T, 1e-12), 0.5 * (given_x.T + prior)])
+    for _ in range(MOST_ROUNDS):
+        leakages = [
+            leakage_functions(average, counts, points) for average, _ in charges
+        ]
+        blocks = [(v, cost(v) + t @ prices) for v, t in vertices(rows, leakages)]
+        v, charged = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+        cheapest = np.argsort(charged)[:MOST_NEW]
+        v, low = v[cheapest], charged[cheapest]
+        touched = np.maximum(v @ given_x.T, 1e-12)
+        true = cost(v)
+        for average, price in charges:
+            tangents = leakage_functions(average, counts, touched)
+            true = true + price * (tangents @ v.T).max(0)
+        broken = [cuts(one) for one in v] if cuts else []
+        short = touched[low < true.min() - CLOSE_IN_DOUBLES]
+        more = np.unique(np.vstack([points, short]), axis=0)
+        if len(more) == len(points) and not (broken and len(broken[0])):
+            break
+        points, rows = more, np.unique(np.vstack([rows, *broken]), axis=0)
+    return low[0]
+
+
+def entropy(v):
+    """Of every row, in nats."""
+    return -(v * np.log(np.maximum(v, 1e-300))).sum(1)
+
+
+def from_prices(file, proof, counts, sets):
+    """What the prices prove of every figure in the file: pairs of its name and the bound."""
+    everything = list(range(counts.shape[1]))
+    p_x, prices = (
+        (counts.sum(0) / counts.sum()).astype(float),
+        np.array(proof["prices"]),
+    )
+    rows, cuts = np.zeros((0, len(p_x))), None
+    if not proof.get("alone"):
+        limits = (sets or sys.modules[__name__]).limits_of(
+            file, counts, everything, everything
+        )
+        rows = promise_rows(limits)
+    if file.get("confidence"):
+        rows, cuts = sets.rows_and_cuts(file, rows, p_x)
+    averages = file.get("averages", [])
+    charges = list(zip(averages, proof.get("leakages") or [], strict=True))
+    known = [float(functions_of(average, counts)[1]) for average in averages]
+    spent = sum(
+        price * (float(budget_of(a)) - before)
+        for (a, price), before in zip(charges, known, strict=True)
+    )
+    if proof["kind"] == "queries":
+        queries, inverse = queries_of(file, proof), np.array(proof["inverse"])
+
+        def missed(v):
+            return v @ prices - np.square((v / p_x) @ inverse @ queries.T).sum(1)
+
+        paid = prices @ p_x + spent - least_of(missed, rows, charges, counts, cuts)
+        offset = np.square(queries @ p_x).sum()
+        found = np.sum((queries @ inverse) * queries) ** 2 / paid
+        noise_free = (np.square(queries) @ p_x).sum()
+        return [("variance_lower_bound", max(found, noise_free) - offset)]
+    task = np.eye(len(p_x))
+    if proof["kind"] == "task":
+        task = np.array(proof["task"], float)
+        task /= task.sum(0)
+
+    def cost(v):
+        return entropy(v @ task.T) - v @ prices
+
+    least = prices @ p_x + least_of(cost, rows, charges, counts, cuts)
+    whole = float(entropy((task @ p_x)[None])[0])
+    if proof["kind"] == "task":
+        told = whole - p_x @ entropy(task.T)
+        return [("task_upper_bound", min(1.0, (whole - least + spent) / told))]
+    found = [("upper_bound_nmi", min(1.0, 1 - (least - spent) / whole))]
+    if averages and averages[0].get("keep") is not None:
+        ((average, price),) = charges
+        leaked = max(0.0, least - (1 - average["keep"]) * whole) / (price or math.inf)
+        if average["measure"] == "maximal-leakage":
+            leaked = math.log1p(leaked)
+        found.append(("lower_bound", leaked + known[0]))
+    return found
+
+
+def queries_of(file, proof):
+    """The queries Q, a row each: those of the proof, or named ones."""
+    if "queries" in proof:
+        return np.array(proof["queries"])
+    symbols, name = file["useful"]["symbols"], file["provenance"]["mechanism"]
+    n = len(symbols)
+    if name == "frequencies":
+        return np.eye(n)
+    order = sorted(range(n), key=lambda x: Fraction(symbols[x][0]))
+    first = {"prefix": 1, "ranges": n}[name]
+    spans = [(i, j) for i in range(first) for j in range(i, n)]
+    matrix = np.zeros((len(spans), n))
+    for row, (i, j) in zip(matrix, spans, strict=True):
+        row[order[i : j + 1]] = 1.0
+    return matrix
+
+
+# ----------------------------------------------------------------------------------- files
 
 
 def check(path, earlier):
     """Print what is proven of a file; whether it is what the file states."""
     file = json.loads(Path(path).read_text(encoding="utf-8"))
-    proof, counts = (file["certificate"] or {}).get("proof"), table_of(file)
-    if proof is None or counts is None:
+    proof = (file.get("certificate") or {}).get("proof")
+    if proof is None or not {"joint", "sparse_joint"} & file.keys():
         sys.exit(f"{path}: no proof in this file")
     if [one["sha256"] for one in earlier] != file.get("after", []):
         sys.exit(f"{path}: give the releases it was designed after (--after)")
-    close = CLOSE
-    if proof["kind"] == "costs":
-        bound = least_cost(file, proof, counts, earlier)
-        found = [("cost_lower_bound", float(bound))]
-        if "sides" in proof:
-            close = CLOSE_IN_DOUBLES
-    else:
-        from certificate_vertices import from_prices
+    width = len(file["useful"]["symbols"])
+    counts = dense(file.get("joint"), file.get("sparse_joint"), width)
+    sets = None
+    if earlier or file.get("confidence"):
+        from certificate_sets import Sets
 
-        everything = range(len(counts[0]))
-        limits = limits_of(file, counts, earlier, everything, everything)
-        found, close = from_prices(file, proof, counts, limits), CLOSE_IN_DOUBLES
+        sets = Sets(sys.modules[__name__], earlier)
+    close = CLOSE_IN_DOUBLES
+    if proof["kind"] == "costs":
+        found = [("cost_lower_bound", float(least_cost(file, proof, counts, sets)))]
+        close = CLOSE if "sides" not in proof else close
+    else:
+        found = from_prices(file, proof, counts, sets)
     figures = {**file["certificate"], **file["utility"]}
     if file.get("averages"):
         figures |= file["averages"][0]
     answers = []
     for name, proven in found:
-        stated = figures[name]
-        sign, word = 1, "at least"
+        stated, sign, word = figures[name], 1, "at least"
         if name in ("upper_bound_nmi", "task_upper_bound"):
             sign, word = -1, "at most"
         answers.append(sign * (proven - stated) >= -close * max(1.0, abs(stated)))

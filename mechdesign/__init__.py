@@ -29,6 +29,7 @@ __all__ += ["__version__", "report"]
 MODULES.update(
     display="mechdesign.report.display",
     channel_file="mechdesign.channel.file",
+    table_files="mechdesign.tables.reading",
     numbers="mechdesign.nonstochastic.numbers_recipe",
     people="mechdesign.frames.people_guard",
     application="mechdesign.cli.application",

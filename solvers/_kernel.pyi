@@ -27,6 +27,8 @@ class Search:
         part: int = 0,
         parts: int = 1,
         auxiliary_costs: Any = None,
+        halves: bool = False,
+        time_left: float = ...,
     ) -> None: ...
     def run(self, nodes: int, seconds: float, columns: int, /) -> int: ...
     def descend(

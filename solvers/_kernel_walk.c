@@ -18,6 +18,7 @@
  * vertex.
  */
 
+#include "_clock.h"
 #include "_tree.h"
 
 /* A step shorter than this leads nowhere: the vertex is degenerate. */
@@ -139,7 +140,7 @@ double walk(Search *search)
 {
     const Problem *problem = &search->problem;
     Program *lp = &search->program;
-    for (int steps = 0; steps < MOST_STEPS; steps++) {
+    for (int steps = 0; steps < MOST_STEPS && now_seconds() <= lp->ends; steps++) {
         double rest = nonbasic_cost(search);
         double least = rest + basic_cost(search) - LEAST_FALL;
         int next = -1;

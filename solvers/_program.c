@@ -114,6 +114,7 @@ int program_init(Program *lp, const Problem *problem, int capacity)
         place_row(problem, lp, k, problem->rows + (size_t)k * (size_t)problem->N);
     lp->M = problem->fixed;
     lp->deadline = INFINITY;
+    lp->ends = INFINITY;
     for (int j = 0; j < problem->N + capacity; j++)
         lp->position[j] = -1;
     set_rows(problem, lp, OUTER_ROWS);

@@ -130,6 +130,7 @@ struct Program {
 
     double cut_tolerance; /* violations of the larger set that are left */
     double deadline;      /* on now_seconds(): when a program with cuts gives up */
+    double ends;          /* on now_seconds(): when the time of the search is over */
     long long pivots, programs;
 };
 

@@ -28,10 +28,13 @@
  * without end, the program has no point, and a ray of multipliers shows it (`leave_ray`).
  */
 
+#include "_clock.h"
 #include "_program.h"
 
 /* Primal infeasibility below this, relative to one plus the value, counts as zero. */
 #define PRIMAL_TOL 2e-13
+/* Pivots between two looks at the clock, less one: a mask. */
+#define CLOCK_MASK 31
 /* Entries of the tableau below this do not limit the dual step. */
 #define PIVOT_TOL 1e-9
 /* Changes of the basis, of one program or of several, after which it is inverted anew. */
@@ -356,6 +359,8 @@ HOT int dual_simplex(const Problem *problem, Program *lp, double *reached, doubl
             return LP_OPTIMAL;
         if (*reached > cutoff)
             return LP_CUTOFF;
+        if ((iteration & CLOCK_MASK) == CLOCK_MASK && now_seconds() > lp->ends)
+            return LP_LIMIT;
         int leave = lp->basis[place];
         double x = lp->basic_value[place];
         Iteration step = {.place = place, .value = *reached};

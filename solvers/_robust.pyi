@@ -34,6 +34,9 @@ class Search:
         box_limit: int,
         part: int = 0,
         parts: int = 1,
+        auxiliary_costs: Any = None,
+        halves: bool = False,
+        time_left: float = ...,
     ) -> None: ...
     def run(self, nodes: int, seconds: float, columns: int, /) -> int: ...
     def descend(

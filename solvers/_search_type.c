@@ -4,7 +4,8 @@
  *
  * A tree is searched in slices, so that Python can look at signals and at time limits in between:
  *
- *     search.start(y, cutoff, ...)         prices and limits; pushes the first nodes (`split_root`)
+ *     search.start(y, cutoff, ...)         prices and limits; pushes the first nodes (`split_root`);
+ *                                          after `time_left` seconds no program or step begins
  *     search.run(nodes, seconds, columns)  processes nodes, the least bound first (`work_on_tree`),
  *                                          until the tree is done or a limit is met: RUN_DONE,
  *                                          RUN_PAUSED, RUN_COLUMNS (enough points) or RUN_MEMORY
@@ -145,7 +146,7 @@ PyObject *search_start(SearchObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"y",           "cutoff",    "tolerance", "slack", "column_cutoff",
                             "max_columns", "box_limit", "part",      "parts", "auxiliary_costs",
-                            "halves",      NULL};
+                            "halves",      "time_left", NULL};
     Search *search = &self->search;
     PyObject *source;
     PyObject *auxiliary = Py_None;
@@ -154,10 +155,11 @@ PyObject *search_start(SearchObject *self, PyObject *args, PyObject *kwargs)
     int part = 0;
     int parts = 1;
     int halves = 0;
+    double time_left = INFINITY;
     long long box_limit;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OddddiL|iiOp", names, &source, &cutoff,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OddddiL|iiOpd", names, &source, &cutoff,
                                      &tolerance, &slack, &column_cutoff, &most_points, &box_limit,
-                                     &part, &parts, &auxiliary, &halves))
+                                     &part, &parts, &auxiliary, &halves, &time_left))
         return NULL;
     double *prices = copy_prices(&search->problem, source, auxiliary);
     if (!prices)
@@ -182,6 +184,7 @@ PyObject *search_start(SearchObject *self, PyObject *args, PyObject *kwargs)
     search->slack = slack;
     search->leaf = LEAF_SHARE * tolerance;
     search->program.cut_tolerance = search->leaf;
+    search->program.ends = now_seconds() + time_left;
     int failed;
     Py_BEGIN_ALLOW_THREADS
     failed = split_root(search, part, parts) < 0;
@@ -381,6 +384,7 @@ static int solve_linear(Search *search, const double *cost, double *bound)
     double magnitude = 0.0;
     open_box(problem, lp);
     lp->deadline = INFINITY;
+    lp->ends = INFINITY;
     for (int j = 0; j < problem->n; j++) {
         lp->cost[j] = cost[j];
         magnitude = larger(magnitude, fabs(cost[j]));

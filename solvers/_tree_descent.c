@@ -11,6 +11,7 @@
  * more, the next smaller one takes over (a stage), down to one that is true to f.
  */
 
+#include "_clock.h"
 #include "_tree.h"
 
 /* Smoothing of the entropy's slope at zero: large first, so that a support can still change, then
@@ -42,8 +43,9 @@ static void linearise(Search *search, double smoothing)
 /* Local search from the program's point, inside the smaller set, from this stage on; the cost of
  * its end point, a vertex, which is left in the program.
  *
- * Under the first smoothings a step may go uphill, in the last stage none does. Returns infinity if
- * the first linear program did not finish, or a solution could not be read sharply. */
+ * Under the first smoothings a step may go uphill, in the last stage none does. No step begins when
+ * the time of the search is over. Returns infinity if the first linear program did not finish, or a
+ * solution could not be read sharply. */
 double descend(Search *search, int stage)
 {
     const Problem *problem = &search->problem;
@@ -52,6 +54,8 @@ double descend(Search *search, int stage)
     set_rows(problem, lp, INNER_ROWS);
     open_box(problem, lp);
     for (int step = 0; step < MOST_STEPS; step++) {
+        if (step > 0 && now_seconds() > lp->ends)
+            break;
         linearise(search, SMOOTHING[stage]);
         recompute(problem, lp);
         if (solve(problem, lp, -INFINITY, INFINITY) != LP_OPTIMAL)

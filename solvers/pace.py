@@ -31,10 +31,37 @@ SLOWEST = 50.0
 """A processor that seems to be shared with more others is not believed to be."""
 
 
+FEWEST = 0.2
+"""Seconds of processor time after which the speed of the clock on the wall is measured."""
+
+
+class _Measured:
+    """Seconds by the clock for each of processor time, as this process had it of late."""
+
+    def __init__(self) -> None:
+        self._used = time.process_time()
+        self._passed = time.perf_counter()
+        self._pace = math.inf
+
+    def pace(self) -> float:
+        """The pace since the last look that was long enough ago; infinite before the first."""
+        used = time.process_time()
+        if used - self._used >= FEWEST:
+            passed = time.perf_counter()
+            self._pace = (passed - self._passed) / (used - self._used)
+            self._used = used
+            self._passed = passed
+        return self._pace
+
+
+_measured = _Measured()
+
+
 def passing(seconds: float) -> float:
     """Seconds by the clock in which `seconds` of processor time can be had at least, most likely.
 
-    On an idle machine they are the same. On a busy one the load says how many share a processor.
+    On an idle machine they are the same. On a busy one the load says how many share a processor. A
+    process may have more than its share, so what it had of late counts, too, unless it has waited.
     """
     if seconds == math.inf:
         return seconds
@@ -46,11 +73,8 @@ def passing(seconds: float) -> float:
     shared = load / (os.cpu_count() or 1)
     if shared <= 1.0:
         return max(seconds, 0.0)
-    return max(seconds, 0.0) * min(ROOM * shared, SLOWEST)
-
-
-FEWEST = 0.2
-"""Seconds of processor time after which the speed of the clock on the wall is measured."""
+    pace = min(ROOM * shared, SLOWEST, ROOM * max(_measured.pace(), 1.0))
+    return max(seconds, 0.0) * pace
 
 
 class Clock:

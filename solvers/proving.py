@@ -9,8 +9,9 @@ For example, the members (v, 1 - v) with 0.2 <= v <= 0.8 have the vertices (0.2,
 0, and the bound at (0.5, 0.5) is 0.5004.
 
 What is priced is the entropy over a polytope (`proven_bound`), over an uncertain set
-(`proven_over_tables`) or with charged leakages (`proven_on_average`), the entropy of a task
-(`proven_task`), or the variance of queries (`proven_variance`).
+(`proven_over_tables`), over a set that cuts approach (`proven_over_members`) or with charged
+leakages (`proven_on_average`), the entropy of a task (`proven_task`), or the variance of queries
+(`proven_variance`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ from solvers.average.problem import AverageProblem
 from solvers.average.purposes import BOUND_ERROR as WITHIN_ERROR
 from solvers.average.purposes import cell_vertices
 from solvers.enumeration import vertices
+from solvers.envelope.convex import EnvelopeSearch
+from solvers.envelope.convex_pricing import Limits, OuterPolytope, OuterSet
+from solvers.envelope.other_sets import OuterRegions
 from solvers.envelope.preparation import Preparation, Resources
 from solvers.errors import BackendFailure, OutOfTime, TooManyVertices
 from solvers.points import Array
@@ -48,6 +52,7 @@ from solvers.purposes.task import (
     task_entropies,
 )
 from solvers.results import Pricer, envelope_bound
+from solvers.sets.convex_set import ConvexSet, CoveredSet
 from solvers.sets.polytope import Polytope
 from solvers.sets.uncertain import UncertainSet
 
@@ -120,6 +125,31 @@ def proven_over_tables(
     y = check_prices("prices", prices, uncertain.n)
     search = RobustSearch(uncertain)
     return _priced(search.run, y, uncertain.point, least, time_limit)
+
+
+def proven_over_members(
+    members: ConvexSet | CoveredSet,
+    point: Array,
+    prices: ArrayLike,
+    *,
+    least: float,
+    time_limit: float | None = None,
+) -> float:
+    """As `proven_bound`, over a set that is no polytope: searches alternate with cuts that remove
+    what they find outside.
+    """
+    y = check_prices("prices", prices, len(point))
+    wanted = _wanted(y, point, least)
+    # As in `proven_task`; only what costs less than nothing is cut off.
+    room = ROOM * (1.0 + float(np.abs(y).sum()))
+    limits = Limits(room, _end(time_limit), 1)
+    outer: OuterSet = OuterPolytope(members, point)
+    if isinstance(members, CoveredSet):
+        outer = OuterRegions(members, point)
+    search = EnvelopeSearch(members, outer, point, 0.0, limits, None)
+    search.prepare(y + wanted)
+    search.price_until(least - room)
+    return search.bound
 
 
 def least_sides(uncertain: UncertainSet, sides: Array) -> Array:

@@ -14,6 +14,8 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
+from mechdesign.auditing.stated import statement_of
+from mechdesign.mechanisms.proving import with_certificate
 from mechdesign.mechanisms.queries import Queries
 from mechdesign.tables.variable import Variable
 from tests.cases.documents import rewrite
@@ -385,3 +387,32 @@ def test_slopes_that_prove_nothing_are_refused(files, tmp_path):
         run = check(path)
         assert run.returncode == 1
         assert message in run.stdout + run.stderr
+
+
+def test_multipliers_of_a_secret_that_a_stratum_lacks_prove_nothing(tmp_path):
+    """Its lift is 0 there, below every least one: that must not make the bound larger."""
+    table = records()
+    lacking = table.region == "0"
+    table.loc[~lacking & (table.age > "25"), "s"] = "2"
+    options = {"release": ["job", "age"], "given": ["region"], "promise": "relative"}
+    made = md.design(
+        table, md.LIP(0.3), sensitive="s", smallest_group=1, unit="record", **options
+    )
+    path = tmp_path / "channel.json"
+    made.channel.save(path)
+    assert check(path).returncode == 0
+
+    def forge(document):
+        useful, symbols = document["useful"], document["sensitive"]["symbols"]
+        place = useful["columns"].index("region")
+        row = document["certificate"]["proof"]["lifts"][symbols.index(["2"])]
+        for y, symbol in enumerate(useful["symbols"]):
+            if symbol[place] == "0":
+                row[y] = 1.0
+        document["utility"]["cost_lower_bound"] = document["utility"]["cost"]
+
+    rewrite(path, forge)
+    assert "NOT proven" in check(path).stdout
+    channel = md.load(path)
+    (one,) = with_certificate(statement_of(channel), channel).unproven
+    assert one.proven <= made.least.cost_lower_bound + 1e-9

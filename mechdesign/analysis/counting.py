@@ -291,7 +291,7 @@ class Counting:
         wrong = np.flatnonzero(codes < 0)
         if wrong.size:
             first = int(wrong[0])
-            text = _text_at(cells, first)
+            text = ", ".join(_cells_at(cells, first))
             problem = "an empty cell, as no channel gives"
             if text:
                 # Of a wrong column it may be a name, and messages end in logs.
@@ -344,8 +344,3 @@ class Counting:
 def _cells_at(cells: Sequence[Encoded], position: int) -> tuple[str, ...]:
     """The cells of one record."""
     return texts_of(cells, tuple(int(column.codes[position]) for column in cells))
-
-
-def _text_at(cells: Sequence[Encoded], position: int) -> str:
-    """The cells of one record as text."""
-    return ", ".join(_cells_at(cells, position))

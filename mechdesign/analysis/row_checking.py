@@ -80,8 +80,8 @@ def check_rows(
         If a file cannot be read, or the original has a row that the channel does not know.
     """
     if original is not None:
-        counted, of_pairs, times = _count_pairs(channel, file, original, policy)
-        test = _pair_test(channel, of_pairs, times, level)
+        counted, times = _count_pairs(channel, file, original, policy)
+        test = checking.check_rows_of(_rows_of(channel, times), level)
         return checking.ReleaseCheck(counted.records, counted.findings, test, None, ())
     counted = count_release(file)
     counts = counted.counts[0]
@@ -160,8 +160,8 @@ class _Pairs:
 
 def _count_pairs(
     channel: Channel, file: Released, original: PathLike, policy: Policy
-) -> tuple[CountedFile, _Pairs, Integers]:
-    """The counts of all possible pairs in a release beside its original, and what is impossible."""
+) -> tuple[CountedFile, Integers]:
+    """What is impossible in a release beside its original, and the counts of all possible pairs."""
     useful = replace(normalised(channel.useful, policy.cell_form), columns=file.useful)
     possible = _Pairs(channel)
     nearest = NearestRows.of(channel, policy)
@@ -217,14 +217,7 @@ def _count_pairs(
         # Pairs of records that do not belong together must not be tested.
         times[:] = 0
     counted = CountedFile(counting.records, counting.counts, tuple(findings))
-    return counted, possible, times
-
-
-def _pair_test(
-    channel: Channel, possible: _Pairs, times: Integers, level: float
-) -> checking.FrequencyTest:
-    """The test of the counts of each true row against its row of the channel."""
-    return checking.check_rows_of(_rows_of(channel, times), level)
+    return counted, times
 
 
 def _rows_of(

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from mechdesign.auditing import population as of_channels
@@ -57,7 +58,7 @@ def audit(
     ----------
     channel : Channel
         One of boxes is judged on the confidence sets of the counts that it carries.
-    joint : Joint or data frame, optional
+    joint : Joint, data frame or path, optional
         By default the table that the channel carries.
     notion : Notion, optional
         By default what the channel was designed for.
@@ -90,13 +91,14 @@ def audit(
 
 def _table_for(channel: Channel, table: Any) -> Any:
     """The table of an audit: the one that the channel carries where none is given, and of a data
-    frame the joint table of the channel's columns.
+    frame or a file the joint table of the channel's columns, read as the design read its own.
     """
     if table is None:
         return channel.joint
     if isinstance(table, Joint) or channel.sensitive is None:
         return table
-    if not hasattr(table, "columns") and not hasattr(table, "schema"):
+    is_path = isinstance(table, (str, Path))
+    if not (is_path or hasattr(table, "columns") or hasattr(table, "schema")):
         return table
     if channel.useful.people is not None:
         rules = channel.record.rules
@@ -114,6 +116,7 @@ def _table_for(channel: Channel, table: Any) -> Any:
         useful=channel.useful.columns,
         bins=bins or None,
         protect_each=channel.sensitive.protects_columns,
+        **channel.record.rules.reading,
     )
 
 

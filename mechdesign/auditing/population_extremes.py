@@ -180,6 +180,8 @@ class Population:
         )
         # Those of the columns that were asked for, which a design needs more than once.
         self._known: dict[Entries, SetExtremes] = {}
+        # The last columns with their contenders: a verdict and the figures after it have the same.
+        self._last: tuple[Sequence[Entries], list[int]] = ([], [])
 
     def _set_shares(self, confidence: ConfidenceSet) -> None:
         """The box of P(S) in integers over the common denominator of its ends."""
@@ -306,6 +308,8 @@ class Population:
         """
         if len(columns) == 1:
             return [0]
+        if columns == self._last[0]:
+            return self._last[1]
         bounds: list[Largest] = []
         for column in columns:
             check_time(end)
@@ -320,7 +324,8 @@ class Population:
                 found.add(y)
                 bound = self.extremes(columns[y], y)[kind]
                 largest = max(largest, _number_below(bound))
-        return sorted(found)
+        self._last = (list(columns), sorted(found))
+        return self._last[1]
 
     def _least_means(self, values: list[int], instead: list[int]) -> list[int]:
         """For every s the least sum_t P(t) values_t over the box of P(S), where s has its value of

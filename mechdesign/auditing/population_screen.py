@@ -11,10 +11,11 @@ The outputs of an optimum all reach their limit up to a margin, some 1e-14 apart
 where a machine has them, tell these apart, too.
 
 With u half of the distance of 1 to the next number, a sum of m nonnegative terms is wrong by m u of
-its value. Entries are shares of the largest one of their column, and no spread is more than the
-room, which is at most 1. So the sums of a knapsack, up to the symbol that fills it, are at most 2,
-and the mass of that symbol is wrong by 2 (n + 2) u: P(y|s), and every mean over S shares, is wrong
-by less than `MARGIN` (n + S + 16) u.
+its value. No spread is more than the room, which is at most 1. So the masses of a knapsack, up to
+the symbol that fills it, are at most 2 and wrong by 2 (n + 2) u, and the place of that symbol is
+wrong only among symbols where the mass is so near to the room. With w the largest entry among these
+and d = `MARGIN` (n + S + 16) u, P(y|s) is wrong by less than d (P(y|s) + w), and a mean over S
+shares by less than d times its largest value.
 """
 
 from __future__ import annotations
@@ -81,13 +82,18 @@ class Screen:
         w[list(inputs)] = _shares(values, max(values))
         order = np.argsort(-w, kind="stable")
         base = self._lower @ w
-        most = base + self._filled(w, order) + self._error
-        # A probability that may be zero gives no bound: the quotient is computed exactly.
         error = self._error
-        least = np.maximum(base + self._filled(w, order[::-1]) - error, 0.0)
+        added, at_most = self._filled(w, order)
+        most = base + added
+        most += error * (most + at_most)
+        added, at_most = self._filled(w, order[::-1])
+        least = base + added
+        # A probability that may be zero gives no bound: the quotient is computed exactly.
+        least = np.maximum(least - error * (least + at_most), 0.0)
+        of_means = error * most.max()
         with np.errstate(divide="ignore"):
-            smallest_means = self._least_means(least, most) - error
-            largest_means = -self._least_means(-most, -least) + error
+            smallest_means = self._least_means(least, most) - of_means
+            largest_means = -self._least_means(-most, -least) + of_means
             high = np.where(smallest_means > 0.0, most / smallest_means, np.inf)
             low = largest_means / least
             ratio = _largest_quotient(most, least)
@@ -98,14 +104,18 @@ class Screen:
             ratio * widened,
         )
 
-    def _filled(self, w: Array, order: NDArray[np.intp]) -> Array:
-        """What the room of every s adds to P(y|s), if it fills the symbols in this order."""
+    def _filled(self, w: Array, order: NDArray[np.intp]) -> tuple[Array, Array]:
+        """What the room of every s adds to P(y|s), if it fills the symbols in this order, and the
+        largest entry that may be the one of the symbol that fills it.
+        """
+        nearly = self._room - self._error
+        surely = self._room + self._error
         size = min(FIRST, len(order))
         while True:
             first = order[:size]
             width = self._width[:, first]
             masses = np.cumsum(width, axis=1)
-            if size == len(order) or (masses[:, -1] >= self._room).all():
+            if size == len(order) or (masses[:, -1] > surely).all():
                 break
             size = min(2 * size, len(order))
         worth = np.cumsum(width * w[first], axis=1)
@@ -113,7 +123,13 @@ class Screen:
         # All of the last symbol, but for the mass that it does not take.
         last = np.minimum((masses < self._room[:, None]).sum(axis=1), size - 1)
         unused = masses[rows, last] - self._room
-        return worth[rows, last] - unused * w[first[last]]
+        # Entries fall or rise, so the largest one is at an end of the places in question.
+        begin = (masses < nearly[:, None]).sum(axis=1)
+        end = (masses <= surely[:, None]).sum(axis=1)
+        largest = np.maximum(
+            w[first[np.minimum(begin, size - 1)]], w[first[np.minimum(end, size - 1)]]
+        )
+        return worth[rows, last] - unused * w[first[last]], largest
 
     def _least_means(self, values: Array, instead: Array) -> Array:
         """For every s the least mean of `values` over the box of P(S), with that of s in `instead`,

@@ -28,6 +28,9 @@ from mechdesign.tables.row_boxes import BOX
 from mechdesign.tables.uncovered_values import RareLimit
 from mechdesign.tables.variable import Variable
 
+RECORDS_OF_STRATUM = "records"
+"""The figure of a stratum's record that has the number of all of its records."""
+
 ROUNDING = 1e-9
 """Nats below zero that information can have by the rounding of its sum."""
 

@@ -43,6 +43,7 @@ from mechdesign.channel.row_law import (
 )
 from mechdesign.core.arguments import repeated, valid_text
 from mechdesign.core.display import Displayed, above
+from mechdesign.core.documents import text_file
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import EXISTS_OVERWRITE, check_target, replacing
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
@@ -76,6 +77,10 @@ from mechdesign.tables.variable import Variable, column_names
 
 DENOMINATOR = 2**53
 """Common denominator of every designed channel: its probabilities are doubles without rounding."""
+
+LONGEST_OUTPUT = 1_000_000
+"""Characters of an output label. Symbols of tables stay far below it, and a file of a million such
+records would have a terabyte."""
 
 NOT_PUBLIC = (
     "boxes are filled with rows of the table, which their channel file holds to draw from: it "
@@ -165,6 +170,12 @@ class Channel(Displayed):
         object.__setattr__(self, "rows", IntegerRows.of(self.rows, self.useful.names))
         if not outputs:
             raise InputError("a channel needs at least one output")
+        longest = max(map(len, outputs))
+        if longest > LONGEST_OUTPUT:
+            raise InputError(
+                f"an output label has {longest:,} characters, and every record with it would be as "
+                f"long; at most {LONGEST_OUTPUT:,} are allowed"
+            )
         twice = repeated(outputs)
         if twice is not None:
             raise InputError(
@@ -1026,6 +1037,7 @@ class Channel(Displayed):
         Parameters
         ----------
         path : path of the file
+            A name that ends in ``.gz`` packs it by gzip.
         overwrite : bool
             Whether an existing file may be replaced.
         public : bool
@@ -1047,7 +1059,7 @@ class Channel(Displayed):
         channel = self.public() if public else self
         with (
             replacing(path, force=overwrite, exists=EXISTS_OVERWRITE) as temporary,
-            open(temporary, "w", encoding="utf-8", newline="\n") as out,
+            text_file(temporary, packed=os.fspath(path).endswith(".gz")) as out,
         ):
             # `channel.file.pieces`: that module knows this class, and is loaded when it is needed.
             out.writelines(above("channel_file").pieces(channel))

@@ -114,6 +114,8 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
 
         if _is_first_try(arguments, NAMES):
             return _print_welcome(welcome(arguments))
+        if arguments[:1] == ["help"]:
+            arguments = [*arguments[1:], "--help"]
         from mechdesign.cli.application import application
         from mechdesign.formats.inputs import pipes_kept
 

@@ -247,7 +247,7 @@ def apply(
     run again, and writes the same bytes. OUT is complete or not there at all.
     """
     from mechdesign.formats.urls import STANDARD, local
-    from mechdesign.jobs.stopping import Stopped, stoppable
+    from mechdesign.jobs.stopping import stoppable
 
     # A file:// URL is a path: beside a file there is a manifest, and beside other URLs none.
     target = os.fspath(local(files.target))
@@ -268,23 +268,19 @@ def apply(
         sides=sides,
         force=force,
     )
-    try:
-        # The kind of the file is seen in the file itself, so that both take one command.
-        # `stoppable` lasts to the last line: when OUT has its name, a signal stops nothing, and
-        # must not say that it did.
-        if is_mechanism(channel):
-            release = arguments.mechanism_release(numbers)
-            with stoppable():
-                quantised = _released(reporter, "quantising", release)
-                _answer_mechanism(reporter, quantised, arguments, common)
-        else:
-            release = arguments.channel_release()
-            with stoppable():
-                sanitised = _released(reporter, "sanitising", release)
-                _answer_channel(reporter, sanitised, arguments, common)
-    except Stopped as stopped:
-        reporter.error(str(stopped), event="stopped", exit_code=stopped.exit_code)
-        return stopped.exit_code
+    # The kind of the file is seen in the file itself, so that both take one command. `stoppable`
+    # lasts to the last line: when OUT has its name, a signal stops nothing, and must not say that
+    # it did.
+    if is_mechanism(channel):
+        release = arguments.mechanism_release(numbers)
+        with stoppable():
+            quantised = _released(reporter, "quantising", release)
+            _answer_mechanism(reporter, quantised, arguments, common)
+    else:
+        release = arguments.channel_release()
+        with stoppable():
+            sanitised = _released(reporter, "sanitising", release)
+            _answer_channel(reporter, sanitised, arguments, common)
     return 0
 
 
@@ -345,7 +341,7 @@ def _answer_channel(
     if arguments.target != STANDARD:
         record = {"output": arguments.target, "manifest": arguments.manifest, **details}
         common.answer(
-            lambda: record, lambda: _written(result, arguments.target, dry_run)
+            lambda: record, lambda: _written(result, arguments, dry_run=dry_run)
         )
 
 
@@ -379,7 +375,7 @@ def _kept_guess(
     return {"kept_guess": asdict(guess)}
 
 
-def _written(result: Applied, target: str, dry_run: bool) -> str:
+def _written(result: Applied, arguments: ApplyArguments, *, dry_run: bool) -> str:
     """What was written where, and which columns the promise does not cover, for people."""
     from mechdesign.report.wording import count, first_labels, label
 
@@ -395,14 +391,14 @@ def _written(result: Applied, target: str, dry_run: bool) -> str:
     size = count(result.records, "record")
     if result.people is not None:
         size += f" of {count(result.people, 'person', 'people')}"
-    text = f"{size} {verb} {target}; {subject} released."
+    text = f"{size} {verb} {arguments.target}; {subject} released."
     if result.kept:
         kept = first_labels(result.kept, MOST_KEPT)
         text += f" Kept as they are, and not covered by the promise (--keep): {kept}."
-    return " ".join([text, *_law_sentences(result)])
+    return " ".join([text, *_law_sentences(result, arguments)])
 
 
-def _law_sentences(result: Applied) -> list[str]:
+def _law_sentences(result: Applied, arguments: ApplyArguments) -> list[str]:
     """What an analyst reads in a file of released rows; nothing is said of labels."""
     from mechdesign.release.drawing import FIXED
 
@@ -426,6 +422,22 @@ def _law_sentences(result: Applied) -> list[str]:
             "Frequencies are not those of the channel's table: `mechdesign audit` says how far "
             "they move, and `mechdesign estimate` corrects them."
         )
+        if arguments.columns.also is None:
+            sentences += _changes(arguments.channel)
     if result.whole_file:
         sentences.append("The promise holds for readers of the whole file, too.")
     return sentences
+
+
+def _changes(path: str) -> list[str]:
+    """What a channel changes most in the frequencies of its table, if it has the table."""
+    from mechdesign.auditing.law import channel_law
+    from mechdesign.channel.file import load
+    from mechdesign.report.law_section import law_lines
+
+    channel = load(path)
+    law = channel_law(channel, channel.joint)
+    if law is None:
+        return []
+    # The first line says that they change at all.
+    return law_lines(law)[1:]

@@ -82,15 +82,6 @@ class AssessOptions:
         "Treatment of empty cells: symbol (one more value), drop (leave the record out) or refuse.",
         "symbol",
     )
-    normalise: str | None = option(
-        "FORM",
-        "Unicode form in which cells are compared: none, NFC, NFD, NFKC or NFKD.",
-    )
-    trim: bool = flag("Compare cells without blanks at their ends.")
-    missing_codes: str | None = option(
-        "TEXT[,TEXT..]",
-        "Cells with these texts, such as ?, NA or -9, are empty ones.",
-    )
     plan: bool = flag(
         "Try releases of a sample: what each choice of columns and budget keeps."
     )
@@ -104,6 +95,7 @@ class AssessOptions:
 def assess(
     reporter: Reporter,
     asked: AssessOptions,
+    cells: table_options.CellForms,
     text: table_options.TextFormat,
     common: options.CommonOptions,
     force: options.Force = False,
@@ -127,10 +119,6 @@ def assess(
             "--plan tries releases of single records, and --person assesses people: leave one of "
             "both out (design --release all --person releases people)"
         )
-    # What says how cells are read has the names that `design` has for it.
-    reading = table_options.TableOptions(
-        normalise=asked.normalise, trim=asked.trim, missing_codes=asked.missing_codes
-    )
     # Before the work, which takes a while on a large table. The page has no pictures, so matplotlib
     # is not asked for.
     if asked.report is not None:
@@ -144,7 +132,7 @@ def assess(
             missing=asked.missing,
             person=parsing.columns("--person", asked.person),
             wave=asked.wave,
-            form=reading.cell_form(),
+            form=cells.cell_form(),
         )
         plan: Plan | None = None
         command = ""
@@ -157,29 +145,30 @@ def assess(
                 assessment,
                 text=text.text(),
                 missing=asked.missing,
-                form=reading.cell_form(),
+                form=cells.cell_form(),
             )
-            words = option_words(text, reading)
+            words = option_words(cells, text)
             command = plan_command(plan, asked.table, assessment.sensitive, words)
     if asked.report is not None:
-        again = command_line("assess", asked, text)
+        again = command_line("assess", asked, cells, text)
         _save(assessment, plan, command, asked, again, force=force)
     reporter.done("assessed", f"{asked.table} is assessed", records=assessment.records)
     common.answer(
         lambda: _record(assessment, plan, command),
-        lambda: _text(assessment, plan, command or _next(asked, text, reading)),
+        lambda: _text(assessment, plan, command or _next(asked, cells, text)),
     )
 
 
 def _next(
     asked: AssessOptions,
+    cells: table_options.CellForms,
     text: table_options.TextFormat,
-    reading: table_options.TableOptions,
 ) -> str:
     """The command that follows an assessment without a plan."""
     if asked.person is None:
-        return command_line("assess", replace(asked, plan=True), text, folders=True)
-    words = [asked.table, *option_words(text, reading), "--release", "all"]
+        planned = replace(asked, plan=True)
+        return command_line("assess", planned, cells, text, folders=True)
+    words = [asked.table, *option_words(cells, text), "--release", "all"]
     words += ["--sensitive", str(asked.sensitive), "--person", asked.person]
     if asked.wave is not None:
         words += ["--wave", asked.wave]

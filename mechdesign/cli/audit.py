@@ -37,7 +37,7 @@ AUDIT_EXAMPLE = (
 
 
 NO_CERTIFICATE = (
-    "--certificate is for the file of a channel of columns or rows that has its table"
+    "--certificate is for the file of a channel that has its table, or counts of boxes"
 )
 
 OWN_COUNTS = (
@@ -154,10 +154,12 @@ def audit(
             channel, reporter, common, with_sizes=measures.all_measures
         )
     else:
+        from mechdesign.auditing.stated import has_table
+
         loaded = md.load(channel)
         if table.table is not None or after.after:
             loaded.on_tables(OWN_COUNTS)
-        if what.certificate and loaded.joint is None:
+        if what.certificate and not has_table(loaded):
             raise InputError(NO_CERTIFICATE)
         if after.after:
             _refuse_breach(levels, "several releases together (--after)")
@@ -206,8 +208,16 @@ def _with_certificate(
 ) -> Verdict:
     """The verdict with the bounds of the file proven again."""
     from mechdesign.auditing.stated import statement_of
-    from mechdesign.mechanisms.proving import ALONE, Beside, with_certificate
+    from mechdesign.mechanisms.proving import (
+        ALONE,
+        Beside,
+        boxes_with_certificate,
+        with_certificate,
+    )
 
+    if channel.joint is None:
+        with reporter.work("proving the bounds"):
+            return verdict._replace(statement=boxes_with_certificate(channel))
     statement = verdict.statement or statement_of(channel)
     beside = ALONE
     if after.after:

@@ -234,6 +234,7 @@ class JudgeOptions:
 def judge(
     reporter: Reporter,
     asked: JudgeOptions,
+    cells: table_options.CellForms,
     text: table_options.TextFormat,
     common: options.CommonOptions,
     force: options.Force = False,
@@ -270,10 +271,11 @@ def judge(
             identity=parsing.columns("--identity", asked.identity),
             shuffled=asked.shuffled,
             text=text.text(),
+            form=cells.cell_form(),
             seed=asked.seed,
         )
     if asked.report is not None:
-        again = command_line("judge", asked, text)
+        again = command_line("judge", asked, cells, text)
         _save(judgement, asked, again, force=force)
     reporter.done(
         "judged", f"{asked.released} is judged", records=judgement.released_records

@@ -24,7 +24,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import mechdesign as md
 from mechdesign.cli import options, parsing, table_options
@@ -113,6 +113,12 @@ class SweepOptions(options.SearchOptions):
 
     as_published: bool = flag(
         "Leave out the repair of heuristics, for study: rows may violate their notion."
+    )
+    risk: str = option(
+        "NAME",
+        "Which sets subset-merging and subset-response merge first, for study: sum (the risk that "
+        "the paper prints for alip, l1, chi2 and alpha), log-max or log-ratio.",
+        "auto",
     )
     workers: str = option("N", "Processes to use.", "1")
 
@@ -400,6 +406,8 @@ def _compared(
             time_limit=search.seconds,
             enumerate=search.enumerate,
             as_published=search.as_published,
+            # Another name is refused with the names.
+            risk=cast("Any", search.risk),
             confidence=population.level,
             known_shares=population.known_shares,
             unseen=unseen,

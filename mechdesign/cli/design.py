@@ -46,6 +46,7 @@ from mechdesign.cli.row_options import RowOptions
 from mechdesign.cli.table_options import PeopleGuard
 from mechdesign.core.arguments import share_of
 from mechdesign.core.errors import InputError, errors_noting
+from mechdesign.core.wording import quoted
 
 if TYPE_CHECKING:
     from mechdesign.mechanisms.box_design import MergeProposals
@@ -166,6 +167,9 @@ def _write(
 ) -> None:
     """Write the channel and its reports, and print its promise."""
     channel = result.channel.with_provenance(**arguments.recorded)
+    if result.messages:
+        # A later report of the file says them, too; a public file leaves them out.
+        channel = channel.with_provenance(messages=[*result.messages])
     result = replace(result, channel=channel)
     # The channel comes before its reports, whose curve may take longer than somebody waits.
     output = arguments.output
@@ -378,6 +382,8 @@ def _answer(
     advice: tuple[str, ...] = ()
     if arguments.objective.objective != "distance" and not arguments.rows.asked:
         advice = many_numbers(joint)
+    if arguments.output.unit is None:
+        advice += _secret_people(joint)
     reporter.notices((*joint.notices, *advice, *result.messages))
     path = arguments.output.output
     reports = arguments.reports
@@ -398,12 +404,34 @@ def _answer(
         from mechdesign.report.command_records import design_record
 
         facts = design_record(result, path) | reports.files
+        facts |= {"proposals": None, "promises": None}
         if proposals is not None:
             facts["proposals"] = [asdict(proposal) for proposal in proposals.shown]
             facts["promises"] = proposals.promises
         return facts
 
     arguments.common.answer(record, lambda: _text(result, joint, arguments, proposals))
+
+
+def _secret_people(joint: md.Joint) -> tuple[str, ...]:
+    """A note where the values of the secret come again as people do: who somebody is shows the more
+    the more of the records are read.
+    """
+    from mechdesign.leaks.person_columns import may_name_people_by
+
+    records = joint.records
+    if records is None or joint.useful.people is not None:
+        return ()
+    repeated = [count for count in joint.sensitive_counts if count > 1]
+    most = max(repeated, default=0)
+    if not may_name_people_by(len(repeated), most, sum(repeated), records):
+        return ()
+    name = quoted(",".join(joint.sensitive.columns))
+    return (
+        f"the sensitive column {name} has {len(joint.sensitive):,} values of at most {most} "
+        "records each: if it names people, the promise is about one record, and all records of a "
+        "person together tell more of who it is (--unit record says that this is known)",
+    )
 
 
 def _text(

@@ -23,7 +23,7 @@ import mechdesign as md
 from mechdesign.cli import options, table_options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import flag, option
-from mechdesign.cli.parsing import number
+from mechdesign.cli.parsing import names, number
 from mechdesign.cli.released import (
     ChannelOption,
     FileColumns,
@@ -279,7 +279,7 @@ def _estimate_boxes(
                 advance=advance,
                 **file.reading.arguments(),
             )
-            for name in (asked.of or "").split(",")
+            for name in names("--of", asked.of)
         ]
     records = estimates[0].records
     reporter.done("estimated", f"{file.path} is counted", records=records)
@@ -313,7 +313,7 @@ def _estimate_shares(
         estimates = estimate_shares(
             channel,
             file.path,
-            None if asked.of is None else tuple(asked.of.split(",")),
+            names("--of", asked.of) or None,
             level=level,
             target=asked.target,
             fixed=fixed,
@@ -347,9 +347,13 @@ def _check_question(asked: EstimateOptions, *, as_csv: bool) -> None:
     """Refuse two questions at once, and options that means and regressions do not have."""
     from mechdesign.analysis.law_statistics import check_question
 
-    by = () if asked.by is None else asked.by.split(",")
-    on = () if asked.on is None else asked.on.split(",")
-    check_question(of=asked.of, mean=asked.mean, by=by, regress=asked.regress, on=on)
+    check_question(
+        of=asked.of,
+        mean=asked.mean,
+        by=names("--by", asked.by),
+        regress=asked.regress,
+        on=names("--on", asked.on),
+    )
     if as_csv or asked.any_data or asked.method != "unbiased":
         raise InputError(
             "--csv, --any-data and --method are not for means (--mean) and regressions "
@@ -388,10 +392,10 @@ def _estimate_statistics(
             "advance": advance,
         }
         if asked.mean is not None:
-            by = () if asked.by is None else asked.by.split(",")
+            by = names("--by", asked.by)
             found = estimate_means(channel, file.path, asked.mean, by, **settings)
         else:
-            on = () if asked.on is None else asked.on.split(",")
+            on = names("--on", asked.on)
             outcome = asked.regress or ""
             found = estimate_regression(channel, file.path, outcome, on, **settings)
     reporter.done("estimated", f"{file.path} is counted", records=found.records)

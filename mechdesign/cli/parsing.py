@@ -120,8 +120,10 @@ def codes(text: str | None) -> tuple[str, ...]:
     return tuple(code for code in found if code)
 
 
-def names(option: str, texts: Sequence[str] | None) -> tuple[str, ...]:
-    """Columns from all values of an option COL[,COL..]."""
+def names(option: str, texts: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Columns from one value of an option COL[,COL..], or from all of them."""
+    if isinstance(texts, str):
+        texts = [texts]
     # There may be no table yet that has a column "a,b", so an unquoted comma always separates.
     members: list[str] = []
     for text in texts or ():

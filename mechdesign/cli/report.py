@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 NO_CERTIFICATE = (
-    "--certificate is for the file of a channel of columns or rows that has its table"
+    "--certificate is for the file of a channel that has its table, or counts of boxes"
 )
 
 
@@ -259,8 +259,6 @@ def report(
 
     started = time.perf_counter()
     loaded = load(channel)
-    if proof.certificate:
-        loaded.on_tables(NO_CERTIFICATE)
     if board.board is not None:
         loaded.on_tables(NO_BOARD)
     promise = "nothing but the given columns is released"

@@ -100,7 +100,8 @@ class RowColumns:
             if name in secrets:
                 raise InputError(
                     f"the sensitive column {quoted(name)} cannot be released or given; leave it "
-                    "out of --release and --given"
+                    "out of --release and --given (by itself --useful releases it, its own values "
+                    "protected)"
                 )
         twice = repeated((*released, *given))
         if twice is not None:

@@ -71,6 +71,33 @@ class TextFormat:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CellForms:
+    """Forms of cells"""
+
+    normalise: str | None = option(
+        "FORM",
+        "Unicode form in which cells are compared: none, NFC, NFD, NFKC or NFKD.",
+    )
+    trim: bool = flag("Compare cells without blanks at their ends.")
+    missing_codes: str | None = option(
+        "TEXT[,TEXT..]",
+        "Cells with these texts, such as ?, NA or -9, are empty ones.",
+    )
+
+    def cell_form(self) -> CellForm | None:
+        """The form in which cells are compared; None where no option says it."""
+        from mechdesign.formats.cell_forms import CellForm
+
+        if self.normalise is None and not self.trim and self.missing_codes is None:
+            return None
+        return CellForm(
+            normalise=self.normalise or "none",
+            trim=self.trim,
+            missing_codes=parsing.codes(self.missing_codes),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class TableOptions:
     """The table"""
 
@@ -125,15 +152,10 @@ class TableOptions:
 
     def cell_form(self) -> CellForm | None:
         """The form in which cells are compared; None where no option says it."""
-        from mechdesign.formats.cell_forms import CellForm
-
-        if self.normalise is None and not self.trim and self.missing_codes is None:
-            return None
-        return CellForm(
-            normalise=self.normalise or "none",
-            trim=self.trim,
-            missing_codes=parsing.codes(self.missing_codes),
+        forms = CellForms(
+            normalise=self.normalise, trim=self.trim, missing_codes=self.missing_codes
         )
+        return forms.cell_form()
 
     def joint(
         self,

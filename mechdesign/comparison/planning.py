@@ -16,14 +16,16 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mechdesign.auditing.leakages import belief_ranges
-from mechdesign.core.errors import MechdesignError
+from mechdesign.core.errors import MechdesignError, errors_naming
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.csv_text import TextOptions
+from mechdesign.formats.opening import open_source
 from mechdesign.leaks.assessment import (
     Assessment,
     crossed_secret,
@@ -32,6 +34,7 @@ from mechdesign.leaks.assessment import (
 from mechdesign.leaks.coded_table import (
     CodedTable,
     coded_table,
+    even_sample,
     in_form,
     without_gaps,
 )
@@ -43,6 +46,9 @@ from mechdesign.tables.joint import Joint
 
 SAMPLED = 2_000
 """Records of the sample: a trial takes a second or two."""
+
+MOST_HELD = 1 << 18
+"""Records of a file that are held, from which the sample has some of every value of the secret."""
 
 MOST_LIFTS = 20_000
 """Records of the sample times values of the secret: each of them has a lift at each, and the time
@@ -206,7 +212,7 @@ def plan_release(
     progress : callable, optional
         Called with the name of each trial before it starts.
     """
-    coded = in_form(coded_table(table, text), form or CellForm())
+    coded = in_form(_held(table, text), form or CellForm())
     identifiers = [c.name for c in assessment.columns if c.identifier]
     # The assessment has the worst first; a release has the order of the table.
     telling = [c.name for c in assessment.columns if not c.identifier]
@@ -299,7 +305,9 @@ def least_factor(factor: float) -> float:
 def _may_be_given(
     coded: CodedTable, sensitive: Sequence[str], names: tuple[str, ...], factor: float
 ) -> bool:
-    """Whether these columns alone keep the promise in the whole table, for they stay unchanged."""
+    """Whether these columns alone keep the promise in all records that are held, for they stay
+    unchanged.
+    """
     secret = crossed_secret(coded, tuple(sensitive))
     width = len(secret.symbols)
     cells = crossed_secret(coded, names).codes.astype(np.int64) * width + secret.codes
@@ -333,6 +341,14 @@ def _advised(trials: Sequence[Trial]) -> float:
             return trial.factor
     tried = [trial for trial in trials if trial.refusal != NOT_TRIED]
     return tried[-1].factor
+
+
+def _held(table: Any, text: TextOptions | None) -> CodedTable:
+    """The records that the sample is drawn from: of a long file some, evenly spread."""
+    if not isinstance(table, (str, Path)):
+        return coded_table(table, text)
+    with open_source(table, text) as source, errors_naming(source.name):
+        return even_sample(source, source.header, MOST_HELD)
 
 
 def _sampled(

@@ -53,12 +53,13 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.mechanisms import OBJECTIVES
 from mechdesign.mechanisms.least_cost_objective import DISTANCE, INFORMATION
+from mechdesign.mechanisms.merged_sets import Risk
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.posteriors import check_optimum
 from mechdesign.mechanisms.queries import Queries
 from mechdesign.mechanisms.request import MECHANISMS
 from mechdesign.mechanisms.result import Design
-from mechdesign.mechanisms.search import RESPONSE
+from mechdesign.mechanisms.search import RESPONSE, HeuristicOptions
 from mechdesign.tables.confidence import check_counts, check_level
 from mechdesign.tables.joint import Joint, names_of_columns
 
@@ -167,6 +168,7 @@ def compare(
     time_limit: float | None = None,
     enumerate: str = "auto",
     as_published: bool = False,
+    risk: Risk = "auto",
     confidence: float | None = None,
     known_shares: Mapping[Any, Any] | None = None,
     unseen: int = 0,
@@ -184,7 +186,7 @@ def compare(
 
     Parameters
     ----------
-    joint : Joint, or data frame
+    joint : Joint, data frame or path
     epsilons : numbers
         Budgets in nats.
     average : mapping, optional
@@ -217,6 +219,9 @@ def compare(
         for the purpose.
     task : Joint, optional
         With the objective "task", as for `mechdesign.design`.
+    risk : {"auto", "sum", "log-max", "log-ratio"}
+        Which sets of symbols subset merging and subset response merge first, for study: "sum" is
+        the risk that the paper prints for ALIP and for l1, chi2 and alpha.
     method, gap, time_limit, enumerate, as_published, known_shares, unseen, budgets,
     keep_frequencies, distance
         Of each design to which they apply; see `mechdesign.design`. Rows as published may violate
@@ -275,6 +280,7 @@ def compare(
         time_limit=time_limit,
         enumerate=enumerate,
         as_published=as_published,
+        risk=risk,
         known_shares=known_shares,
         unseen=unseen,
         budgets=budgets or None,
@@ -286,6 +292,12 @@ def compare(
     )
     # Refuses options out of range before anything is computed.
     _ = settings.search
+    _ = HeuristicOptions(risk=risk)
+    if risk != "auto" and confidence is not None:
+        raise InputError(
+            "risk (--risk) is for the heuristics about the table: leave it out with a confidence "
+            "level"
+        )
     left_out: list[str] = []
     named: Any = objectives
     if released is None:
@@ -371,11 +383,12 @@ def _check_columns(settings: ComparisonSettings) -> None:
 
 def _check_rows(settings: ComparisonSettings) -> None:
     """Raise InputError for what a comparison of rows does not have."""
-    if settings.keep_frequencies is not None or settings.as_published:
+    is_special = settings.as_published or settings.risk != "auto"
+    if settings.keep_frequencies is not None or is_special:
         raise InputError(
-            "keep_frequencies (--keep-frequencies, --free-frequencies) and as_published "
-            "(--as-published) are for channels of one column: rows are compared with the law of "
-            "the table and without it"
+            "keep_frequencies (--keep-frequencies, --free-frequencies), as_published "
+            "(--as-published) and risk (--risk) are for channels of one column: rows are compared "
+            "with the law of the table and without it"
         )
 
 

@@ -60,11 +60,12 @@ from mechdesign.core.integers import IntegerRows
 from mechdesign.mechanisms import OBJECTIVES
 from mechdesign.mechanisms.designing import design_requested
 from mechdesign.mechanisms.least_cost_objective import DISTANCE, INFORMATION, TRUTH
+from mechdesign.mechanisms.merged_sets import Risk
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import Rounded
-from mechdesign.mechanisms.search import RESPONSE, HeuristicOptions, Search
+from mechdesign.mechanisms.search import COMPLETE, RESPONSE, HeuristicOptions, Search
 from mechdesign.mechanisms.watchdog import HEURISTICS, heuristic
 from mechdesign.tables.joint import Joint
 
@@ -226,7 +227,8 @@ class ComparisonSettings:
     """Everything that changes results besides the table and the columns of a row.
 
     The fields are those of `DesignRequest`; a design takes those that apply to its mechanism.
-    `as_published` leaves out the repair of heuristics about the table.
+    `as_published` leaves out the repair of heuristics about the table, and `risk` is the order in
+    which they merge sets (`HeuristicOptions`).
     """
 
     method: str = "auto"
@@ -234,6 +236,7 @@ class ComparisonSettings:
     time_limit: float | None = None
     enumerate: str = "auto"
     as_published: bool = False
+    risk: Risk = "auto"
     known_shares: Mapping[Any, Any] | None = None
     unseen: int = 0
     budgets: Mapping[str, tuple[float, float]] | None = None
@@ -264,6 +267,8 @@ class ComparisonSettings:
         }
         # The others are named only where they differ from their defaults: manifests of before they
         # existed stay valid.
+        if self.risk != "auto":
+            record["risk"] = self.risk
         if self.unseen:
             record["unseen"] = self.unseen
         if self.known_shares:
@@ -284,7 +289,7 @@ class ComparisonSettings:
         mechanism = case.mechanism.partition(AT)[0]
         # A heuristic without its repair is no design that `design` would return. And the smaller
         # budgets of a curve are at hand: the best response need not try parts of each budget.
-        is_special = self.as_published or mechanism == RESPONSE
+        is_special = self.as_published or self.risk != "auto" or mechanism == RESPONSE
         if is_special and mechanism in HEURISTICS and case.confidence is None:
             return self._heuristic(joint, case)
         request = self._request(joint, case, start)
@@ -298,7 +303,10 @@ class ComparisonSettings:
         if self.budgets:
             notion = notion.with_budgets(self.budgets)
         options = HeuristicOptions(
-            as_published=self.as_published, smaller_budgets=False
+            # Complete merging makes one set, so that no order is left.
+            risk="auto" if case.mechanism == COMPLETE else self.risk,
+            as_published=self.as_published,
+            smaller_budgets=False,
         )
         return heuristic(joint, notion, case.mechanism, options, self.search)
 

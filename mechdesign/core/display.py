@@ -6,8 +6,9 @@ name in the module of displays (`report.display`), which chooses by the class of
 of results thus need nothing of what draws them. Notebooks call `_repr_html_`.
 
 *Modules above.* A result shows itself by the module of displays, a channel saves itself by the
-module of channel files, a mechanism for numbers has a recipe of releases, and `design` and `apply`
-look for people with several records in frames. These modules know every kind of result, channel or
+module of channel files, a joint table is read from files by the module of tables, a mechanism for
+numbers has a recipe of releases, and `design` and `apply` look for people with several records in
+frames. These modules know every kind of result, channel or
 frame, so they lie above these classes, and are imported when they are first needed: displays are
 heavy.
 """
@@ -21,8 +22,8 @@ from typing import Any
 
 MODULES: dict[str, str] = {}
 """The module for each purpose: "display" (`report.display`), "channel_file" (`channel.file`),
-"numbers" (`nonstochastic.numbers_recipe`), "people" (`frames.people_guard`), and "application"
-(`cli.application`).
+"table_files" (`tables.reading`), "numbers" (`nonstochastic.numbers_recipe`), "people"
+(`frames.people_guard`), and "application" (`cli.application`).
 """
 
 

@@ -39,18 +39,22 @@ a name and a count::
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import io
 import json
 import math
 import platform
 import re
 import stat
-from collections.abc import Callable, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar, cast
+from typing import Annotated, Any, ClassVar, TextIO, TypeVar, cast
 
 from pydantic import (
     BaseModel,
@@ -415,6 +419,9 @@ class FileDocument(Record):
 AnyDocument = TypeVar("AnyDocument", bound=FileDocument)
 Built = TypeVar("Built")
 
+GZIP = b"\x1f\x8b"
+"""The first bytes of a file that was packed by gzip."""
+
 
 def write_document(path: PathLike, document: FileDocument, *, overwrite: bool) -> None:
     """Write a document in the newest version of its format, whole or not at all."""
@@ -559,6 +566,8 @@ def _content(path: PathLike, name: str, kind: type[FileDocument]) -> str:
                 name, f"{name} is too large for a {what} ({status.st_size} bytes)"
             )
         data = Path(path).read_bytes()
+    if data.startswith(GZIP):
+        data = _unpacked(data, name, kind)
     if not data.strip():
         raise FileError(name, f"{name} is empty, not a {what}")
     # Every pickle of protocol 2 or later begins with this byte.
@@ -571,6 +580,33 @@ def _content(path: PathLike, name: str, kind: type[FileDocument]) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise FileError(name, f"{name} is not a {what}: it is no UTF-8 text") from None
+
+
+def _unpacked(data: bytes, name: str, kind: type[FileDocument]) -> bytes:
+    """The content of a file that was packed by gzip, up to the size of a plain one."""
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
+            unpacked = stream.read(kind.LARGEST + 1)
+    except (OSError, EOFError, zlib.error):
+        raise FileError(name, f"{name}: its gzip data are damaged") from None
+    if len(unpacked) > kind.LARGEST:
+        raise FileError(
+            name,
+            f"{name} is too large for a {kind.WHAT} (more than {kind.LARGEST} bytes, unpacked)",
+        )
+    return unpacked
+
+
+@contextmanager
+def text_file(path: PathLike, *, packed: bool) -> Generator[TextIO]:
+    """A file to write text to, packed by gzip if asked for; its bytes depend on the text alone."""
+    with ExitStack() as stack:
+        out: Any = stack.enter_context(open(path, "wb"))
+        if packed:
+            # Without a name and a time, which the format would store.
+            out = stack.enter_context(gzip.GzipFile("", "wb", fileobj=out, mtime=0))
+        text = io.TextIOWrapper(out, encoding="utf-8", newline="\n")
+        yield stack.enter_context(text)
 
 
 def _members(text: str, name: str, what: str) -> dict[str, Any]:

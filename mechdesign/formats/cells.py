@@ -46,6 +46,9 @@ _TEXT_TYPES = ("string", "large_string", "string_view")
 UUID_TYPE = "extension<arrow.uuid>"
 """pyarrow's type of UUIDs, as DuckDB writes them into Parquet, by name."""
 
+FEW_CELLS = 1_000
+"""Cells of text up to which their codes are found in Python."""
+
 _MISSING_TYPES = ("NAType", "NaTType")
 """Types of pandas' missing values, by name, so that pandas need not be imported."""
 
@@ -284,6 +287,9 @@ def _encode_arrow(column: Any, name: str) -> Encoded:
         extension = isinstance(column.type, pa.BaseExtensionType)
         if types.is_nested(column.type) or extension:
             raise not_a_symbol(name, str(column.type))
+        if len(column) <= FEW_CELLS and _is_text(column.type):
+            # pyarrow would load pyarrow.compute, 0.04 s.
+            return _encode_values(column.to_pylist(), name)
         column = column.dictionary_encode()
     is_float = types.is_floating(column.type.value_type)
     if isinstance(column, pa.ChunkedArray):

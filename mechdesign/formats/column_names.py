@@ -96,6 +96,11 @@ def _has_other_delimiter(lines: Sequence[bytes], delimiter: str) -> bool:
     return False
 
 
+IN_SINGLE_QUOTES = (
+    '; its cells seem to be quoted by single quotes: say so (--quote "\'")'
+)
+
+
 def misfit_hint(
     widths: Sequence[int],
     header: Sequence[bytes],
@@ -129,6 +134,9 @@ def misfit_hint(
             f": every row ends with a {delimiter!r} that the header lacks; put one at the end of "
             "the header, too"
         )
+    # A delimiter within single quotes has divided the last cell.
+    if all(cell[-1:] == b"'" != cell[:1] for cell in last_cells):
+        return IN_SINGLE_QUOTES
     return (
         ": every row has one cell more than the header, as where rows begin with a name of their "
         f"own; name that column in the header (row{delimiter}..)"
@@ -141,7 +149,7 @@ def quote_hint(names: Collection[str]) -> str:
         len(name) < 2 or not name[0] == "'" == name[-1] for name in names
     ):
         return ""
-    return '; its cells seem to be quoted by single quotes: say so (--quote "\'")'
+    return IN_SINGLE_QUOTES
 
 
 def delimiter_hint(names: Collection[str]) -> str:
@@ -276,12 +284,14 @@ def _no_text(name: Any) -> InputError:
     )
 
 
-def require_columns(names: Iterable[str], available: Iterable[Any]) -> None:
+def require_columns(names: Iterable[str], available: Collection[Any]) -> None:
     """Refuse columns of which one does not exist."""
     # A search through thousands of names for each of thousands would take seconds.
     there = dict.fromkeys(available)
     for name in names:
-        require_column(name, there)
+        if name not in there:
+            # A header knows what was misread in it.
+            require_column(name, available)
 
 
 def require_column(name: str, available: Collection[Any]) -> None:

@@ -263,9 +263,13 @@ class IndexChecks:
         self._checks.add(len(adapter), sampled)
 
     def refuse_copies(self, where: str = "") -> None:
-        """Raise InputError if a level of the index is a copy of a protected column."""
+        """Raise InputError if a level of the index is a copy of a protected column, or gives one
+        away to whoever sorts by it.
+        """
         if self._checks is not None:
-            self._checks.refuse_copies(f"{where}take the index off (reset_index): ")
+            where += "take the index off (reset_index): "
+            self._checks.refuse_copies(where)
+            self._checks.refuse_sorted(where)
 
 
 def level_titles(adapter: FrameAdapter) -> list[str]:

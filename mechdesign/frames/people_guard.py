@@ -19,10 +19,11 @@ columns are numbers, because numpy would turn these into texts.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import narwhals as nw
@@ -46,13 +47,19 @@ from mechdesign.jobs.channel_recipe import recipe_of
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.people_run import Read, refuse_people
 from mechdesign.jobs.recipe import Drawer, DrawnColumn, Recipe
-from mechdesign.leaks.people_notice import people_in, people_notice, reach_in
+from mechdesign.leaks.people_notice import (
+    PeopleFound,
+    people_in,
+    people_notice,
+    reach_in,
+)
 from mechdesign.leaks.person_columns import may_name_people_by
 from mechdesign.release.released_values import LABEL
 from mechdesign.tables.people import RECORD
 
+VALUE = "mechdesign: value"
 RECORDS_OF_VALUE = "mechdesign: records"
-"""A column of counts in the plan of an engine; no table has one of this name."""
+"""Columns of values and counts in the plan of an engine."""
 
 FIRST_RECORDS = 10_000
 """So many records show whether people stand in an order: dozens of them, with all their records."""
@@ -140,11 +147,34 @@ def people_message(
 
     Parameters
     ----------
-    frame : table of any library or engine
+    frame : table of any library or engine, or path of a file
     sensitive, released : sequence of str
     channel : Channel
         For its records.
     """
+    # One column released alone has a promise for each of its values, whatever it names.
+    left_out = {*sensitive, *(released if len(released) == 1 else ())}
+    if isinstance(frame, (str, Path)):
+        found = people_in(frame, sensitive, but=tuple(left_out))
+    else:
+        found = _people_of(frame, sensitive, released, left_out)
+    if found is None:
+        return None
+    reach = None
+    # The symbols of boxes are no cells of the table, so that nothing is known of them.
+    if len(channel.channels) == 1:
+        reach = reach_in(found, channel.channels[0])
+    # As an error of this package it speaks of keywords, not of options.
+    return str(InputError(people_notice(found, sensitive, reach)))
+
+
+def _people_of(
+    frame: Any,
+    sensitive: Sequence[str],
+    released: Sequence[str],
+    left_out: Collection[str],
+) -> PeopleFound | None:
+    """The people of a table of any library or engine, by other columns than those left out."""
     adapter = find_adapter(frame)
     if adapter is not None and any(name is not None for name in adapter.index_names()):
         with suppress(ValueError):
@@ -152,8 +182,6 @@ def people_message(
             frame = frame.reset_index()
     table = _lazy(frame)
     comes_again = _counted_by(table)
-    # One column released alone has a promise for each of its values, whatever it names.
-    left_out = {*sensitive, *(released if len(released) == 1 else ())}
     names: list[str] = []
     schema: Any = table.collect_schema()
     # narwhals would take a tuple for several names.
@@ -170,15 +198,7 @@ def people_message(
         return None
     needed = list(dict.fromkeys([*names, *sensitive, *released]))
     read = table.select(*needed).collect("pyarrow").to_native()
-    found = people_in(read, sensitive, among=names)
-    if found is None:
-        return None
-    reach = None
-    # The symbols of boxes are no cells of the table, so that nothing is known of them.
-    if len(channel.channels) == 1:
-        reach = reach_in(found, channel.channels[0])
-    # As an error of this package it speaks of keywords, not of options.
-    return str(InputError(people_notice(found, sensitive, reach)))
+    return people_in(read, sensitive, among=names)
 
 
 def _lazy(frame: Any) -> Any:
@@ -193,7 +213,9 @@ def _counted_by(table: Any) -> Callable[[str], bool]:
     """Whether the values of a column of a lazy table of narwhals can be those of people."""
 
     def comes_again(name: str) -> bool:
-        sizes = table.group_by(name).agg(nw.len().alias(RECORDS_OF_VALUE))
+        # narwhals takes no empty name for a group, and a column of a frame may have it.
+        column = table.select(nw.col(name).alias(VALUE))
+        sizes = column.group_by(VALUE).agg(nw.len().alias(RECORDS_OF_VALUE))
         size = nw.col(RECORDS_OF_VALUE)
         repeated = sizes.filter(size > 1).select(
             size.max().alias("most"), size.sum().alias("all"), nw.len().alias("values")

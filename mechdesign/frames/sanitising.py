@@ -375,11 +375,11 @@ def sanitise(
     key would have draws that depend on each other. The guarantee covers the released column alone:
     other columns that stay in the frame and disclose S or X void it.
 
-    What a frame holds beside its columns is left out, or treated like a column. A pandas index with
-    a name stays where all columns do (``keep="all"``); one without a name stays, for it aligns
-    frames; both are examined as kept columns are, and a shuffled release has neither. ``attrs`` and
-    the notes in an arrow schema are left out. Categories that no released record has are left out;
-    kept enumerations of lazy tables become text.
+    What a frame holds beside its columns is left out, or treated like a column. A pandas index
+    stays with ``keep_index=True``, and one with a name where all columns do (``keep="all"``); it is
+    examined as kept columns are, and a shuffled release has none. Otherwise rows are numbered anew.
+    ``attrs`` and the notes in an arrow schema are left out. Categories that no released record has
+    are left out; kept enumerations of lazy tables become text.
 
     Parameters
     ----------

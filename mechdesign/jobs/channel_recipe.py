@@ -37,7 +37,7 @@ from mechdesign.jobs.file_run import FileRecipe
 from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.keys import key_for_columns, key_in_options
 from mechdesign.jobs.ledger import ROW, Ledger, Use
-from mechdesign.jobs.manifest import Released, released_channel
+from mechdesign.jobs.manifest import DescribedChannel, released_channel
 from mechdesign.jobs.options import Applied, ReleaseOptions
 from mechdesign.jobs.output_columns import ColumnGroup, in_table, private_columns
 from mechdesign.jobs.people_nights import BOXES_OF_NIGHTS, PeopleAtHand, check_nights
@@ -251,9 +251,9 @@ class ChannelRecipe(KeyedRecipe):
 
     def described(
         self, drawer: Drawer, channel_files: Sequence[str | None]
-    ) -> list[Released]:
+    ) -> list[DescribedChannel]:
         """What manifests say of each channel; `channel_files` are the hashes of their files."""
-        columns: list[Released] = []
+        columns: list[DescribedChannel] = []
         uses = self.uses(drawer.header)
         for k, (channel, use) in enumerate(zip(self.channels, uses, strict=True)):
             names = self._released_names(drawer.plan, k)

@@ -51,7 +51,7 @@ from mechdesign.jobs.earlier_releases import (
 from mechdesign.jobs.file_run import FileRecipe, FileRun
 from mechdesign.jobs.job import Job
 from mechdesign.jobs.ledger import Entry, Ledger, Use
-from mechdesign.jobs.manifest import Manifest, Released
+from mechdesign.jobs.manifest import DescribedChannel, Manifest
 from mechdesign.jobs.options import Applied
 from mechdesign.jobs.people_nights import PeopleAtHand
 from mechdesign.jobs.recipe import (
@@ -98,7 +98,7 @@ class KeyedRecipe(FileRecipe):
     @abstractmethod
     def described(
         self, drawer: Drawer, channel_files: Sequence[str | None]
-    ) -> list[Released]:
+    ) -> list[DescribedChannel]:
         """What manifests say of each channel; `channel_files` are the hashes of their files."""
 
     @abstractmethod

@@ -13,8 +13,9 @@ all counts; of the description of each channel, which is made for the internal o
 (`released_channel`), the public one has the fields of `PublicColumn` alone. So a field that is
 added to a description stays inside until somebody adds it to the public record.
 
-*Each channel*, counted when all records have been drawn. `released_channel` gives a `Released`: its
-description is that of the internal manifest, and the public one has a part of it.
+*Each channel*, counted when all records have been drawn. `released_channel` gives a
+`DescribedChannel`: its description is that of the internal manifest, and the public one has a part
+of it.
 
 All counts come from the drawer's release. The symbols of each variable are counted as they were
 read, and two counts more: of empty cells and of unknown symbols. The outputs are counted as they
@@ -76,7 +77,7 @@ from mechdesign.release.released_values import OF_SYMBOLS
 
 
 @dataclass(frozen=True)
-class Released:
+class DescribedChannel:
     """What a manifest says of one channel: the entry of the internal manifest, and the channel."""
 
     description: InternalColumn
@@ -118,7 +119,7 @@ def released_channel(
     given: tuple[str, ...],
     sensitive: tuple[str, ...] | None,
     channel_file: str | None = None,
-) -> Released:
+) -> DescribedChannel:
     """What a manifest says of one channel, when all records have been drawn.
 
     Parameters
@@ -147,7 +148,7 @@ def released_channel(
         counts=_counts(channel, release),
         changes=release.changes,
     )
-    return Released(description, channel)
+    return DescribedChannel(description, channel)
 
 
 def _symbol_counts(
@@ -216,7 +217,7 @@ class Manifest:
         Of the output.
     columns_before, columns : tuple of str
         Those of the input and of the output.
-    released : tuple of Released
+    released : tuple of DescribedChannel
         One for each channel.
     kept_private : tuple of str
         Sensitive and correlated columns that were left in the data.
@@ -240,7 +241,7 @@ class Manifest:
     records: int
     columns_before: tuple[str, ...]
     columns: tuple[str, ...]
-    released: tuple[Released, ...]
+    released: tuple[DescribedChannel, ...]
     dataset: str
     kept_private: tuple[str, ...] = ()
     identity: tuple[str, ...] = ()

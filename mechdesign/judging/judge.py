@@ -23,6 +23,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import load, require_channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
+from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.judging.analysts import analysts_part
 from mechdesign.judging.figures import AREA, Figure, Judgement, Part
@@ -77,6 +78,7 @@ def judge(
     identity: str | Sequence[str] | None = None,
     shuffled: bool = False,
     text: TextOptions | None = None,
+    form: CellForm | None = None,
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
 ) -> Judgement:
@@ -102,6 +104,8 @@ def judge(
         Do not link rows by their place.
     text : TextOptions, optional
         How CSV files are written.
+    form : CellForm, optional
+        The form in which the cells of both files are compared; by default that of the channel.
     seed : int
         Of halves, samples and claims: the same seed gives the same figures.
     progress : callable, optional
@@ -120,6 +124,9 @@ def judge(
         raise InputError(
             "identity links the rows, and shuffled forbids it: give one of them"
         )
+    opened = None if channel is None else _opened(channel)
+    if form is None:
+        form = CellForm() if opened is None else opened.record.rules.cell_form
     files = read_files(
         released,
         original,
@@ -127,6 +134,7 @@ def judge(
         identity=identity,
         shuffled=shuffled,
         text=text,
+        form=form,
     )
     if min(files.records, files.released_records) < FEWEST_RECORDS:
         raise InputError(
@@ -134,7 +142,7 @@ def judge(
             "be measured"
         )
     shares = _shares(files)
-    opened, promise, bounds = _promised(channel, files, released, original, text)
+    promise, bounds = _promised(opened, files, released, original, text)
     steps = _steps(
         files,
         opened,
@@ -258,56 +266,60 @@ def _agreement(files: Files) -> float:
     return same / len(files.columns)
 
 
-def _promised(
-    channel: Any,
-    files: Files,
-    released: Any,
-    original: Any,
-    text: TextOptions | None,
-) -> tuple[Channel | None, tuple[str, ...], Bounds]:
-    """The channel, what is known of its promise, and its bounds on beliefs in each secret."""
-    if channel is None:
-        return None, (), {}
+def _opened(channel: Channel | str | Path) -> Channel:
+    """The channel, or that of a file."""
     opened = load(channel) if isinstance(channel, (str, Path)) else channel
-    opened = require_channel(
+    return require_channel(
         "channel", opened, "; the path of its file is one, too"
     ).on_tables(
         "a channel of boxes promises for a population, not for this file: leave the channel out, "
         "and audit it by itself"
     )
-    check_channel(opened, files)
+
+
+def _promised(
+    channel: Channel | None,
+    files: Files,
+    released: Any,
+    original: Any,
+    text: TextOptions | None,
+) -> tuple[tuple[str, ...], Bounds]:
+    """What is known of the promise of a channel, and its bounds on beliefs in each secret."""
+    if channel is None:
+        return (), {}
+    check_channel(channel, files)
     facts = None
     if isinstance(released, (str, Path)):
-        refuse_other_channel(released, opened)
-        facts = facts_of_release(released, opened)
-    proven = refuse_broken(opened)
-    notion = opened.record.promise(opened.sensitive)
+        refuse_other_channel(released, channel)
+        facts = facts_of_release(released, channel)
+    proven = refuse_broken(channel)
+    notion = channel.record.promise(channel.sensitive)
     if notion is None:
-        return opened, ("The channel states no promise.",), {}
+        return ("The channel states no promise.",), {}
     bounds: Bounds = {}
     if not proven:
         how = (
             "The channel has no table, so its promise was not verified here: audit it with the "
             "table."
         )
-    elif facts is None and drawn_by(opened, files) is None:
+    elif facts is None and drawn_by(channel, files) is None:
         how = (
             "The channel keeps its promise for the table that it was designed for. Some released "
             "values are none of its outputs, and no manifest beside the file says that it released "
             "them, so no figure here is bounded by it."
         )
-    elif not _is_its_table(opened, original, text):
+    elif not _is_its_table(channel, original, text):
         how = (
             "The channel keeps its promise, verified in exact arithmetic, for the table that it "
             "was designed for. The original is another one, so no figure here is bounded by it."
         )
     else:
-        bounds = belief_bounds(opened)
+        bounds = belief_bounds(channel)
         how = (
             "The channel keeps its promise for this table, verified in exact arithmetic on its "
             "integers."
         )
-    return opened, (how, f"For specialists: the promise is {notion.text}."), bounds
+    return (how, f"For specialists: the promise is {notion.text}."), bounds
 
 
 def _is_its_table(channel: Channel, original: Any, text: TextOptions | None) -> bool:
@@ -320,13 +332,15 @@ def _is_its_table(channel: Channel, original: Any, text: TextOptions | None) -> 
         "sensitive": own.sensitive.columns,
         "useful": own.useful.columns,
         "bins": bins_by_column([own.useful]) or None,
-        "missing": rules.counted,
     }
     try:
         if isinstance(original, (str, Path)):
-            joint = read_joint(original, text=text, form=rules.cell_form, **reading)
+            counted = rules.counted
+            joint = read_joint(
+                original, text=text, form=rules.cell_form, missing=counted, **reading
+            )
         else:
-            joint = Joint.from_table(original, **reading)
+            joint = Joint.from_table(original, **rules.reading, **reading)
     except InputError:
         # It has other columns, or cells that the channel's table has not.
         return False

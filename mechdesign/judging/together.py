@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.cell_forms import as_text
+from mechdesign.formats.cell_forms import CellForm, as_text
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.leaks.assessment import crossed_secret, identifies_records
-from mechdesign.leaks.coded_table import CodedColumn, CodedTable, coded_table
+from mechdesign.leaks.coded_table import CodedColumn, CodedTable, coded_table, in_form
 from mechdesign.leaks.disclosure import Secret
 from mechdesign.leaks.learners import numbers_in
 from mechdesign.tables.reading import columns_named
@@ -334,16 +334,17 @@ def read_files(
     identity: str | Sequence[str] | None,
     shuffled: bool,
     text: TextOptions | None,
+    form: CellForm,
 ) -> Files:
-    """Read both files, and find which released row is whose.
+    """Read both files with their cells in a form, and find which released row is whose.
 
     Raises
     ------
     InputError
         If the files share no column, the secret is missing, or identifiers do not match.
     """
-    before = coded_table(original, text)
-    after = coded_table(released, text)
+    before = in_form(coded_table(original, text), form)
+    after = in_form(coded_table(released, text), form)
     _check_records(before, after)
     names = columns_named(sensitive, [*before.columns, *before.unreadable])
     for name in names:

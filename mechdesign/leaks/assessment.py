@@ -10,14 +10,15 @@ Every column becomes integer codes (`coded_table`). A column, a pair or a whole 
 a record (`combined_codes`), and all its figures come from its table of counts with S
 (`disclosure_of`). Columns that identify records are measured by themselves, but left out of pairs
 and rows. Last a model guesses S from whole rows (`learners`). Of a long file equal rows are one,
-with the number of its records, so that memory grows with the different rows alone.
+with the number of its records; of one with mostly different rows a sample of the rows is assessed,
+or of people with all of their records (`coded_table`).
 
 In the coded table of people each value is the sequence of those of all records of a person.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -38,6 +39,7 @@ from mechdesign.leaks.coded_table import (
     IDENTIFIER_SHARE,
     CodedColumn,
     CodedTable,
+    HashedValues,
     code_type,
     coded_table,
     combined_codes,
@@ -196,8 +198,16 @@ def assess(
         hashing = form is None or form.changes_nothing
         # Records that are left out, refused by their number or put together as people are needed
         # one by one.
-        folding = person is None and counted_as(missing) == SYMBOL
-        coded = coded_table(table, text, hashing=hashing, folding=folding)
+        gaps = counted_as(missing)
+        by_number = gaps == "refuse"
+        coded = coded_table(
+            table,
+            text,
+            # People's names are needed, too, and a record is refused by its number.
+            hashing=hashing and person is None,
+            folding=person is None and gaps == SYMBOL,
+            sample_by=None if by_number else _together(sensitive, columns, person),
+        )
         names = _named("sensitive", sensitive, coded)
         others = [name for name in coded.columns if name not in names]
         if columns is not None:
@@ -205,6 +215,8 @@ def assess(
     except InputError as error:
         # Read in another way, the file may have all of it.
         raise _with_remedies(error, symptoms) from None
+    if coded.one_in > 1:
+        symptoms.append(_sample_symptom(coded, person))
     coded = in_form(coded, form or CellForm())
     found = identified(coded, [*names, *others])
     looked_at = CodedTable(
@@ -269,6 +281,40 @@ def assess(
         symptoms=tuple(symptoms),
         unit=RECORD if person is None else PERSON,
     )
+
+
+def _together(
+    sensitive: str | Sequence[str],
+    columns: str | Sequence[str] | None,
+    person: str | Sequence[str] | None,
+) -> Callable[[Sequence[str]], Sequence[str]]:
+    """The columns whose equal records belong together: what names people, or all looked at."""
+
+    def of(header: Sequence[str]) -> Sequence[str]:
+        try:
+            if person is not None:
+                return columns_named(person, header)
+            names = columns_named(sensitive, header)
+            if columns is not None:
+                return columns_named(columns, header)
+        except InputError:
+            # Said with its remedies where the columns are looked up in the whole table.
+            return ()
+        return [name for name in header if name not in names]
+
+    return of
+
+
+def _sample_symptom(coded: CodedTable, person: object) -> Symptom:
+    """What a sample of the rows is, and what it misses."""
+    text = (
+        f"the table is too large to be held: of its {coded.read:,} records {coded.records:,} are "
+        f"assessed, all those of about one in {coded.one_in} "
+        f"{'different rows' if person is None else 'people'}, chosen by hashes. Shares and what is "
+        "told are estimates without bias; numbers of values and of rare ones are those of the "
+        "sample, and larger lifts may be in the rest"
+    )
+    return Symptom("sample", None, text, None)
 
 
 def _people_symptoms(
@@ -418,6 +464,9 @@ def identifies_records(column: CodedColumn) -> bool:
     # A sample is held of such columns alone, and may have a value of many records or miss it.
     if column.one_in > 1:
         return True
+    if column.of_sample:
+        # Values that come again in the whole table may be alone in a sample.
+        return isinstance(column.values, HashedValues)
     records = column.records
     if records < IDENTIFIER_RECORDS:
         return False

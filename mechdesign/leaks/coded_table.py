@@ -20,12 +20,19 @@ have it (`TableBuilder.fold`). The records a x, b y, a x become the rows a x and
 2 and 1. A column of hashes would leave no two rows alike. So it is kept beside the rows, with the
 row of each hash: all up to `MOST_HASHES`, and beyond those of one value in two, four or more,
 chosen by their hashes, so that the order of the records does not matter. Where the first records
-are mostly different, the table is held record by record as before.
+are mostly different, the table is held record by record.
+
+*Samples.* A caller whom estimates suffice names the columns whose equal records belong together
+(`sample_by`): then no more than about `MOST_CELLS` cells of such a table are held. Whenever there
+are more, one of two rows is dropped, chosen by a hash of these columns. So the sample is one of
+rows: whoever has a row that is held, all of its records are. Where one column has nearly as many
+values as there are rows, as a number of a person, it alone decides, and all rows of a person stay
+together. Of columns of hashes those of all records are counted as beside folded rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -50,7 +57,7 @@ from mechdesign.formats.column_names import require_text_names
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.digests import RowHasher
 from mechdesign.formats.distinct import numbered
-from mechdesign.formats.opening import open_source
+from mechdesign.formats.opening import Batch, Source, open_source
 from mechdesign.leaks.evidence import TextNumbers
 
 Codes: TypeAlias = NDArray[np.integer[Any]]
@@ -71,6 +78,15 @@ MOST_HASHES = 1 << 20
 
 MOST_ONE_IN = 1 << 20
 """Where even one value in so many is too much, one value has nearly all records: it stays."""
+
+
+MOST_CELLS = 1 << 23
+"""Cells that are held of a table of mostly different rows (8 to 32 MB): of more, those of some
+rows."""
+
+WIDE = 0.05
+"""Values a record from which on a column decides by itself which rows are held: those of people
+have tens of records each, and others would make samples of few values."""
 
 
 class HashedValues(Sequence[str]):
@@ -119,6 +135,8 @@ class CodedColumn:
         Of a column of hashes beside folded rows: the row of the table that each code belongs to.
     one_in : int
         Of such a column the records of one in so many values are held.
+    of_sample : bool
+        Whether its table is a sample of rows.
     """
 
     name: str
@@ -127,6 +145,7 @@ class CodedColumn:
     weights: Integers | None = None
     rows: Integers | None = None
     one_in: int = 1
+    of_sample: bool = False
 
     @property
     def records(self) -> int:
@@ -142,13 +161,16 @@ class CodedColumn:
 class CodedTable:
     """Columns of equal length, and the columns that hold no symbols (lists, structures, bytes).
 
-    With `weights` a row stands for so many records; else each is one of them.
+    With `weights` a row stands for so many records; else each is one of them. Of a sample `records`
+    are those that are held, of one in `one_in` rows, and `read` all of them.
     """
 
     records: int
     columns: Mapping[str, CodedColumn]
     unreadable: tuple[str, ...]
     weights: Integers | None = None
+    one_in: int = 1
+    read: int = 0
 
     @property
     def rows(self) -> int:
@@ -185,11 +207,13 @@ def coded_table(
     *,
     hashing: bool = False,
     folding: bool = False,
+    sample_by: Callable[[Sequence[str]], Sequence[str]] | None = None,
 ) -> CodedTable:
     """Read a file, or take a pandas, polars or pyarrow table.
 
     With `hashing` a column of a file that names records may have `HashedValues`; with `folding` the
-    rows of a long file have weights.
+    rows of a long file have weights. With `sample_by`, which gives columns for those of the header,
+    a long file of different rows is a sample.
 
     Raises
     ------
@@ -197,12 +221,19 @@ def coded_table(
         If the file cannot be read, or the frame is of no known kind.
     """
     if isinstance(source, (str, Path)):
-        return _coded_file(source, text, hashing=hashing, folding=folding)
+        return _coded_file(
+            source, text, hashing=hashing, folding=folding, sample_by=sample_by
+        )
     return _coded_frame(source)
 
 
 def _coded_file(
-    path: PathLike, text: TextOptions | None, *, hashing: bool, folding: bool
+    path: PathLike,
+    text: TextOptions | None,
+    *,
+    hashing: bool,
+    folding: bool,
+    sample_by: Callable[[Sequence[str]], Sequence[str]] | None,
 ) -> CodedTable:
     """A file, read batch by batch."""
     # Columns that seemed to name records at first.
@@ -210,24 +241,56 @@ def _coded_file(
     while True:
         with open_source(path, text) as table, errors_naming(table.name):
             builder = TableBuilder(table.header)
+            together = () if sample_by is None else sample_by(table.header)
             for batch in table.batches():
-                builder.records += batch.num_rows
+                held = builder.sampled(batch)
+                builder.records += batch.num_rows if held is None else len(held)
                 for name in builder.readable():
-                    builder.add(name, batch.column(name))
+                    cells = batch.column(name)
+                    builder.add(name, cells if held is None else cells.take(held))
                     if hashing and name not in in_full:
                         builder.hash_identifier(name)
                 if folding:
                     builder.fold()
+                builder.narrow(together)
             coded = builder.table()
         wrong = [
             name
             for name, column in coded.columns.items()
             if isinstance(column.values, HashedValues)
-            and len(column.values) * column.one_in < IDENTIFIER_SHARE * coded.records
+            and builder.different(column) < IDENTIFIER_SHARE * coded.read
         ]
         if not wrong:
             return coded
         in_full.update(wrong)
+
+
+def even_sample(table: Source, names: Sequence[str], most: int) -> CodedTable:
+    """At most so many records, evenly spread over a file of unknown length, in one pass.
+
+    The sample begins with every record. Whenever it is full, every second one is dropped, and from
+    then on half as many are taken: with the step 4 it holds the records 0, 4, 8, ..
+    """
+    builder = TableBuilder(names)
+    step = 1
+    position = 0
+    for batch in table.batches():
+        # Every step-th record of the file, wherever its batches begin.
+        first = -position % step
+        rows = np.arange(first, batch.num_rows, step)
+        position += batch.num_rows
+        builder.records += len(rows)
+        if not len(rows):
+            continue
+        for name in builder.readable():
+            cells = batch.column(name)
+            if step > 1:
+                cells = cells.take(rows)
+            builder.add(name, cells)
+        while builder.records > most:
+            builder.halve()
+            step *= 2
+    return builder.table()
 
 
 def _coded_frame(frame: Any) -> CodedTable:
@@ -249,8 +312,8 @@ class TableBuilder:
     """Collects the codes of every column, batch by batch.
 
     For each batch the caller adds its number of records to `records`, and calls `add` with the
-    cells of every column of `readable()`; `halve` or `fold` may follow. Last, `table` gives the
-    whole.
+    cells of every column of `readable()`; `halve`, `fold` or `narrow` may follow, and before a
+    batch `sampled`. Last, `table` gives the whole.
     """
 
     def __init__(self, header: Sequence[str]) -> None:
@@ -266,6 +329,13 @@ class TableBuilder:
         self._weights: Integers | None = None
         self._folded_records = 0
         self._beside: dict[str, _HashSample] = {}
+        # Of a sample of rows: the columns that decide, the hashes of the records in them, all
+        # records, and what is known of columns of hashes in all of them.
+        self._together: tuple[str, ...] = ()
+        self._keys: list[Hashes] = []
+        self._one_in = 1
+        self._read = 0
+        self._whole: dict[str, _HashSample] = {}
         # The same key always: the figures of a table are the same in every run.
         self._hasher = RowHasher(bytes(32))
         for name in header:
@@ -312,6 +382,84 @@ class TableBuilder:
             # A copy: a view would hold the memory of all records.
             self._parts[name] = [codes[::2].copy()]
         self.records = -(-self.records // 2)
+
+    def sampled(self, batch: Batch) -> Integers | None:
+        """The places of the records of a batch that are held; None for all."""
+        self._read += batch.num_rows
+        if self._one_in == 1:
+            return None
+        for name, sample in self._whole.items():
+            hashes = hashed_cells(self._hasher, name, batch.column(name))
+            sample.add(hashes, np.zeros(len(hashes), np.int64))
+        keys = self._hasher.identifiers(
+            [_identifying(name, batch.column(name)) for name in self._together]
+        )
+        held = _smallest(keys, self._one_in)
+        self._keys.append(keys[held])
+        return np.flatnonzero(held)
+
+    def narrow(self, together: Sequence[str]) -> None:
+        """Drop one of two rows while too many cells are held; `together` are the columns whose
+        equal records belong together, if a sample is wanted.
+        """
+        names = self.readable()
+        most = max(FOLDED_FROM, MOST_CELLS // max(len(names), 1))
+        while together and self._weights is None and self.records > most:
+            if self._one_in == 1 and not self._begin_sample(together):
+                return
+            self._one_in *= 2
+            keys = np.concatenate(self._keys)
+            held = _smallest(keys, self._one_in)
+            self._keys = [keys[held]]
+            self.records = len(self._keys[0])
+            for name in names:
+                self._narrow(name, held)
+
+    def _begin_sample(self, together: Sequence[str]) -> bool:
+        """Choose the columns that decide; whether there are any."""
+        sizes = {
+            name: len(self._numbers[name])
+            for name in together
+            if name in self._parts and name not in self._hashes
+        }
+        if not sizes:
+            return False
+        widest = max(sizes, key=lambda name: sizes[name])
+        self._together = tuple(sizes)
+        if sizes[widest] >= WIDE * self.records:
+            self._together = (widest,)
+        columns: list[Encoded] = []
+        for name in self._together:
+            codes = np.concatenate(self._parts[name]).astype(np.int64)
+            columns.append(Encoded(codes, tuple(self._numbers[name].number_of)))
+        self._keys = [self._hasher.identifiers(columns)]
+        for name, parts in self._hashes.items():
+            hashes = np.concatenate(parts)
+            self._whole[name] = _HashSample()
+            self._whole[name].add(hashes, np.zeros(len(hashes), np.int64))
+        return True
+
+    def _narrow(self, name: str, held: NDArray[np.bool_]) -> None:
+        """Some records of a column, and their texts."""
+        if name in self._hashes:
+            self._hashes[name] = [np.concatenate(self._hashes[name])[held]]
+            return
+        texts = list(self._numbers[name].number_of)
+        codes = np.concatenate(self._parts[name])[held]
+        used = np.flatnonzero(np.bincount(codes, minlength=len(texts)))
+        numbers = np.zeros(len(texts), np.int64)
+        numbers[used] = np.arange(len(used))
+        self._numbers[name] = TextNumbers()
+        for k, place in enumerate(used.tolist()):
+            self._numbers[name].number_of[texts[place]] = k
+        self._parts[name] = [numbers[codes].astype(code_type(len(used)))]
+
+    def different(self, column: CodedColumn) -> int:
+        """About how many values a column of hashes has in all records."""
+        whole = self._whole.get(column.name)
+        if whole is None:
+            return len(column.values) * column.one_in
+        return len(np.unique(whole.hashes)) * whole.one_in
 
     def fold(self) -> None:
         """Fold equal rows into one, once there are enough new records beside those folded.
@@ -375,15 +523,23 @@ class TableBuilder:
                 column = _column_of_hashes(name, hashes, empty[0])
                 if sample is not None:
                     column = replace(column, rows=sample.rows, one_in=sample.one_in)
-                columns[name] = column
+                columns[name] = replace(column, of_sample=self._one_in > 1)
                 continue
             # One after the other, so that no column is in memory twice beside the others.
             parts = self._parts.pop(name) or [np.zeros(0, np.uint8)]
             values = tuple(self._numbers[name].number_of)
             codes = np.concatenate(parts)
             column = CodedColumn(name, codes, values, self._weights)
-            columns[name] = _without_unused(column)
-        return CodedTable(self.records, columns, tuple(self._unreadable), self._weights)
+            column = replace(_without_unused(column), of_sample=self._one_in > 1)
+            columns[name] = column
+        return CodedTable(
+            self.records,
+            columns,
+            tuple(self._unreadable),
+            self._weights,
+            self._one_in,
+            max(self._read, self.records),
+        )
 
 
 class _HashSample:
@@ -412,8 +568,13 @@ class _HashSample:
 
     def _held(self, hashes: Hashes, rows: Any) -> tuple[Hashes, Any]:
         """Those that are in the sample."""
-        small = hashes <= np.uint64((1 << 64) // self.one_in - 1)
+        small = _smallest(hashes, self.one_in)
         return hashes[small], rows[small]
+
+
+def _smallest(hashes: Hashes, one_in: int) -> NDArray[np.bool_]:
+    """Which hashes are among the smallest, of which there is one in so many."""
+    return hashes <= np.uint64((1 << 64) // one_in - 1)
 
 
 def first_places(codes: Integers) -> Integers:
@@ -426,14 +587,18 @@ def first_places(codes: Integers) -> Integers:
 
 def hashed_cells(hasher: RowHasher, name: str, cells: Any) -> Hashes:
     """The hashes of the cells of a column; a missing one is the empty text."""
+    return hasher.identifiers([_identifying(name, cells)])
+
+
+def _identifying(name: str, cells: Any) -> Any:
+    """The cells of a column as a part of an identifier."""
     texts = simple_texts(cells)
     if texts is None:
         column = encode(cells, name)
         empty = len(column.texts)
         codes = np.where(column.codes < 0, empty, column.codes)
-        column = Encoded(codes, (*column.texts, ""))
-        return hasher.identifiers([column])
-    return hasher.identifiers([without_nulls(texts)])
+        return Encoded(codes, (*column.texts, ""))
+    return without_nulls(texts)
 
 
 def code_type(values: int) -> type[np.integer[Any]]:

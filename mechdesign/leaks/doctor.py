@@ -314,7 +314,8 @@ def table_symptoms(
                     column.name,
                     f"values of {seen(column.name)} look like codes of missing ones "
                     f"({listed(codes)})",
-                    f"--missing-codes={','.join(codes)} (then --missing)",
+                    # A shell reads a question mark as any file name of one letter.
+                    f"--missing-codes={shlex.quote(','.join(codes))} (then --missing)",
                 )
             )
     effect = "which count as one value here"
@@ -329,8 +330,8 @@ def table_symptoms(
                 Symptom(
                     "empty",
                     column.name,
-                    f"{seen(column.name)} has {empty:,} {cells} ({share:.1%} of the records), "
-                    f"{effect}",
+                    f"{seen(column.name)} has {empty:,} {cells} ({100 * share:.1f} % of the "
+                    f"records), {effect}",
                     "--missing drop, symbol or marginal",
                 )
             )

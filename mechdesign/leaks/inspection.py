@@ -36,7 +36,7 @@ from mechdesign.formats.column_names import require_column
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import Batch, Source, open_source
 from mechdesign.leaks.assessment import crossed_secret, identifies_records
-from mechdesign.leaks.coded_table import CodedColumn, CodedTable, TableBuilder
+from mechdesign.leaks.coded_table import CodedColumn, even_sample
 from mechdesign.leaks.evidence import Crossing, TextNumbers
 from mechdesign.leaks.learners import MOST_RECORDS, RowGuess, guess_from_rows
 from mechdesign.leaks.sorted_order import SortedBy, SortedOrders
@@ -292,7 +292,7 @@ def guess_from_kept(
     with open_source(path, text) as table, errors_naming(table.name):
         if not sensitive or any(name not in table.header for name in sensitive):
             return None
-        coded = _sample(table, [*sensitive, *kept])
+        coded = even_sample(table, [*sensitive, *kept], 2 * MOST_RECORDS)
     if any(name not in coded.columns for name in sensitive):
         return None
     columns: list[CodedColumn] = []
@@ -304,34 +304,6 @@ def guess_from_kept(
         return None
     secret = crossed_secret(coded, tuple(sensitive))
     return guess_from_rows(columns, secret.codes, secret.symbols)
-
-
-def _sample(table: Source, names: Sequence[str]) -> CodedTable:
-    """At most 2 `MOST_RECORDS` records, evenly spread over a file of unknown length, in one pass.
-
-    The sample begins with every record. Whenever it is full, every second one is dropped, and from
-    then on half as many are taken: with the step 4 it holds the records 0, 4, 8, ..
-    """
-    builder = TableBuilder(names)
-    step = 1
-    position = 0
-    for batch in table.batches():
-        # Every step-th record of the file, wherever its batches begin.
-        first = -position % step
-        rows = np.arange(first, batch.num_rows, step)
-        position += batch.num_rows
-        builder.records += len(rows)
-        if not len(rows):
-            continue
-        for name in builder.readable():
-            cells = batch.column(name)
-            if step > 1:
-                cells = cells.take(rows)
-            builder.add(name, cells)
-        while builder.records > 2 * MOST_RECORDS:
-            builder.halve()
-            step *= 2
-    return builder.table()
 
 
 def kept_note(guess: RowGuess, *, sensitive: Sequence[str]) -> str:

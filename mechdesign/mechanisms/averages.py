@@ -249,10 +249,11 @@ def posterior_sets(
 
 
 def seconds_of(search: Search) -> float:
-    """The time limit of a search, which the solver cannot do without."""
-    if search.time_limit is None:
+    """The time that is left of a search, as the solver cannot do without a limit."""
+    left = search.left()
+    if left is None:
         return DEFAULT_SECONDS
-    return search.time_limit
+    return left
 
 
 def _certificate(

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from mechdesign.auditing.population import lift_limits
 from mechdesign.channel.channel import DENOMINATOR, Channel
+from mechdesign.channel.proof import CostProof, with_proof
 from mechdesign.channel.record import Objective
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import SolverFailure
@@ -45,6 +46,7 @@ from mechdesign.mechanisms.least_cost_objective import (
     REACHES,
 )
 from mechdesign.mechanisms.population import PopulationRules, confident
+from mechdesign.mechanisms.proofs import of_sides
 from mechdesign.mechanisms.result import Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.tables.confidence import confidence_set
@@ -141,6 +143,7 @@ class _OwnBoxes:
         """The channel of the first margin whose integers pass the exact audit."""
         reason = ""
         bound = 0.0
+        proof: CostProof | None = None
         margins = [margin for margin in MARGINS if margin >= LARGE_MARGIN]
         for reach, margin in itertools.product(REACHES, margins):
             try:
@@ -149,7 +152,10 @@ class _OwnBoxes:
                 reason = str(error)
                 continue
             # Every solution bounds the budgets as they are, so the largest bound holds.
-            bound = max(bound, solution.bound)
+            if solution.bound > bound:
+                bound = solution.bound
+                if solution.sides is not None:
+                    proof = of_sides(solution.sides, solution.multipliers.masses)
             # With the traces where boxes hang together by these alone.
             for trace in (TRACE, 0.0):
                 try:
@@ -163,7 +169,7 @@ class _OwnBoxes:
                     design = finish(
                         rounded, self._joint, METHOD_NAME, solution.method, started
                     )
-                    return self._with_figures(design, bound)
+                    return self._with_figures(design, bound, proof)
                 reason = f"the lift {verdict.worst.lift:.17g} was left"
         raise SolverFailure(
             f"no channel for own boxes was verified ({reason}); use a larger budget or fewer boxes"
@@ -221,8 +227,10 @@ class _OwnBoxes:
             totals=tuple(count << bits for count in counts),
         )
 
-    def _with_figures(self, design: Design, bound: float) -> Design:
-        """The design with the exact share of own boxes, and its bound."""
+    def _with_figures(
+        self, design: Design, bound: float, proof: CostProof | None
+    ) -> Design:
+        """The design with the exact share of own boxes, its bound, and what proves it."""
         channel = design.channel
         total = sum(self._counts)
         own = Fraction(0)
@@ -252,9 +260,11 @@ class _OwnBoxes:
                 f"and no channel for these boxes leaves more than "
                 f"{100 * (1 - least.cost_lower_bound):.1f} %.",
             )
-        return replace(
-            design, channel=channel.with_record(record), least=least, messages=messages
-        )
+        channel = channel.with_record(record)
+        # To prove it again takes a program for each box, which is left to the auditor.
+        if proof is not None and self._rules.has_prices:
+            channel = with_proof(channel, proof)
+        return replace(design, channel=channel, least=least, messages=messages)
 
     def _deviation(self, channel: Channel) -> Fraction:
         """The largest change of a box's share among all records, exactly; 0 by construction."""

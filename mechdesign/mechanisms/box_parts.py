@@ -60,15 +60,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.channel.box_claims import protected_groups
-from mechdesign.channel.channel import BoxPart
+from mechdesign.channel.box_claims import RECORDS_OF_STRATUM, protected_groups
+from mechdesign.channel.channel import BoxPart, Channel
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.integers import Integers
 from mechdesign.mechanisms.box_own import own_boxes
@@ -533,8 +533,16 @@ class PartDesigns:
         if request.fill:
             fill = _rows_by_box(boxes, released.codes, everything)
         inside = _symbols_by_box(boxes, released.codes, released.proving, sizes)
-        part = BoxPart(stratum, boxes, plan.together, design.channel, fill, inside)
-        return part, design
+        channel = _with_records(design.channel, int(everything.sum()))
+        return BoxPart(stratum, boxes, plan.together, channel, fill, inside), design
+
+
+def _with_records(channel: Channel, records: int) -> Channel:
+    """The channel of a stratum with the number of all of its records, by which figures of the whole
+    are means of those of the strata.
+    """
+    utility = {**(channel.record.utility or {}), RECORDS_OF_STRATUM: records}
+    return channel.with_record(replace(channel.record, utility=utility))
 
 
 def own_messages(design: Design) -> list[str]:

@@ -115,14 +115,14 @@ def _population_rules(
 
 def by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
     """Run the objective or the mechanism of a request."""
-    search = request.search
+    search = replace(request.search, since=started)
     # `design` puts this notion where the user gave none.
     alone = request.average is not None and request.notion == NO_PROMISE
     if not request.has_free_outputs or request.has_purpose:
         budgets: tuple[AverageBudget, ...] = ()
         if request.average is not None:
             budgets = averages_of(request.average, rules.joint)
-        return _for_objective(rules, request, started, budgets, alone=alone)
+        return _for_objective(rules, request, search, started, budgets, alone=alone)
     if request.average is not None and request.keep is None:
         # Loaded here, because few designs need it.
         from mechdesign.mechanisms.averages import for_average
@@ -145,13 +145,13 @@ def by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
 def _for_objective(
     rules: Rules,
     request: DesignRequest,
+    search: Search,
     started: float,
     budgets: tuple[AverageBudget, ...],
     *,
     alone: bool,
 ) -> Design:
     """The channel of least cost, or the best one for queries or a task."""
-    search = request.search
     if not request.has_free_outputs:
         # Loaded here, because few designs need it.
         from mechdesign.mechanisms.least_cost import least_cost
@@ -175,8 +175,8 @@ def _optimal_or_merging(rules: Rules, search: Search, started: float) -> Design:
     try:
         best = optimal(rules, search)
     except SolverFailure as error:
-        # Without a limit: merging always ends, and after a failure there must be an answer.
-        merged = subset_merging(rules, replace(search, time_limit=None))
+        # Merging has an answer however little time is left.
+        merged = subset_merging(rules, search)
         message = f"the optimum failed ({error}); this is {merged.mechanism}, verified"
         if isinstance(error, NotRounded):
             # The bound of the float optimum holds although no channel came of it.
@@ -186,13 +186,10 @@ def _optimal_or_merging(rules: Rules, search: Search, started: float) -> Design:
     gap = best.certificate.gap_nmi
     if gap is None or gap <= search.gap:
         return best
-    remaining = None
-    if search.time_limit is not None:
-        remaining = search.end(started) - time.process_time()
-        if remaining <= 0.0:
-            # The search began with merged channels, so that it keeps no less than they do.
-            return best
-    merged = subset_merging(rules, replace(search, time_limit=remaining))
+    if time.process_time() >= search.end(started):
+        # The search began with merged channels, so that it keeps no less than they do.
+        return best
+    merged = subset_merging(rules, search)
     if merged.nmi <= best.nmi:
         return best
     # The bound is one for all channels, so it holds for that of merging, too.

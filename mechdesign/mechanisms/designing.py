@@ -242,7 +242,7 @@ class DesignCall(Protocol[Arguments]):
     @overload
     def __call__(
         self,
-        joint: Any,
+        data: Any,
         notion: Notion | None = None,
         *,
         sensitive: str | Sequence[str],
@@ -298,7 +298,8 @@ def _with_fields_as_keywords(
     here.
     """
 
-    def design(joint: Any, *args: Any, **kwargs: Any) -> Design:
+    def design(data: Any, notion: Notion | None = None, **kwargs: Any) -> Design:
+        joint = data
         unit = kwargs.pop("unit", None)
         if unit not in (None, RECORD):
             raise InputError(
@@ -311,8 +312,8 @@ def _with_fields_as_keywords(
             if name in kwargs:
                 columns[name] = kwargs.pop(name)
         names_columns = any(name in kwargs for name in ("useful", "release", "given"))
-        if columns or (names_columns and not isinstance(joint, Joint)):
-            frame = joint
+        if columns or (names_columns and not isinstance(data, Joint)):
+            frame = data
             if any(name in columns for name in PEOPLE_ARGUMENTS):
                 joint = _joint_of_people(frame, columns, kwargs)
             else:
@@ -327,23 +328,30 @@ def _with_fields_as_keywords(
                 of_task["useful"] = tuple(_released_columns(kwargs))
                 kwargs["task"] = Joint.from_table(frame, **of_task)
         # With a bound on an average alone, the promise on single lifts is none.
-        has_notion = bool(args) or "notion" in kwargs
-        if not has_notion and kwargs.get("average") is not None:
-            kwargs["notion"] = NO_PROMISE
-        elif not has_notion:
-            raise InputError(
-                "design needs a notion, as in md.ALIP(eps_l=0.5, eps_u=0.5); "
-                "md.compare(joint) shows what budgets keep"
-            )
+        if notion is None:
+            if kwargs.get("average") is None:
+                raise InputError(
+                    "design needs a notion, as in md.ALIP(eps_l=0.5, eps_u=0.5); "
+                    "md.compare(joint) shows what budgets keep"
+                )
+            notion = NO_PROMISE
         make: Any = request
-        made = make(joint, *args, **kwargs)
+        made = make(joint, notion, **kwargs)
         result = design_requested(made)
-        if frame is None or unit == RECORD or columns.get("weight") is not None:
+        if frame is None:
+            return result
+        # Who hands a frame over never sees the joint table, which has them.
+        result = replace(result, messages=(*made.joint.notices, *result.messages))
+        if unit == RECORD or columns.get("weight") is not None:
             return result
         return _with_people_found(result, made, frame)
 
     vars(design)["__signature__"] = _signature()
     _, _, parameters = (DesignRequest.__doc__ or "").partition("\n\n")
+    parameters = parameters.replace(
+        "joint : Joint", "data : Joint, data frame or path", 1
+    )
+    parameters = parameters.replace("notion : Notion", "notion : Notion, optional", 1)
     design.__doc__ = (
         "Compute a release channel P(Y|X) for the table, proven private in exact arithmetic.\n\n"
         "    The parameters are the fields of `DesignRequest`. The table may also be a data "
@@ -360,9 +368,18 @@ def _with_fields_as_keywords(
 
 
 def _signature() -> inspect.Signature:
-    """The parameters of `DesignRequest`, and those that name the columns of a data frame."""
+    """The parameters of `DesignRequest`, and those that name the columns of a data frame.
+
+    The table may be a data frame, so that it has another name here, and a bound on an average needs
+    no notion.
+    """
     signature = inspect.signature(DesignRequest)
-    parameters = list(signature.parameters.values())
+    joint, notion, *others = signature.parameters.values()
+    parameters = [
+        joint.replace(name="data", annotation="Any"),
+        notion.replace(default=None, annotation="Notion | None"),
+        *others,
+    ]
     for name in (*COLUMN_ARGUMENTS, *PEOPLE_ARGUMENTS, "unit"):
         if name not in signature.parameters:
             parameters.append(

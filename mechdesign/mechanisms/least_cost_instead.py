@@ -115,9 +115,9 @@ def planned(
     bound = -math.inf
     proof: PlanProof | None = None
     for margin in MARGINS:
-        left = search.time_limit
-        if left is not None:
-            left = max(left - (time.process_time() - started), LEAST_TIME)
+        left: float | None = None
+        if search.time_limit is not None:
+            left = max(search.end(started) - time.process_time(), LEAST_TIME)
         plan = solve_plan(
             problem,
             time_limit=left,

@@ -330,9 +330,7 @@ class LeastCostProgram:
             self.spread = abs(convex.value(constant))
         # What proves the bound of the channel that was verified.
         self.proof: CostProof | None = None
-        self._end = math.inf
-        if search.time_limit is not None:
-            self._end = time.process_time() + search.time_limit
+        self._end = search.end(time.process_time())
 
     @property
     def is_late(self) -> bool:

@@ -9,7 +9,7 @@ For example, let P_X = (1/2, 1/2), and let Pi be the posteriors with v_1 in [0.3
 outputs are (0.3, 0.7) and (0.7, 0.3) with weights 1/2, H(X|Y) is the entropy 0.611 of either, and
 the channel keeps 1 - 0.611 / 0.693 = 0.119 of H(X).
 
-1. If X itself is private, it is published as it is (`_release`).
+1. If X itself is private, it is published as it is (`_unchanged`).
 2. The envelope is computed on classes of symbols (`Rules.solver`), beginning with the channels that
    are known (`beginning_of`). Its posteriors lie in Pi shrunk by a tiny margin.
 3. They are split back to symbols, rounded to integers and audited (`Rules.rounded`). Where that
@@ -344,7 +344,7 @@ def optimal(rules: Rules, search: Search) -> Design:
     """
     started = time.process_time()
     joint = rules.joint
-    released = _release(rules)
+    released = _unchanged(rules)
     if released is not None:
         # Nothing keeps more than X itself.
         return finish(
@@ -373,14 +373,14 @@ def optimal(rules: Rules, search: Search) -> Design:
         messages=_search_messages(envelope, certificate, search),
         envelope=envelope,
     )
-    if certificate.prices is not None and rules.has_prices:
+    if certificate.prices is not None:
         proof_of_it = EntropyProof(prices=certificate.prices)
         channel = with_proof(design.channel, proof_of_it)
         design = replace(design, channel=channel)
     return design
 
 
-def _release(rules: Rules) -> Rounded | None:
+def _unchanged(rules: Rules) -> Rounded | None:
     """The channel that publishes X itself, if the exact audit allows it."""
     # First in floating point, with a tolerance that favours trying: the audit decides.
     sets = rules.sets(rules.joint)

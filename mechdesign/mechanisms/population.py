@@ -82,6 +82,7 @@ from mechdesign.tables.joint import Joint
 from solvers import (
     Array,
     ConvexSet,
+    CoveredSet,
     Envelope,
     EnvelopeStatus,
     OutsidePolytope,
@@ -180,9 +181,7 @@ class PopulationRules(Rules):
         whose columns are members, and with the largest ones, whose bound holds.
         """
         uncertain = self.uncertain
-        allowed = ConvexSet(
-            np.diag(1.0 / uncertain.point), [PopulationFunction(uncertain)]
-        )
+        allowed = self.members
         smallest = replace(
             uncertain,
             most=float(uncertain.mosts.min()),
@@ -219,9 +218,19 @@ class PopulationRules(Rules):
             if inner.value < best.value:
                 best = replace(best, weights=inner.weights, points=inner.points)
                 best = replace(best, value=inner.value)
-            return replace(best, bound=max(best.bound, outer.bound))
+            if outer.bound > best.bound:
+                best = replace(best, bound=outer.bound, dual=outer.dual)
+            return best
 
         return solve
+
+    @cached_property
+    def members(self) -> ConvexSet | CoveredSet:
+        """The set as one of convex functions."""
+        uncertain = self.uncertain
+        return ConvexSet(
+            np.diag(1.0 / uncertain.point), [PopulationFunction(uncertain)]
+        )
 
     @cached_property
     def cuts(self) -> CutSet:
@@ -233,8 +242,13 @@ class PopulationRules(Rules):
         """Where all symbols have the same budgets, as the compiled search needs it."""
         return self.uncertain.is_uniform
 
-    def least_sides(self, proof: CostProof | None) -> list[float] | None:
-        """Lower bounds of the sides of a proof over the set; None without them."""
+    def least_sides(
+        self, proof: CostProof | None, law: Array | None = None
+    ) -> list[float] | None:
+        """Lower bounds of the sides of a proof over the set; None without them.
+
+        `law` are the shares of the symbols that the proof is about, by default those of the table.
+        """
         if proof is None or proof.sides is None or not self.has_prices:
             return None
         n = len(self.joint.useful)
@@ -242,7 +256,11 @@ class PopulationRules(Rules):
             raise InputError(
                 f"the proof is of another table: its sides are not {n} x {n}"
             )
-        return least_sides(self.uncertain, np.array(proof.sides)).tolist()
+        uncertain = self.uncertain
+        if law is not None:
+            # Which outputs are allowed does not depend on it.
+            uncertain = replace(uncertain, point=law)
+        return least_sides(uncertain, np.array(proof.sides)).tolist()
 
     @property
     def has_table(self) -> bool:
@@ -320,15 +338,19 @@ class PopulationRules(Rules):
 
         It is the optimum over a polytope, which is found far sooner than one over the set.
         """
+        left = search.left()
         seconds = TABLE_SECONDS
-        if search.time_limit is not None:
-            seconds = TABLE_SHARE * search.time_limit
+        if left is not None and search.time_limit is not None:
+            seconds = min(left, TABLE_SHARE * search.time_limit)
+        if seconds <= 0.0:
+            return None
         search = replace(
             search,
             start=None,
             progress=None,
             gap=max(TABLE_GAP, search.gap),
             time_limit=seconds,
+            since=None,
         )
         try:
             return optimal(Rules(self.joint, self.notion), search).certificate

@@ -10,6 +10,9 @@
 Nothing of the search is needed, and nothing in the file is trusted but its table, its promise and
 its objective: multipliers that were forged prove less, and a bound that was forged is not proven.
 
+Of a channel of boxes every stratum has a table and a proof of its own, and the bounds of the whole
+are means of theirs (`boxes_with_certificate`).
+
 `with_certificate` does this for every bound that the file states. A bound that nothing can pass,
 such as a share of 1, needs no proof. Bounds without a proof are `Unproven`, with the reason.
 """
@@ -19,11 +22,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
 from mechdesign.auditing.demands import Demand, demands_of
+from mechdesign.auditing.measures import utility as measured
 from mechdesign.auditing.population import set_behind
 from mechdesign.auditing.proofs import (
     NO_TABLE,
@@ -33,14 +38,19 @@ from mechdesign.auditing.proofs import (
 from mechdesign.auditing.stated import (
     LOWER_BOUND,
     LOWER_BOUND_OF_AVERAGE,
+    ROUNDING,
     TASK_BOUND,
     UPPER_BOUND,
     VARIANCE_BOUND,
     Statement,
     Unproven,
+    WrongFigure,
+    has_table,
     is_bound,
+    keeps_promise,
     stated_figures,
 )
+from mechdesign.channel.box_claims import RECORDS_OF_STRATUM
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.proof import (
     CostProof,
@@ -50,6 +60,7 @@ from mechdesign.channel.proof import (
     proof_in,
 )
 from mechdesign.channel.record import AverageBudget
+from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.average_budgets import float_gains, in_solver_unit
 from mechdesign.mechanisms.averages import share_of_bound
@@ -73,6 +84,7 @@ from solvers.average.problem import AverageProblem, Leakage, measure_of
 from solvers.proving import (
     proven_bound,
     proven_on_average,
+    proven_over_members,
     proven_over_tables,
     proven_task,
     proven_task_within,
@@ -82,7 +94,12 @@ from solvers.proving import (
 
 NO_PROOF = "the file keeps no proof of it"
 
+NOT_REACHED = "the proof in the file does not reach it"
+
 NOT_OF_THIS_KIND = "the proof in the file is of another bound"
+
+BOXES_BOUND = "own_bound"
+"""The most records that keep their box, as a share."""
 
 
 @dataclass(frozen=True)
@@ -118,8 +135,7 @@ def with_certificate(
         if _reaches(name, stated, value):
             proven[name] = value
         else:
-            reason = "the proof in the file does not reach it"
-            unproven.append(Unproven(name, stated, value, reason))
+            unproven.append(Unproven(name, stated, value, NOT_REACHED))
     settled = {*proven, *(one.name for one in unproven)}
     return replace(
         statement,
@@ -134,9 +150,129 @@ def with_certificate(
 def _reaches(name: str, stated: float, proven: float) -> bool:
     """Whether the bound that was proven is the stated one, up to the rounding of both."""
     slack = SLACK * max(1.0, abs(stated))
-    if name in (UPPER_BOUND, TASK_BOUND):
+    if name in (UPPER_BOUND, TASK_BOUND, BOXES_BOUND):
         return proven <= stated + slack
     return proven >= stated - slack
+
+
+def boxes_with_certificate(
+    channel: Channel, *, time_limit: float | None = None
+) -> Statement:
+    """What a file of boxes states of all channels for the same boxes, proven again or not.
+
+    The bounds of the whole are means of those of its strata. What the entropy of the rows is, and
+    how many records have nothing released, are statements of the file: no counts decide them. The
+    shares that the channel itself keeps are computed with the same numbers, and must be those that
+    the file states, so that none of them brings a channel nearer to its bound.
+
+    Raises
+    ------
+    InputError
+        If the channel has no counts.
+    """
+    utility = channel.boxed.claims.utility
+    if utility is None or not has_table(channel):
+        raise InputError(NO_TABLE)
+    stated = {UPPER_BOUND: utility.upper_bound_nmi}
+    own_shares = {UPPER_BOUND: ("nmi", utility.nmi)}
+    if utility.own is not None and utility.own_bound is not None:
+        stated[BOXES_BOUND] = utility.own_bound
+        own_shares[BOXES_BOUND] = ("own", utility.own)
+    computed = {UPPER_BOUND: _kept_of_boxes, BOXES_BOUND: _own_of_boxes}
+    proven: dict[str, float] = {}
+    unproven: list[Unproven] = []
+    wrong: list[WrongFigure] = []
+    for name, bound in stated.items():
+        try:
+            share, most = computed[name](channel, time_limit)
+        except (InputError, SolverError) as error:
+            unproven.append(Unproven(name, bound, None, str(error)))
+            continue
+        of_channel, stated_share = own_shares[name]
+        if abs(share - stated_share) > SLACK:
+            wrong.append(WrongFigure(of_channel, stated_share, share))
+        if _reaches(name, bound, most):
+            proven[name] = most
+        else:
+            unproven.append(Unproven(name, bound, most, NOT_REACHED))
+    return Statement(
+        channel.promise,
+        keeps_promise(channel),
+        wrong=tuple(wrong),
+        proven=proven,
+        unproven=tuple(unproven),
+    )
+
+
+def _kept_of_boxes(channel: Channel, time_limit: float | None) -> tuple[float, float]:
+    """The share of the information in the rows that a channel of boxes keeps, and the most that
+    any channel for these boxes does.
+    """
+    claims = channel.boxed.claims
+    utility = claims.utility
+    assert utility is not None  # the caller has looked
+    information: list[float] = []
+    bounds: list[float] = []
+    for single in channel.channels:
+        joint = single.joint
+        assert joint is not None  # the caller has looked
+        share = joint.total / (utility.records - claims.slice_records)
+        information.append(share * measured(single, joint).mutual_information)
+        most = utility_entropy(joint)
+        stated = (single.record.certificate or {}).get(UPPER_BOUND)
+        # Where nothing is stated, it is all of the information in the boxes.
+        if stated is not None:
+            most *= _proven(single, UPPER_BOUND, stated, ALONE, time_limit)
+        bounds.append(share * most)
+    if not utility.entropy > 0.0:
+        return 0.0, 0.0
+    kept = math.fsum(information) / utility.entropy
+    most = math.fsum(bounds) / utility.entropy * (1.0 + ROUNDING)
+    return min(kept, 1.0), min(most, 1.0)
+
+
+def _own_of_boxes(channel: Channel, time_limit: float | None) -> tuple[float, float]:
+    """The share of the records that keep their box, and the most that do with these boxes and
+    their law; no pricing takes any time here.
+    """
+    utility = channel.boxed.claims.utility
+    assert utility is not None  # the caller has looked
+    own = bound = Fraction(0)
+    for single in channel.channels:
+        records = (single.record.utility or {}).get(RECORDS_OF_STRATUM)
+        if not isinstance(records, int):
+            raise InputError("the file lacks the numbers of records of its strata")
+        entries = sum(
+            total * entry
+            for total, entry in zip(single.row_totals, single.own_entries, strict=True)
+        )
+        weight = Fraction(records, utility.records)
+        own += weight * Fraction(entries, sum(single.row_totals) * single.denominator)
+        bound += weight * (1 - Fraction(least_changed(single)))
+    return float(own), quotient_above(*bound.as_integer_ratio())
+
+
+def least_changed(channel: Channel) -> float:
+    """The share of the records of a stratum that leave their box through any channel with its law,
+    rounded down.
+    """
+    joint = channel.joint
+    notion = channel.record.promise(channel.sensitive)
+    assert joint is not None  # claims have it, and
+    assert notion is not None
+    if (channel.record.utility or {}).get(LOWER_BOUND, 0.0) <= 0.0:
+        return 0.0
+    proof = proof_in(channel.record.certificate)
+    populations = set_behind(channel, joint)
+    if not isinstance(proof, CostProof) or populations is None:
+        raise InputError(NO_PROOF)
+    # The law is that of all records, and rows have integers in proportion to it; the counts are
+    # those of the records outside of the slice, and decide only which outputs are allowed.
+    counts = (channel.row_totals,) * len(joint.sensitive)
+    law = replace(joint, counts=counts)
+    rules = PopulationRules(joint, notion, populations=populations)
+    least_of_sides = rules.least_sides(proof, law.p_x)
+    return cost_bound(replace(channel, joint=law), proof, None, least_of_sides)
 
 
 def _proven(
@@ -298,32 +434,45 @@ class ProvenAgain:
             return share_of_bound(self.entropy - (support - charged), self.joint)
         rules = self.rules
         if isinstance(rules, PopulationRules):
-            if not rules.uncertain.is_uniform:
-                raise InputError(
-                    "no proof is kept of a set of populations with budgets of single symbols"
+            if rules.uncertain.is_uniform:
+                bound = proven_over_tables(
+                    rules.uncertain,
+                    proof.prices,
+                    least=least,
+                    time_limit=self.time_limit,
                 )
-            bound = proven_over_tables(
-                rules.uncertain, proof.prices, least=least, time_limit=self.time_limit
-            )
+            else:
+                bound = self._over_members(rules, np.array(proof.prices), least)
             proven = share_bound(bound, self.entropy)
             if _reaches(UPPER_BOUND, stated, proven) or not rules.has_table:
                 return proven
             # What is private for the whole set is private for the table.
             rules = Rules(self.joint, rules.notion)
-        else:
-            self._check_polytope()
         # Any prices prove a bound. All of the mass of a class sits on the symbol with its best
         # price, because H is concave, so the best price of a class is one for all of its symbols.
         prices = np.full(len(rules.reduced.joint.useful), -np.inf)
         np.maximum.at(prices, rules.reduced.group, np.array(proof.prices))
-        bound = proven_bound(
-            rules.relaxation,
+        if rules.cuts is not None:
+            bound = self._over_members(rules, prices, least)
+        else:
+            bound = proven_bound(
+                rules.relaxation,
+                rules.reduced.joint.p_x,
+                prices,
+                least=least,
+                time_limit=self.time_limit,
+            )
+        return share_bound(bound, self.entropy)
+
+    def _over_members(self, rules: Rules, prices: Array, least: float) -> float:
+        """The bound where the allowed posteriors are no polytope."""
+        return proven_over_members(
+            rules.members,
             rules.reduced.joint.p_x,
             prices,
             least=least,
             time_limit=self.time_limit,
         )
-        return share_bound(bound, self.entropy)
 
     def leakage_bound(self, proof: EntropyProof, stated: float) -> float:
         """What every channel that keeps the share leaks on average, rounded down."""

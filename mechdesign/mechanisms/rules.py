@@ -94,6 +94,7 @@ from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import added_columns
 from solvers import (
     Array,
+    ConvexSet,
     CoveredSet,
     Envelope,
     Points,
@@ -145,11 +146,6 @@ class Rules:
         """
         limits = self.notion.limits
         return limits.mean is None or has_polytope(self.notion, self.joint)
-
-    @property
-    def has_prices(self) -> bool:
-        """Whether the prices of a search prove its bound by one pricing."""
-        return self.cuts is None
 
     @property
     def has_faces(self) -> bool:
@@ -234,18 +230,16 @@ class Rules:
         limits = self.notion.limits
         if limits.mean is None or has_polytope(self.notion, self.joint):
             return self._polytope_solver(margin, search, end)
-        return self._convex_solver(limits, margin, search, end)
+        return self._convex_solver(margin, search, end)
 
-    def _convex_solver(
-        self, limits: MeanLimits, margin: float, search: Search, end: float
-    ) -> Solve:
+    def _convex_solver(self, margin: float, search: Search, end: float) -> Solve:
         """The envelope over the convex set of a notion on averages."""
         if search.method == "vertices":
             raise InputError(
                 f"method vertices needs a polytope, and {self.notion.name} has none: use auto or "
                 "columns (--method columns)"
             )
-        allowed = allowed_set(self.reduced.joint, limits)
+        allowed = self.members
         p_x = self.reduced.joint.p_x
 
         def solve(members: NDArray[np.intp] | None = None, **options: Any) -> Envelope:
@@ -289,13 +283,19 @@ class Rules:
         return solve
 
     @cached_property
+    def members(self) -> ConvexSet | CoveredSet:
+        """The posteriors of the classes that a notion on averages allows."""
+        limits = self.notion.limits
+        assert isinstance(limits, MeanLimits)  # others allow polytopes
+        return allowed_set(self.reduced.joint, limits)
+
+    @cached_property
     def cuts(self) -> CutSet | None:
         """The posteriors as a set that is approached by cuts; None where they are a polytope."""
         limits = self.notion.limits
         if limits.mean is None or has_polytope(self.notion, self.joint):
             return None
-        table = self.reduced.joint
-        return MeanCuts(allowed_set(table, limits), table.p_x)
+        return MeanCuts(self.members, self.reduced.joint.p_x)
 
     def tightened(self, proof: Certificate, nmi: float, search: Search) -> Certificate:
         """The certificate with a better bound, where the rules have one; here the same."""

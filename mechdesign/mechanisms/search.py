@@ -82,7 +82,8 @@ class Search:
 
     The search stops where the proven upper bound minus the NMI of the emitted integers is at most
     `gap`, or after `time_limit` seconds; `workers` are the threads of the branch and bound. `start`
-    is the envelope of a neighbouring budget, whose columns and prices are reused.
+    is the envelope of a neighbouring budget, whose columns and prices are reused. The limit counts
+    from `since`, a moment of `time.process_time`; without it, from the call of a mechanism.
     """
 
     method: str = "auto"
@@ -92,6 +93,7 @@ class Search:
     workers: int = 1
     start: Envelope | None = None
     progress: Steps | None = None
+    since: float | None = None
 
     def __post_init__(self) -> None:
         self._check_method()
@@ -138,10 +140,22 @@ class Search:
             )
 
     def end(self, started: float, share: float = 1.0) -> float:
-        """The end of a share of the time, on the clock of `time.process_time`."""
+        """The end of a share of the time, on the clock of `time.process_time`.
+
+        `started` is when the mechanism was called.
+        """
         if self.time_limit is None:
             return math.inf
+        if self.since is not None:
+            started = self.since
         return started + share * self.time_limit
+
+    def left(self) -> float | None:
+        """Seconds that are left; None without a limit."""
+        if self.time_limit is None:
+            return None
+        now = time.process_time()
+        return max(0.0, self.end(now) - now)
 
     def options(self, joint: Joint, end: float) -> dict[str, Any]:
         """Keywords of envelopes of every kind: the gap in nats, the remaining time, threads."""

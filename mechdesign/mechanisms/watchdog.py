@@ -269,7 +269,7 @@ def _best_of_smaller(
             break
         limited = search
         if left < math.inf:
-            limited = replace(search, time_limit=left)
+            limited = replace(search, time_limit=left, since=None)
         stricter = replace(rules, notion=smaller)
         other, _ = partition_of(RESPONSE, stricter, limited, options, MERGING_SHARE)
         if any(_refines(other, coarser) for coarser in tried):

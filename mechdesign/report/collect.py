@@ -24,7 +24,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from mechdesign import __version__
 from mechdesign.auditing.either import audit_boxes
@@ -49,7 +49,7 @@ from mechdesign.core.wording import STATED
 from mechdesign.formats.opening import files_of, is_folder
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.plan_costs import groups_of
-from mechdesign.mechanisms.proving import with_certificate
+from mechdesign.mechanisms.proving import boxes_with_certificate, with_certificate
 from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion
@@ -170,7 +170,7 @@ def behind(
         return design
     notion = promise_of(channel, name)
     if channel.joint is None:
-        return _boxes_behind(channel, notion)
+        return _boxes_behind(channel, notion, certificate=certificate)
     return design_behind(channel, channel.joint, notion, certificate=certificate)
 
 
@@ -254,9 +254,9 @@ def design_behind(
     # bound would need the search again, or its proof.
     confidence = set_behind(channel, joint)
     verdict = audit(channel, joint, notion, population=confidence)
-    messages: tuple[str, ...] = ()
+    messages = _messages_of(channel)
     if not certificate and any(map(is_bound, stated_figures(channel))):
-        messages = (NOT_AGAIN,)
+        messages = (NOT_AGAIN, *messages)
     design = finish(
         Rounded(channel, verdict),
         joint,
@@ -289,11 +289,21 @@ def design_behind(
     )
 
 
-def _boxes_behind(channel: Channel, notion: Notion) -> Design:
-    """The design of boxes from a file, audited again; what it keeps is only stated by the file."""
+def _boxes_behind(channel: Channel, notion: Notion, *, certificate: bool) -> Design:
+    """The design of boxes from a file, audited again; what it keeps is only stated by the file, but
+    for bounds that are proven again (`design_behind`).
+    """
     utility = kept_by(channel)
+    messages = (NOT_AGAIN, *_messages_of(channel))
+    scope = STATED
+    if certificate:
+        statement = boxes_with_certificate(channel)
+        refuse_wrong_figures(statement)
+        refuse_unproven(statement)
+        messages = _messages_of(channel)
+        scope = "proven"
     verdict = audit_boxes(channel, notion)
-    certificate = Certificate(upper_bound_nmi=utility.upper_bound_nmi, scope=STATED)
+    bound = Certificate(upper_bound_nmi=utility.upper_bound_nmi, scope=scope)
     return Design(
         channel=channel,
         notion=notion,
@@ -303,10 +313,20 @@ def _boxes_behind(channel: Channel, notion: Notion) -> Design:
         mutual_information=utility.information,
         entropy=utility.entropy,
         achieved=verdict.achieved,
-        certificate=certificate.at(utility.nmi),
-        messages=(NOT_AGAIN,),
+        certificate=bound.at(utility.nmi),
+        messages=messages,
         verified=verdict.satisfied,
         audit=verdict,
+    )
+
+
+def _messages_of(channel: Channel) -> tuple[str, ...]:
+    """What was said when a channel was designed, such as that the search ended early."""
+    messages: Any = channel.provenance.get("messages")
+    if not isinstance(messages, list):
+        return ()
+    return tuple(
+        f"Said at the design: {message}" for message in cast("list[object]", messages)
     )
 
 

@@ -53,8 +53,40 @@ MOST_CELLS = 1 << 20
 """Inputs times outputs up to which `show --json` has all of a matrix, zeros too."""
 
 
+OF_SOME_SHAPES = (
+    "asked",
+    "cost",
+    "cost_lower_bound",
+    "truth",
+    "frequency_deviation",
+    "variance",
+    "variance_lower_bound",
+    "noise_free",
+    "task_kept",
+    "task_upper_bound",
+    "averages",
+    "promise",
+    "given",
+    "given_lift",
+    "smallest_group",
+    "people",
+    "law_absent",
+    "table",
+    "levels",
+    "boxes",
+    "filled",
+    "own_boxes",
+    "own_boxes_at_most",
+    "law_deviation",
+    "limit",
+    "strata",
+    "slice_records",
+)
+"""Keys of the record of a design that are null where a release of its shape has nothing to say."""
+
+
 def design_record(design: Design, output: str | None) -> dict[str, Any]:
-    """The record of `design --json`."""
+    """The record of `design --json`: one set of keys, whatever is released and kept."""
     joint = design.channel.joint
     certificate = design.certificate
     bins = [asdict(moves) for moves in moved(design.channel) if moves.edges]
@@ -98,16 +130,10 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         record["objective"] = least.objective.name
         record |= least.figures
         record["asked"] = least.objective.model_dump()
-    # Of rows the unchanged cells of each column, in the place of unchanged records.
-    if design.truth is not None or design.audit is not None:
-        record["truth"] = design.truth
-        record["promise"] = design.channel.record.promise_kind
-        record["given"] = design.channel.given
-        record["given_lift"] = optional_record(design.given_lift)
-        record["smallest_group"] = design.smallest_group
-        record["people"] = optional_record(design.channel.people)
     if design.audit is not None:
-        record |= box_facts(design)
+        record |= _row_facts(design) | box_facts(design)
+    elif design.truth is not None:
+        record |= _row_facts(design)
     record |= law_record(design.law, design.law_absent)
     if design.purpose is not None:
         record["objective"] = design.purpose.name
@@ -115,8 +141,23 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
     averages = design.channel.record.averages
     if averages:
         record["averages"] = [average.model_dump() for average in averages]
+    for key in OF_SOME_SHAPES:
+        record.setdefault(key, None)
     record["output"] = output
     return record
+
+
+def _row_facts(design: Design) -> dict[str, Any]:
+    """What the record of a design has of rows: their unchanged cells, and who is behind them."""
+    channel = design.channel
+    return {
+        "truth": design.truth,
+        "promise": channel.record.promise_kind,
+        "given": channel.given,
+        "given_lift": optional_record(design.given_lift),
+        "smallest_group": design.smallest_group,
+        "people": optional_record(channel.people),
+    }
 
 
 def law_record(law: Law | None, absent: str | None) -> dict[str, Any]:

@@ -140,7 +140,12 @@ def summary_sections(report: Report) -> list[blocks.Section]:
         *_section_of("promise", "What is promised", promise),
         *_section_of("kept", "What is kept", kept),
         *_section_of("numbers", "How far numbers move", number_blocks(report.numbers)),
-        *_section_of("law", law_section.TITLE, _law_blocks(report)),
+        *_section_of(
+            "law",
+            law_section.TITLE,
+            # The first words of the sentences are the title here.
+            blocks.paragraphs(law_section.untitled(report.law)),
+        ),
         *_section_of("scope", "Sample and population", scope),
         *_section_of(
             "voids",
@@ -159,11 +164,6 @@ def _measure_blocks(report: Report) -> list[blocks.Block]:
     if table and "measures" in report.absent:
         table.append(blocks.Remark(report.absent["measures"]))
     return table
-
-
-def _law_blocks(report: Report) -> list[blocks.Block]:
-    """The sentences on what an analyst reads, whose first words are the title here."""
-    return [*blocks.paragraphs(law_section.untitled(report.law))]
 
 
 def _section_of(
@@ -214,8 +214,7 @@ def _cards(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
         if kept.upper_bound_nmi is not None:
             bound = wording.percent_at_most(kept.upper_bound_nmi)
             how = " (stated by the file)" if kept.scope == STATED else ""
-            none = "No channel" if report.boxes is None else f"No {kept.rivals}"
-            cards.append((f"{none} keeps more than{how}", bound))
+            cards.append((f"No {kept.rivals} keeps more than{how}", bound))
     if report.asked.records is not None:
         cards.append(("Records in the table", f"{report.asked.records:,}"))
     return tuple(cards)

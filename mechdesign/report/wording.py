@@ -346,7 +346,7 @@ def aligned(rows: Sequence[Sequence[str]], *, left: Sequence[int] = ()) -> list[
     """Rows of cells as indented lines; the columns in `left` are flush left, the others
     flush right.
     """
-    rows = [[_shortened(cell) for cell in row] for row in rows]
+    rows = [[fitted(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines: list[str] = []
     for row in rows:
@@ -360,7 +360,7 @@ def aligned(rows: Sequence[Sequence[str]], *, left: Sequence[int] = ()) -> list[
     return lines
 
 
-def _shortened(cell: str) -> str:
+def fitted(cell: str) -> str:
     """A cell without its middle if it is longer than a line: it would widen all lines."""
     if len(cell) <= WIDTH:
         return cell
@@ -425,7 +425,7 @@ def macros_of(
     environment: Any = Environment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    for function in (about, at_least, at_most, count, label, percent):
+    for function in (about, at_least, at_most, count, fitted, label, percent):
         environment.filters[function.__name__] = function
     for name, indent in (("flush", ""), ("paragraph", "  "), ("item", "  - ")):
         environment.filters[name] = partial(_filled, indent)

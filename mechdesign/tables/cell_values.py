@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from mechdesign.core.arguments import fraction_of_text
 from mechdesign.core.documents import Matching, Record
@@ -82,6 +82,16 @@ class CellRules(Record):
             trim=self.trim,
             missing_codes=self.missing_codes,
         )
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """Arguments of `Joint.from_table` that read a table as that of the design was read."""
+        return {
+            "missing": self.counted,
+            "normalise": self.normalise,
+            "trim": self.trim,
+            "missing_codes": self.missing_codes,
+        }
 
 
 NO_RULES = CellRules()

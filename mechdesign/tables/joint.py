@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.arguments import list_argument
 from mechdesign.core.balls import MOST_RECORDS
-from mechdesign.core.display import Displayed
+from mechdesign.core.display import Displayed, above
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cell_forms import CellForm
@@ -388,9 +389,10 @@ class Joint(Displayed):
 
         Parameters
         ----------
-        frame : data frame or lazy table
+        frame : data frame, lazy table or path
             pandas, polars or pyarrow table; polars LazyFrame, DuckDB relation, Spark or Dask
-            DataFrame. Lazy tables are grouped where the data are, and counts alone are fetched.
+            DataFrame; CSV or Parquet file, or a folder of them. Lazy tables are grouped where the
+            data are, and counts alone are fetched.
         sensitive, useful : str or sequence of str
             Columns; they may be the same ones, which protects the released column itself. Several
             are crossed, and the symbols are the combinations that occur. Symbols
@@ -418,11 +420,22 @@ class Joint(Displayed):
             On a missing column, a null, a weight that is no number, no records, or a single
             useful symbol.
         """
-        roles = Roles(names_of_columns(sensitive), names_of_columns(useful), weight)
-        # Parts have codes of their own; the tally joins them by the texts.
         form = CellForm(
             normalise=normalise, trim=trim, missing_codes=tuple(missing_codes)
         )
+        if isinstance(frame, (str, Path)):
+            joint: Joint = above("table_files").read_joint(
+                frame,
+                sensitive=sensitive,
+                useful=useful,
+                weight=weight,
+                missing=missing,
+                bins=bins,
+                form=form,
+            )
+            return joint.protecting_each() if protect_each else joint
+        roles = Roles(names_of_columns(sensitive), names_of_columns(useful), weight)
+        # Parts have codes of their own; the tally joins them by the texts.
         tally = Tally(roles, missing, form)
         for columns, times in counted_columns(frame, roles.columns):
             tally.add_columns(columns, times)

@@ -78,6 +78,9 @@ CUTS_A_COORDINATE = 2
 CUTS_A_ROUND = 60
 """Columns that give cuts in one round, the cheapest first."""
 
+MOST_ROUNDS = 300
+"""Rounds at prices that do not change; tables of up to 100 symbols take up to 40."""
+
 IDLE_ROUNDS = 3
 """Rounds of branch and bound without a column or a better bound, after which the search counts as
 stalled."""
@@ -292,6 +295,23 @@ class EnvelopeSearch:
             result.status is SearchStatus.MEMORY_LIMIT and not added
         )
         return added or self._locally or self.bound > bound
+
+    def price_until(self, wanted: float) -> None:
+        """Rounds at the prices of `prepare`, without master programs, up to this bound, or until a
+        member of the set costs so little that they do not prove it.
+        """
+        idle = 0
+        for _ in range(MOST_ROUNDS):
+            idle = 0 if self.price() else idle + 1
+            costs = self._master.reduced_costs(self._master.members)
+            if costs.min() < -self._limits.gap:
+                # What they do prove is known after a tree.
+                if self._locally:
+                    self._pricing.raise_bound(self._master.prices)
+                break
+            is_over = self._limits.seconds <= 0.0 or idle == IDLE_ROUNDS
+            if self.bound >= wanted or is_over:
+                break
 
     def _take_columns(self, points: Points) -> bool:
         """Members next to the cheapest columns, and cuts where these lie outside.

@@ -127,6 +127,9 @@ FINISH_SECONDS = 2.0
 """What the last master without a box may take after a limit was met; it is warm and mostly needs
 far less."""
 
+FINISH_SHARE = 0.25
+"""Share of the time of the run that it may take at most."""
+
 
 @dataclass(eq=False)
 class Generation:
@@ -143,6 +146,8 @@ class Generation:
     gap, time_limit : float
     incumbent : array, optional
         Weights of `initial` that decompose the target.
+    first : MasterSolution, optional
+        The master over `initial`, where it is solved already.
     stabilise : bool
         Whether local searches come first, in a price box; else every round is priced exactly.
     over_uncertain_set : bool
@@ -165,6 +170,7 @@ class Generation:
     gap: float
     time_limit: float
     incumbent: Array | None = None
+    first: MasterSolution | None = None
     stabilise: bool = True
     over_uncertain_set: bool = False
     guess: Array | None = None
@@ -193,6 +199,8 @@ class Generation:
         self._idle = _IdleRounds(GAIN_SHARE * self._aim)
         # Columns added before the last solve without a box: later ones may improve the weights.
         self._solved = 0
+        if self.first is not None and self._columns.accept(self.first):
+            self._solved = self._columns.added
         # Nodes of the last tree at the master's own prices.
         self._last_nodes = 0
         # A fixed seed: the same problem gives the same columns.
@@ -226,7 +234,10 @@ class Generation:
 
         if status is not EnvelopeStatus.OPTIMAL:
             # Columns added since the last solve may improve the decomposition, or close the gap.
-            self._solve_without_box(FINISH_SECONDS)
+            seconds = FINISH_SECONDS
+            if status is not EnvelopeStatus.INTERRUPTED:
+                seconds = min(seconds, FINISH_SHARE * self.time_limit)
+            self._solve_without_box(seconds)
             closed = self.value - self.bound <= self._aim
             if closed and status is EnvelopeStatus.STALLED:
                 status = EnvelopeStatus.OPTIMAL
@@ -604,7 +615,7 @@ class Generation:
 
     def _solve_without_box(self, seconds: float) -> None:
         """Keep the best weights over all columns, where columns were added since the last solve."""
-        if self._solved == self._columns.added:
+        if self._solved == self._columns.added or seconds <= 0.0:
             return
         solution = self._columns.master.solve(seconds)
         if self._columns.is_usable(solution):

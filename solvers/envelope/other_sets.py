@@ -22,8 +22,10 @@ a promise for every population in a confidence set.
 
 1. `RobustSearch` is the pricer: its branch and bound finds the violated inequalities by sorting.
 2. The first columns are the point, the farthest member on the way to every unit vector, and those
-   of the columns from elsewhere that are members (`_robust_columns`). They decompose the point, so
-   their master gives prices to begin with (`_first_prices`).
+   of the columns from elsewhere that are members (`_robust_columns`). The farthest members
+   decompose the point by themselves (`_along_ways`). The master over all first columns has a better
+   decomposition, and prices to begin with (`_first_solution`); without time for it the first
+   decomposition stays.
 3. `solvers.envelope.generation` runs the same loop as over a polytope.
 
 For example, at p = (0.5, 0.5) the farthest members might be (0.8, 0.2) and (0.2, 0.8). Half of each
@@ -58,10 +60,10 @@ from solvers.pricing.concave import (
     SearchStatus,
 )
 from solvers.pricing.set_searches import RobustSearch
-from solvers.programs import HighsMaster
+from solvers.programs import HighsMaster, MasterSolution
 from solvers.results import Envelope, Pricer, Progress
 from solvers.sets.convex_set import ConvexSet, CoveredSet, Cut, Cuts, TermsBelow
-from solvers.sets.polytope import Polytope
+from solvers.sets.polytope import Polytope, towards_units
 from solvers.sets.uncertain import UncertainSet
 
 # ------------------------------------------------------------------------- covered sets
@@ -329,6 +331,9 @@ polytope, for each of them takes longer here."""
 FIRST_SECONDS = 10.0
 """Seconds that the master over the first columns may take; it needs far less."""
 
+LEAST_REACH = 1e-9
+"""Share of a way to a unit vector below which its end is the point, as well as weights can tell."""
+
 UNCERTAIN_MEMBER = 1e-11
 """Excess up to which a column of another run counts as a member: it lay on the boundary, as well as
 doubles can tell."""
@@ -377,15 +382,19 @@ def robust_envelope(
     candidates = [points for _, points in incumbents()]
     if start is not None:
         candidates.append(start)
-    columns = _robust_columns(uncertain, margin, candidates, end)
-    if guess is None:
-        guess = _first_prices(uncertain.point, columns)
+    reach = uncertain.reach(margin, end)
+    columns = _robust_columns(uncertain, margin, candidates, reach)
+    first = _first_solution(uncertain.point, columns, end)
+    if guess is None and first is not None:
+        guess = first.dual
     run = Generation(
         uncertain.point,
         pricer,
         columns,
         gap,
         end - time.process_time(),
+        incumbent=_along_ways(uncertain.point, reach, len(columns)),
+        first=first,
         over_uncertain_set=True,
         guess=guess,
         progress=progress,
@@ -394,14 +403,12 @@ def robust_envelope(
 
 
 def _robust_columns(
-    uncertain: UncertainSet, margin: float, candidates: Sequence[Points], end: float
+    uncertain: UncertainSet, margin: float, candidates: Sequence[Points], reach: Array
 ) -> Points:
     """The point, the farthest members towards the unit vectors, and the candidates inside."""
     # Columns begin with the point itself: the decomposition that is always there.
-    columns = [
-        Points.from_dense(uncertain.point),
-        Points.from_dense(uncertain.pulled(margin, end)),
-    ]
+    ways = towards_units(uncertain.point, reach)
+    columns = [Points.from_dense(uncertain.point), Points.from_dense(ways)]
     for points in candidates:
         check_length(points, uncertain.n)
         inside = uncertain.excess_of(points) <= -margin + UNCERTAIN_MEMBER
@@ -409,14 +416,31 @@ def _robust_columns(
     return Points.concatenate(columns)
 
 
-def _first_prices(point: Array, columns: Points) -> Array | None:
-    """Prices of the master over these columns, which cover the point; None if HiGHS fails.
+def _along_ways(point: Array, reach: Array, size: int) -> Array | None:
+    """Weights of `size` columns, of which only those towards the unit vectors have any: they
+    decompose the point. None where one of them is the point itself.
 
-    They are the center of the first price box, so local searches begin near useful prices.
+    With weights c p_x / r_x these columns add up to c sum_x p_x e_x and a multiple of the point, so
+    c makes the weights sum to 1.
     """
+    if not reach.min() > LEAST_REACH:
+        return None
+    weights = np.zeros(size)
+    weights[1 : len(point) + 1] = point / reach
+    return weights / weights.sum()
+
+
+def _first_solution(point: Array, columns: Points, end: float) -> MasterSolution | None:
+    """The best weights of these columns, and their prices; None if HiGHS fails, or has no time.
+
+    The prices are the center of the first price box, so local searches begin near useful ones.
+    """
+    seconds = min(FIRST_SECONDS, end - time.process_time())
+    if seconds <= 0.0:
+        return None
     master = HighsMaster(point)
     master.add(columns, columns.entropies())
-    solution = master.solve(FIRST_SECONDS)
+    solution = master.solve(seconds)
     if not solution.is_optimal:
         return None
-    return solution.dual
+    return solution

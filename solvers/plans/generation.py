@@ -9,6 +9,11 @@ values are a class. Every output takes the same share of each class as all outpu
 its means are those of the group. Which inputs of a class go where is free: one after the other goes
 to its nearest outputs. Where the sums of outputs are free, all inputs go to one output. A plan of n
 inputs in k classes to o outputs has about n + k o pairs.
+
+With restrictions, what must stay stays, and only the rest is drawn. A forbidden flow changes places
+with others of its class (`_exchanged`). Where these are not enough, it is divided among other
+outputs, each of which gives as much of its mixture in return (`_divided`). Outputs may then have
+means of their own, so the limits decide whether that is a plan.
 """
 
 from __future__ import annotations
@@ -16,14 +21,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from solvers.errors import BackendFailure, NoPlan, OutOfTime
 from solvers.pace import NEVER, Clock
 from solvers.plans.pricing import OutputPrices, Pricer, Pricing
 from solvers.plans.problem import Indices, PlanProblem
-from solvers.plans.program import Group, PlanProgram, Prices, Solved
+from solvers.plans.program import Group, PlanProgram, Prices, Solved, places_of
 from solvers.points import Array
 
 # ------------------------------------------------------------------------------ optimum
@@ -77,6 +84,20 @@ def all_pairs(problem: PlanProblem, group: Group) -> tuple[Indices, Indices]:
     return rows[allowed], columns[allowed]
 
 
+def least_flows(problem: PlanProblem, x: Indices, y: Indices) -> Array | None:
+    """What must stay of each pair's input; None where nothing must."""
+    stay = problem.stay
+    if stay is None:
+        return None
+    mass = problem.masses[x]
+    most = mass
+    if problem.targets is not None:
+        most = np.minimum(mass, problem.targets[y])
+    # What takes all of a row or of a column is exact anyway.
+    least = np.minimum((stay[x] + problem.reserve) * mass, most)
+    return np.where((x == y) & (stay[x] > 0.0), least, 0.0)
+
+
 class Generation:
     """A program of one group that grows by pairs."""
 
@@ -116,23 +137,10 @@ class Generation:
         keys, rows, columns = keys[allowed], rows[allowed], columns[allowed]
         x, y = self._group.inputs[rows], self._group.outputs[columns]
         costs = self._problem.costs.pairs(x, y)
-        self._program.add(rows, columns, costs, self._least(x, y))
+        self._program.add(rows, columns, costs, least_flows(self._problem, x, y))
         self._keys = np.union1d(self._keys, keys)
         self._order.append(keys)
         return len(keys)
-
-    def _least(self, x: Indices, y: Indices) -> Array | None:
-        """What must stay of the pairs' inputs."""
-        stay = self._problem.stay
-        if stay is None:
-            return None
-        mass = self._problem.masses[x]
-        most = mass
-        if self._problem.targets is not None:
-            most = np.minimum(mass, self._problem.targets[y])
-        # What takes all of a row or of a column is exact anyway.
-        least = np.minimum((stay[x] + self._problem.reserve) * mass, most)
-        return np.where((x == y) & (stay[x] > 0.0), least, 0.0)
 
     def solve(self, clock: Clock = NEVER, *, to_vertex: bool = True) -> Solved:
         """The optimum over the pairs so far."""
@@ -293,6 +301,15 @@ for their many secrets have some hundred symbols."""
 CANDIDATES = 64
 """Outputs of the largest masses among which the one for all inputs is chosen."""
 
+MOST_DIVIDED = 40
+"""Forbidden flows that are divided, for `MOST_PAIRS`; more for fewer pairs. Half a second."""
+
+TINY = float(np.finfo(np.float64).tiny)
+"""A positive divisor of zeros."""
+
+_Flows: TypeAlias = tuple[Indices, Indices, Array]
+"""Places of inputs and of outputs, and flows."""
+
 
 def blind_draw(
     problem: PlanProblem, group: Group, rng: np.random.Generator
@@ -303,22 +320,124 @@ def blind_draw(
     means = group.ranges.limited @ group.masses / group.masses.sum()
     if group.ranges.usage(means[:, None])[0] > 1.0:
         return None
-    stay = problem.stay
-    if stay is not None and (stay[group.inputs] > 0.0).any():
-        return None
+    drawn = group
+    staying = _staying(problem, group)
+    if staying is not None:
+        own, places, kept = staying
+        masses, targets = group.masses.copy(), group.targets.copy()
+        masses[own] -= kept
+        if not group.is_free:
+            targets[places] -= kept
+        if min(masses.min(), targets.min()) < 0.0:
+            return None
+        drawn = replace(group, masses=masses, targets=targets)
     if group.is_free:
-        found = _to_one(problem, group)
+        found = _to_one(problem, drawn)
     else:
-        found = _near_first(problem, group, rng)
+        found = _near_first(problem, drawn, rng)
     if found is None:
         return None
     rows, columns, flows = found
+    if staying is not None or problem.forbidden is not None:
+        restricted = _restricted(problem, group, found, staying)
+        if restricted is None:
+            return None
+        rows, columns, flows = restricted
     x, y = group.inputs[rows], group.outputs[columns]
-    if problem.is_forbidden(x, y).any():
-        return None
     cost = float(problem.costs.pairs(x, y) @ flows)
     cost += group.ranges.penalty.price * group.ranges.penalty.of(rows, columns, flows)
     return Flows(group, x, y, flows, cost, -np.inf, _no_prices(group))
+
+
+def _staying(problem: PlanProblem, group: Group) -> _Flows | None:
+    """What must stay; None where nothing must."""
+    x, rows, columns = np.intersect1d(group.inputs, group.outputs, return_indices=True)
+    kept = least_flows(problem, x, x)
+    if kept is None or not kept.any():
+        return None
+    return rows, columns, kept
+
+
+def _restricted(
+    problem: PlanProblem, group: Group, drawn: _Flows, staying: _Flows | None
+) -> _Flows | None:
+    """What is drawn and what must stay, with other flows in the place of forbidden ones; None where
+    that breaks a limit, or the group is too large.
+    """
+    n, o = len(group.inputs), len(group.outputs)
+    if n * o > MOST_PAIRS:
+        return None
+    rows, columns, flows = drawn
+    free = np.zeros((n, o))
+    free[rows, columns] = flows
+    allowed = np.ones((n, o), np.bool_)
+    x, y = np.divmod(problem.forbidden_keys, problem.size)
+    inside = np.isin(x, group.inputs) & np.isin(y, group.outputs)
+    places = places_of(group.inputs, x[inside]), places_of(group.outputs, y[inside])
+    allowed[places] = False
+    classes = _classes(group)
+    divided = 0
+    for row, column in zip(*(place.tolist() for place in places), strict=True):
+        if free[row, column]:
+            _exchanged(free, allowed, classes, row, column)
+        if not free[row, column]:
+            continue
+        divided += 1
+        if divided * n * o > MOST_DIVIDED * MOST_PAIRS:
+            return None
+        if not _divided(free, allowed, row, column):
+            return None
+    whole = free
+    if staying is not None:
+        rows, columns, flows = staying
+        whole[rows, columns] += flows
+    sums = whole.sum(axis=0)
+    used = sums > 0.0
+    means = group.ranges.limited @ whole[:, used] / sums[used]
+    if (group.ranges.usage(means) > 1.0).any():
+        return None
+    rows, columns = np.nonzero(whole)
+    return rows, columns, whole[rows, columns]
+
+
+def _exchanged(
+    free: Array,
+    allowed: NDArray[np.bool_],
+    classes: Indices,
+    row: int,
+    column: int,
+) -> None:
+    """Let others of its class have the places of a flow, and it theirs: no mean changes."""
+    others = np.flatnonzero((classes == classes[row]) & allowed[:, column])
+    possible = np.where(allowed[row], free[others], 0.0)
+    for place in np.argsort(-possible, axis=None, kind="stable").tolist():
+        which, output = divmod(place, possible.shape[1])
+        part = min(possible[which, output], free[row, column])
+        if part <= 0.0:
+            return
+        free[others[which], output] -= part
+        free[others[which], column] += part
+        free[row, output] += part
+        free[row, column] -= part
+
+
+def _divided(free: Array, allowed: NDArray[np.bool_], row: int, column: int) -> bool:
+    """Divide a flow among all other outputs in proportion to these, each of which gives as much of
+    its mixture in return; whether they have enough of it.
+    """
+    mass = free[row, column]
+    shares = np.where(allowed[row], free.sum(axis=0), 0.0)
+    parts = shares * (mass / max(float(shares.sum()), TINY))
+    mixtures = free * allowed[:, column][:, None]
+    sums = mixtures.sum(axis=0)
+    if not parts.any() or (sums < parts).any():
+        return False
+    given = mixtures * (parts / np.maximum(sums, TINY))
+    free -= given
+    free[row] += parts
+    free[:, column] += given.sum(axis=1)
+    free[row, column] = 0.0
+    return True
 
 
 def _to_one(problem: PlanProblem, group: Group) -> tuple[Indices, Indices, Array]:
@@ -343,7 +462,8 @@ def _near_first(
     if not group.ranges.is_empty:
         _, classes = np.unique(group.ranges.limited.T, axis=0, return_inverse=True)
         classes = classes.ravel()
-    shares = group.targets / group.targets.sum()
+    # Where everything stays there is nothing to draw.
+    shares = group.targets / max(float(group.targets.sum()), TINY)
     wanted = np.bincount(classes, group.masses)[:, None] * shares
     rows: list[Indices] = []
     columns: list[Indices] = []
@@ -361,6 +481,14 @@ def _near_first(
         columns.append(near[used])
         flows.append(taken[used])
     return np.concatenate(rows), np.concatenate(columns), np.concatenate(flows)
+
+
+def _classes(group: Group) -> Indices:
+    """The class of each input: inputs of equal limited values are one."""
+    if group.ranges.is_empty:
+        return np.zeros(len(group.inputs), np.int64)
+    _, classes = np.unique(group.ranges.limited.T, axis=0, return_inverse=True)
+    return classes.ravel()
 
 
 def _no_prices(group: Group) -> Prices:

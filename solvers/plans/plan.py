@@ -459,6 +459,7 @@ def _stratum(
                 )
     try:
         ranges = Ranges.of(problem.limits, members, masses, margin, problem.penalty)
+        _check_stays(problem, members, ranges)
         begin = None
         if start is not None:
             begin = Start(start.rows, start.columns, start.flows, start.prices)
@@ -469,6 +470,21 @@ def _stratum(
     except NoPlan as error:
         raise NoPlan(f"{error}{where}") from error
     return stratum
+
+
+def _check_stays(problem: PlanProblem, members: Indices, ranges: Ranges) -> None:
+    """Raise NoPlan where what must stay at a symbol exceeds a limit by itself, so that a short time
+    suffices to know it.
+    """
+    if problem.stay is None or problem.targets is None:
+        return
+    targets = problem.targets[members]
+    there = targets > 0.0
+    # Values are not negative, so whatever else comes adds to the mean.
+    stays = (problem.stay[members] * problem.masses[members])[there] / targets[there]
+    means = ranges.values[:, there] * stays
+    if (means > ranges.true_upper[:, None] * (1.0 + SUM_TOLERANCE)).any():
+        raise NoPlan("no plan: what must stay at a symbol breaks a limit by itself")
 
 
 def _named(problem: PlanProblem, members: Indices) -> str:

@@ -108,6 +108,12 @@ class Group:
     ranges: Ranges
 
 
+def places_of(among: Indices, symbols: Indices) -> Indices:
+    """Places of symbols in an array that contains them, in whatever order."""
+    order = np.argsort(among, kind="stable")
+    return order[np.searchsorted(among[order], symbols)]
+
+
 @dataclass(frozen=True, eq=False)
 class Prices:
     """Multipliers of the rows of a program, in units of cost per mass.

@@ -171,6 +171,24 @@ class Ranges:
         """All values that have limits, (r + m, n): those of ranges, and those that are compared."""
         return np.vstack([self.values, self.compared])
 
+    def are_kept(self, means: Array) -> bool:
+        """Whether the means of `limited` over some sets of symbols, (r + m, k), keep the limits
+        with half of the margin by which these are drawn in.
+        """
+        r = len(self.values)
+        upper = np.sqrt(self.upper * self.true_upper)
+        lower = np.sqrt(self.lower * self.true_lower)
+        kept = (means[:r] <= upper[:, None]) & (means[:r] >= lower[:, None])
+        if not kept.all():
+            return False
+        scaled = self.scales[:, None] * means[r:]
+        ratio = math.sqrt(self.ratio * self.true_ratio)
+        for g in range(self.groups):
+            of_group = scaled[self.group == g]
+            if (of_group.max(axis=0) > ratio * of_group.min(axis=0)).any():
+                return False
+        return True
+
     def usage(self, means: Array) -> Array:
         """How much of the limits means use: 0 for means of 1, 1 at a limit.
 

@@ -117,7 +117,7 @@ def merge_rows(
     problem : Merging
         Items, targets and weights.
     time_limit : float
-        Seconds of processor time after which no further round begins.
+        Seconds of processor time after which no further round begins, and no unit moves again.
     progress : callable, optional
         Called after every round.
 
@@ -152,7 +152,14 @@ def merge_rows(
         # The next round takes about as long as this one.
         if now - start + (now - begin) > time_limit:
             break
-    flow = whole_flow(problem, program.item, program.target, program.costs, solution)
+    flow = whole_flow(
+        problem,
+        program.item,
+        program.target,
+        program.costs,
+        solution,
+        end=start + time_limit,
+    )
     return _merged(problem, flow, program, bound)
 
 
@@ -237,6 +244,8 @@ def whole_flow(
     target: Integers,
     costs: Array,
     solution: MergingSolution | None,
+    *,
+    end: float = math.inf,
 ) -> Integers:
     """Units of every pair of item and target, from a flow or, without one, the nearest targets.
 
@@ -248,10 +257,12 @@ def whole_flow(
         The pairs that may be used, and the cost of a unit.
     solution : MergingSolution or None
         A flow on these pairs, or on the first of them.
+    end : float
+        Moment of `time.process_time` after which no unit moves again to lower the cost.
     """
     units = _Units(problem, item, target, costs, solution)
     units.round()
-    units.improve()
+    units.improve(end)
     return units.flow
 
 
@@ -303,11 +314,13 @@ class _Units:
             excess[self.flow[pairs] == 0] = -np.inf
             self.flow[pairs[int(np.argmax(excess))]] -= 1
 
-    def improve(self) -> None:
-        """Move single units while that lowers the cost."""
+    def improve(self, end: float) -> None:
+        """Move single units while that lowers the cost, until `end`."""
         for _ in range(MOST_PASSES):
             moved = 0
             for pairs in self._pairs_of:
+                if time.process_time() >= end:
+                    return
                 for place in np.flatnonzero(self.flow[pairs]).tolist():
                     moved += self._move(pairs, place)
             if not moved:

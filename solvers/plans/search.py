@@ -36,7 +36,7 @@ from solvers.plans.generation import (
 )
 from solvers.plans.pricing import OutputPrices, Pricer, Pricing
 from solvers.plans.problem import Indices, PlanProblem
-from solvers.plans.program import SHORTEST, Group, Prices, foreseen
+from solvers.plans.program import SHORTEST, Group, Prices, foreseen, places_of
 from solvers.plans.ranges import TRIED, Cutter, Part, Ranges
 from solvers.points import Array
 
@@ -639,7 +639,9 @@ class Stratum:
             found = self._solve_group(group, rows, columns)
         except (NoPlan, OutOfTime, BackendFailure):
             return None
-        return None if found.cost > old * (1.0 + BETTER) else found
+        if found.cost > old * (1.0 + BETTER) or not _keeps_limits(found):
+            return None
+        return found
 
     def _solve_group(self, group: Group, rows: Indices, columns: Indices) -> Flows:
         """A better plan of a group, from the pairs that it uses now."""
@@ -647,7 +649,7 @@ class Stratum:
             return self._solve_all(group)
         generation = Generation(self.problem, group, elastic=False)
         generation.add(
-            np.searchsorted(group.inputs, rows), _places(group.outputs, columns)
+            np.searchsorted(group.inputs, rows), places_of(group.outputs, columns)
         )
         self._add_priced(generation, group)
         return generation.grow(gap=GROUP_GAP, clock=self.clock, rounds=GROUP_ROUNDS)
@@ -665,7 +667,7 @@ class Stratum:
         """
         generation = Generation(self.problem, whole, elastic=not len(self.rows))
         generation.add(
-            _places(whole.inputs, self.rows), _places(whole.outputs, self.columns)
+            places_of(whole.inputs, self.rows), places_of(whole.outputs, self.columns)
         )
         self._sharpen(whole)
         self._add_priced(generation, whole)
@@ -689,7 +691,8 @@ class Stratum:
             self.ended_early = True
             return False
         self._raise_bound(found.bound, found.proof)
-        if found.cost <= self.cost * (1.0 + BETTER) or not len(self.rows):
+        is_better = found.cost <= self.cost * (1.0 + BETTER) and _keeps_limits(found)
+        if is_better or not len(self.rows):
             self.rows = self.columns = np.zeros(0, np.int64)
             self.flows = np.zeros(0)
             self._take(found)
@@ -738,7 +741,18 @@ class Stratum:
         )
 
 
-def _places(among: Indices, symbols: Indices) -> Indices:
-    """Places of symbols in an array that contains them, in whatever order."""
-    order = np.argsort(among, kind="stable")
-    return order[np.searchsorted(among[order], symbols)]
+def _keeps_limits(found: Flows) -> bool:
+    """Whether what goes to each output keeps the limits: interior points miss them by more than
+    their margin now and then, and a plan before this one does not.
+    """
+    group = found.group
+    x = np.searchsorted(group.inputs, found.rows)
+    y = places_of(group.outputs, found.columns)
+    size = len(group.outputs)
+    sums = np.bincount(y, found.flows, size)
+    used = sums > 0.0
+    limited = group.ranges.limited
+    means = np.zeros((len(limited), int(used.sum())))
+    for k, values in enumerate(limited):
+        means[k] = np.bincount(y, found.flows * values[x], size)[used] / sums[used]
+    return group.ranges.are_kept(means)

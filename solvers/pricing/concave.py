@@ -298,9 +298,10 @@ class ConcaveSearch:
         With `halves` every interval is cut in two, which is faster where the cut-off is far below
         the best point.
         """
-        deadline = np.inf
+        left = np.inf
         if time_limit is not None:
-            deadline = time.process_time() + time_limit
+            left = time_limit
+        deadline = time.process_time() + left
         # Prices for the kernel's coordinates; `best` brings its points back to ours.
         grouped, best = self._grouped(prices)
         parts = len(self._kernels)
@@ -310,7 +311,7 @@ class ConcaveSearch:
             limits = (cutoff, tolerance, slack, column_cutoff)
             capacity = (MAX_COLUMNS, self._box_limit)
             place = (part, parts, self._auxiliary_costs)
-            starts.append((grouped, *limits, *capacity, *place, halves))
+            starts.append((grouped, *limits, *capacity, *place, halves, left))
         self._together("start", starts)
         if center is not None:
             self._descend(center, mix, turn, deadline)

@@ -52,7 +52,7 @@ import numpy as np
 from solvers.enumeration import vertices
 from solvers.errors import BackendFailure, EmptyPolytope, OutOfTime, TooManyVertices
 from solvers.points import Array, Points, entropy_terms
-from solvers.programs import SHARP, HighsMaster, MasterSolution, highs_with
+from solvers.programs import SHARP, HighsMaster, MasterStatus, highs_with
 from solvers.results import EnvelopeStatus, Progress, envelope_bound, run_rounds
 from solvers.sets.polytope import Polytope, towards_units
 
@@ -385,6 +385,9 @@ HALVINGS = 52
 PULLED_IN = 2.0**-42
 """Relative distance from the boundary of a column that was moved into the inner polytope."""
 
+LEAST_REACH = 1e-9
+"""Share of a way to a unit vector below which its end is the point, as well as weights can tell."""
+
 
 @dataclass(frozen=True, eq=False)
 class TaskEnvelope:
@@ -460,9 +463,7 @@ def task_envelope(
     else:
         pricing = Listing(outer, task, listed, members)
     search = _Search(point, task, pricing, gap, end, progress)
-    # P_X itself and one member towards each symbol decompose P_X, so the first master has a value.
-    search.add(point[None, :])
-    search.add(_stars(inner, point))
+    search.begin(_reach(inner, point))
     if start is not None and len(start):
         search.add(start)
     status = run_rounds(search, gap=gap, end=end, most_idle=MOST_IDLE)
@@ -509,16 +510,16 @@ def _listed(polytope: Polytope, end: float) -> Array | None:
     return listed.points
 
 
-def _stars(inner: Polytope, point: Array) -> Array:
-    """From the point towards every unit vector, as far as the polytope reaches; (n, n)."""
+def _reach(inner: Polytope, point: Array) -> Array:
+    """Shares of the ways to the unit vectors, as far as the polytope reaches; (n,)."""
     reach = inner.reaches(point, HALVINGS)
-    return towards_units(point, np.where(reach == 1.0, 1.0, reach * (1.0 - PULLED_IN)))
+    return np.where(reach == 1.0, 1.0, reach * (1.0 - PULLED_IN))
 
 
 class _Search:
     """The columns of one run, their master program, and the pricing for further ones.
 
-    Made with the first columns by `add`; then `run_rounds` works with it, and `result` is what it
+    Made with the first columns by `begin`; then `run_rounds` works with it, and `result` is what it
     found.
 
     Attributes
@@ -548,10 +549,27 @@ class _Search:
         self._gap = gap
         self._end = end
         self._progress = progress
-        self._solution: MasterSolution | None = None
+        # Weights of the best decomposition so far, and the prices of the last master.
+        self._weights: Array | None = None
+        self._dual = np.zeros(len(point))
         # Columns that the last solution knows.
         self._solved = 0
         self._rounds = 0
+
+    def begin(self, reach: Array) -> None:
+        """P_X itself and one member towards each symbol, as far as it reaches, which decompose P_X:
+        so there is a value without any master.
+        """
+        point = self._point
+        self._columns = np.vstack([point, towards_units(point, reach)])
+        costs = task_entropies(self._columns, self._task)
+        self._master.add(Points.from_dense(self._columns), costs)
+        if reach.min() > LEAST_REACH:
+            # Mass p_x / r_x at each gives every symbol its own, and a multiple of P_X besides.
+            weights = np.concatenate([[0.0], point / reach])
+            weights /= weights.sum()
+            self._weights = weights
+            self.value = float(weights @ costs)
 
     def add(self, columns: Array) -> int:
         """Add the columns (k, n) that are new; returns how many."""
@@ -570,10 +588,19 @@ class _Search:
     def solve(self) -> EnvelopeStatus | None:
         """The best decomposition into the columns so far, with its prices."""
         if self._solved < len(self._columns):
-            solution = self._master.solve(math.inf)
+            # Without a decomposition the first master has all the time that it takes.
+            left = math.inf
+            if self._weights is not None:
+                left = self._end - time.process_time()
+            if left <= 0.0:
+                return EnvelopeStatus.TIME_LIMIT
+            solution = self._master.solve(left)
+            if solution.status is MasterStatus.TIME_LIMIT:
+                return EnvelopeStatus.TIME_LIMIT
             if not solution.is_optimal:
                 raise BackendFailure("HiGHS failed on the master program of the task")
-            self._solution = solution
+            self._weights = solution.weights
+            self._dual = solution.dual
             self._solved = len(self._columns)
             self.value = solution.value
         if self._rounds >= MOST_ROUNDS:
@@ -582,9 +609,8 @@ class _Search:
 
     def price(self) -> bool:
         """Columns that gain, and a bound, at the prices of the master."""
-        assert self._solution is not None, "priced before the master was solved"
         self._rounds += 1
-        prices = self._solution.dual
+        prices = self._dual
         # A sharp bound for these prices is of use only once the gap is nearly closed.
         open_gap = self.value - self.bound
         tolerance = self._gap
@@ -615,16 +641,15 @@ class _Search:
 
     def result(self, status: EnvelopeStatus) -> TaskEnvelope:
         """The best decomposition, and what is proven of it."""
-        if self._solution is None:
+        if self._weights is None:
             # Ctrl-C came before there was any decomposition.
             raise KeyboardInterrupt
-        used = self._solution.weights > 0.0
-        # The solution has no weights for columns that came after it.
-        columns = self._columns[: self._solved]
+        # Columns that came after the last solution have no weights.
+        used = np.flatnonzero(self._weights > 0.0)
         return TaskEnvelope(
             status=status,
-            weights=self._solution.weights[used],
-            points=Points.from_dense(columns[used]),
+            weights=self._weights[used],
+            points=Points.from_dense(self._columns[used]),
             value=self.value,
             bound=self.bound,
             rounds=self._rounds,

@@ -37,13 +37,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from solvers.errors import InvalidPolytope
 from solvers.points import Array, Points
+from solvers.sets.polytope import towards_units
 
 ROUNDING = 2.0**-50
 """Relative error of the entries of a row, per term: sums of ends, differences and products of
 doubles."""
 
-MOST_DENSE = 256
-"""Sensitive symbols up to which means with one value replaced are taken of a square matrix."""
+MOST_DENSE = 24
+"""Sensitive symbols up to which means with one value replaced are taken of a square matrix. At 60
+that takes five times as long as one sort for all of them."""
 
 MOST_CHORDS = 40
 """Chords drawn from the point towards the unit vectors. The second one meets the boundary; only
@@ -213,11 +215,38 @@ class UncertainSet:
 
     def excess(self, points: ArrayLike) -> Array:
         """By how much the worst inequality fails at every point, (k,); at `point` it is below 0."""
-        return self._kinds(points).max(axis=0)
+        return self._kinds(self.extremes(points)).max(axis=0)
 
-    def _kinds(self, points: ArrayLike) -> Array:
-        """`excess` of each kind of inequality, (kinds, k)."""
-        h, g = self.extremes(points)
+    def _extremes_towards_units(self, reach: Array) -> tuple[Array, Array]:
+        """`extremes` of the points at these shares of the ways to the unit vectors, (n, S) each.
+
+        Such a point has three different w: that of its own symbol, that of all others, and `rest`.
+        So no sort is needed, and an extreme takes three steps in place of n.
+        """
+        lower, width, free_mass = self.boxes
+        others = 1.0 - reach
+        w = np.stack([others + reach / self.point, others, np.full(self.n, self.rest)])
+        # Lower ends and widths of the three kinds of symbols, (3, n, S).
+        lowers = _of_three_kinds(lower)
+        widths = _of_three_kinds(width)
+        at_lower_ends = (lowers * w[:, :, None]).sum(axis=0)
+        sides: list[Array] = []
+        for order in (np.argsort(-w, axis=0), np.argsort(w, axis=0)):
+            left = np.broadcast_to(free_mass, at_lower_ends.shape)
+            side = at_lower_ends
+            for kind in order:
+                # The kind whose turn it is, of every symbol.
+                symbols = np.arange(self.n)
+                filled = np.minimum(widths[kind, symbols], left)
+                side = side + filled * w[kind, symbols][:, None]
+                left = left - filled
+            sides.append(side)
+        largest, smallest = sides
+        return largest, smallest
+
+    def _kinds(self, extremes: tuple[Array, Array]) -> Array:
+        """`excess` of each kind of inequality at the `extremes` of k points, (kinds, k)."""
+        h, g = extremes
         low = self.share_lower
         high = self.share_upper
         # A set without any inequality is never violated.
@@ -239,18 +268,22 @@ class UncertainSet:
         return np.stack(worst)
 
     def pulled(self, margin: float, end: float = math.inf) -> Array:
-        """For every coordinate the farthest member on the way to its unit vector; (n, n).
+        """For every coordinate the farthest member on the way to its unit vector; (n, n)."""
+        return towards_units(self.point, self.reach(margin, end))
+
+    def reach(self, margin: float, end: float = math.inf) -> Array:
+        """Shares of the ways from the point to the unit vectors that members go; (n,).
 
         The excess of a kind of inequality is convex along the way (with `rest` 1 it is linear, for
         h(1 + t u) = 1 + t h(u)). So it lies below its chord from a member to the unit vector, and
         is at most zero where the chord is: another member. Chords are drawn until none moves, and
         after the first one only until `end`, a moment of `time.process_time`.
         """
-        ends = self._kinds(np.eye(self.n)) + margin
+        units = np.ones(self.n)
+        ends = self._kinds(self._extremes_towards_units(units)) + margin
         reach = np.zeros(self.n)
-        pulled = np.tile(self.point, (self.n, 1))
         for _ in range(MOST_CHORDS):
-            here = self._kinds(pulled) + margin
+            here = self._kinds(self._extremes_towards_units(reach)) + margin
             # Where the unit vector itself is a member, the whole way is inside.
             with np.errstate(divide="ignore", invalid="ignore"):
                 parts = np.where(ends > 0.0, here / (here - ends), 1.0)
@@ -258,10 +291,9 @@ class UncertainSet:
             if step.max() <= LEAST_STEP:
                 break
             reach += step
-            pulled = (1.0 - reach)[:, None] * self.point + np.diag(reach)
             if time.process_time() >= end:
                 break
-        return pulled
+        return reach
 
     @property
     def room(self) -> float:
@@ -359,6 +391,14 @@ def _with_rest(side: Array, members: NDArray[np.intp]) -> Array:
     """Ends of the members, and after them the sum of all other ends."""
     rest = np.delete(side, members, axis=1).sum(axis=1)
     return np.column_stack([side[:, members], rest])
+
+
+def _of_three_kinds(ends: Array) -> Array:
+    """Ends (S, n + 1) of each of n symbols, all others together and the last one; (3, n, S)."""
+    own = ends[:, :-1].T
+    others = ends[:, :-1].sum(axis=1) - own
+    last = np.broadcast_to(ends[:, -1], own.shape)
+    return np.stack([own, np.maximum(others, 0.0), last])
 
 
 def _filled(capacity: Array, mass: Array | float) -> Array:

@@ -164,7 +164,7 @@ def kills(
 
 
 def test_kills_at_random_moments(nursery, begun, place):
-    assert kills(nursery, begun, place, 10, seed=7).total() == 10
+    assert kills(nursery, begun, place, 6, seed=7).total() == 6
 
 
 @pytest.mark.slow
@@ -231,7 +231,7 @@ def test_nothing_is_left_of_standard_input(nursery, begun, place):
     assert leftovers(folder) == []
 
 
-every = pytest.mark.parametrize("every", [13, pytest.param(1, marks=pytest.mark.slow)])
+every = pytest.mark.parametrize("every", [23, pytest.param(1, marks=pytest.mark.slow)])
 """How many of the moments are tried: one in so many, or all of them."""
 
 

@@ -18,7 +18,7 @@ from mechdesign.formats.arrow_arrays import KeptColumn, Output, WrittenColumn
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import open_source
 
-MANY = 400
+MANY = 200
 """Examples of a property that short adversarial texts probe."""
 
 blocks = st.sampled_from([1, 2, 3, 5, 8, 64, 1 << 20])

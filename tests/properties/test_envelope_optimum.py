@@ -91,7 +91,7 @@ def assert_decomposition(
     notion=st.sampled_from(NOTIONS),
     gap=st.sampled_from([1e-8, 1e-5, 1e-2]),
 )
-@settings(max_examples=150)
+@settings(max_examples=75)
 def test_bound_is_never_above_the_true_envelope(method, seed, kind, notion, gap):
     """Every vertex of the stated set in rationals, its cost to 160 bits, and the marginal as exact
     counts.
@@ -124,7 +124,7 @@ def test_bound_is_never_above_the_true_envelope(method, seed, kind, notion, gap)
     s=st.integers(2, 6),
     n=st.integers(2, 12),
 )
-@settings(max_examples=120)
+@settings(max_examples=60)
 def test_columns_reach_what_all_vertices_give(seed, kind, notion, s, n):
     """Larger tables: column generation, without any vertex, against the linear program over all of
     them.

@@ -165,6 +165,28 @@ def test_time_limit_in_the_middle_of_a_search():
         assert found.gap > 0.0
 
 
+@pytest.mark.parametrize("method", ["descend", "walk"])
+def test_a_local_search_takes_no_further_step_after_the_end(method):
+    """With 300 rows a single one took 5 s of a limit of 2 s."""
+    polytope, prices = hard_search()
+    n = len(prices)
+    center = np.full(n, 1.0 / n)
+    kernel = ConcaveSearch(polytope)._kernels[0]
+
+    def programs(**limits):
+        kernel.start(prices, -INF, 1e-9, 0.0, INF, 1000, 1000, **limits)
+        before = kernel.state()[4]
+        if method == "descend":
+            kernel.descend(center, 0.5, 0, n, 1e3)
+        else:
+            kernel.walk(center, 1, 0, 1, 1e3)
+        return kernel.state()[4] - before
+
+    assert programs() == programs(time_left=INF) > 3
+    # A walk begins and ends with such a search.
+    assert programs(time_left=0.0) == (1 if method == "descend" else 2)
+
+
 def test_the_same_twice():
     rng = np.random.default_rng(1)
     polytope, _ = table_polytope(rng, "random", "both", 5, 25)

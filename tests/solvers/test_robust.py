@@ -16,6 +16,7 @@ from scipy.optimize import nnls
 
 from solvers import (
     BackendFailure,
+    EnvelopeStatus,
     InvalidPolytope,
     Points,
     Polytope,
@@ -27,6 +28,7 @@ from solvers import (
 from solvers.assignment import robust
 from solvers.assignment import simplex as assignment_simplex
 from solvers.assignment.assignment import Assignment
+from solvers.programs import HighsMaster
 
 Array = NDArray[np.float64]
 
@@ -378,3 +380,31 @@ def test_chords_end_with_their_time(monkeypatch) -> None:
     first = uncertain.pulled(0.0, end=-np.inf)
     assert len(calls) == 2
     assert (uncertain.excess(first) <= 1e-12).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_three_steps_fill_like_a_sort_on_the_way_to_unit_vectors(seed: int) -> None:
+    whole = UncertainSet(*_random(seed, 4, 7, 0.1), most=1.4)
+    for uncertain in (whole, whole.face(np.arange(4))):
+        reach = np.random.default_rng(seed).random(uncertain.n)
+        points = (1.0 - reach)[:, None] * uncertain.point + np.diag(reach)
+        steps = uncertain._extremes_towards_units(reach)
+        for one, other in zip(steps, uncertain.extremes(points), strict=True):
+            assert one == pytest.approx(other, abs=1e-12)
+
+
+def test_without_time_no_program_is_solved(monkeypatch) -> None:
+    """The members on the ways to the unit vectors decompose the point by themselves."""
+    uncertain = UncertainSet(*_random(3, 4, 40, 0.01), most=1.1, least=0.9)
+
+    def refused(*_: object) -> None:
+        raise AssertionError("a program after the end")
+
+    monkeypatch.setattr(HighsMaster, "solve", refused)
+    found = robust_envelope(uncertain, gap=1e-3, time_limit=0.0)
+    assert found.status is EnvelopeStatus.TIME_LIMIT
+    assert found.points.combine(found.weights) == pytest.approx(
+        uncertain.point, abs=1e-9
+    )
+    point = uncertain.point
+    assert found.value < -float(point @ np.log(point))

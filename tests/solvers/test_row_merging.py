@@ -107,6 +107,24 @@ def test_without_time_units_go_to_near_targets_in_turn():
     assert merged.bound == 0
 
 
+def test_units_move_until_the_time_is_over(monkeypatch):
+    """Moves of 14,000 rows took 6 s of a limit of .8 s."""
+    problem = random_problem(np.random.default_rng(1), items=30, targets=9)
+    moves = []
+    move = row_merging._Units._move
+
+    def counted(units, pairs, place):
+        moves.append(place)
+        return move(units, pairs, place)
+
+    monkeypatch.setattr(row_merging._Units, "_move", counted)
+    merge_rows(problem)
+    assert moves
+    moves.clear()
+    check_flow(problem, merge_rows(problem, time_limit=0))
+    assert not moves
+
+
 def test_failing_program_leaves_the_last_answer(monkeypatch):
     def fail(self, *, time_limit):
         raise BackendFailure("no optimum")

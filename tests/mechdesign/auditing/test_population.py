@@ -9,6 +9,7 @@ import random
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -154,6 +155,30 @@ def test_few_outputs_of_many_are_computed_in_integers(monkeypatch) -> None:
 
     monkeypatch.setattr(population, "bounds", counted)
     population.worst(columns)
+    assert len(calls) <= 12
+
+
+@pytest.mark.skipif(
+    np.finfo(np.longdouble).eps > 1e-18, reason="long doubles are doubles here"
+)
+def test_dense_outputs_that_nearly_tie_are_told_apart(monkeypatch) -> None:
+    """Each gives one symbol far more than the others, so that P(y|s) is a small part of that."""
+    size = 400
+    population = Population(confidence_set(Joint.from_counts([[9] * size] * 3)))
+    columns: list[Entries] = []
+    for x in range(size):
+        values = [1 << 42] * size
+        values[x] = (1 << 52) + 16 * x
+        columns.append((range(size), values))
+    calls: list[int] = []
+    bounds_of = population.bounds
+
+    def counted(column: Entries, y: int = 0) -> OutputBounds:
+        calls.append(y)
+        return bounds_of(column, y)
+
+    monkeypatch.setattr(population, "bounds", counted)
+    assert population.worst(columns).high.y == size - 1
     assert len(calls) <= 12
 
 

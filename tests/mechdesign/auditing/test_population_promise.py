@@ -10,9 +10,9 @@ import pytest
 
 import mechdesign as md
 from mechdesign import InputError, Joint, design
-from mechdesign.auditing import population_extremes
+from mechdesign.auditing import population_extremes, population_screen
 from mechdesign.auditing import population_promise as population_promise_module
-from mechdesign.auditing.population import audit_population
+from mechdesign.auditing.population import audit, audit_population
 from mechdesign.auditing.population_extremes import OutOfTime
 from mechdesign.auditing.population_promise import population_promise
 from mechdesign.channel.channel import Channel
@@ -145,6 +145,12 @@ def limited_design():
     return md.design(table, md.ALIP(0.5, 0.5), time_limit=60)
 
 
+def with_time(design, seconds):
+    """The design with so many seconds for the figure, of which nothing is known yet."""
+    population_extremes.population_of.cache_clear()
+    return replace(design, time_left=seconds)
+
+
 def test_the_figure_for_the_population_ends_with_its_time(monkeypatch):
     design = limited_design()
     assert 0.25 * 60 <= design.time_left <= 60
@@ -154,22 +160,23 @@ def test_the_figure_for_the_population_ends_with_its_time(monkeypatch):
     clock = Clock(monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr("mechdesign.auditing.population_promise.MOST_TRIED", 0)
-        assert replace(design, time_left=60.0).population is not None
+        assert with_time(design, 60.0).population is not None
     looks = clock.now
     # First the remedy is left out, then the figure itself.
-    promise = replace(design, time_left=looks - 0.5).population
+    promise = with_time(design, looks - 0.5).population
     assert promise.achieved == whole.achieved
     assert promise.merged is None
-    late = replace(design, time_left=outputs - 1.5)
+    late = with_time(design, outputs - 1.5)
     assert late.population is None
     assert late.has_population
+    population_extremes.population_of.cache_clear()
     with pytest.raises(OutOfTime):
         population_promise(design.channel, design.channel.joint, seconds=1.0)
     assert replace(design, time_left=None).population.achieved == whole.achieved
 
 
 def test_the_first_screen_says_that_the_figure_is_missing():
-    design = replace(limited_design(), time_left=0.0)
+    design = with_time(limited_design(), 0.0)
     text = " ".join(_population_text(design).split())
     assert (
         text == "Population: not computed within the time limit; `audit` computes it."
@@ -181,3 +188,25 @@ def test_without_a_limit_there_is_none():
     design = md.design(table, md.ALIP(0.5, 0.5))
     assert design.time_left is None
     assert design.population is not None
+
+
+def test_the_verdict_and_the_figures_after_it_screen_the_outputs_once(monkeypatch):
+    design = md.design(
+        md.Joint.from_counts([[90, 40, 3], [20, 80, 5]], useful="u", sensitive="s"),
+        md.LIP(1.0),
+        confidence=0.95,
+    )
+    screened = []
+    whole = population_screen.Screen.largest_lifts
+
+    def counted(screen, *column):
+        screened.append(column)
+        return whole(screen, *column)
+
+    monkeypatch.setattr(population_screen.Screen, "largest_lifts", counted)
+    population_extremes.population_of.cache_clear()
+    assert audit(design.channel, design.channel.joint, design.notion).satisfied
+    once = len(screened)
+    assert once == len(design.channel.outputs)
+    assert design.population is not None
+    assert len(screened) == once

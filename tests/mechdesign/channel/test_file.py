@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import hashlib
 import json
 import math
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from mechdesign.channel.channel import DENOMINATOR as D
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.file import ChannelDocument
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.core.errors import InputError
 from mechdesign.notions import ALIP, to_record
@@ -56,6 +58,38 @@ def channel() -> Channel:
         joint=joint,
         record=record,
     )
+
+
+def test_a_name_in_gz_packs_the_file(channel, tmp_path):
+    """A large channel of rows is mostly zeros. The name alone packed nothing."""
+    plain, packed = tmp_path / "c.json", tmp_path / "c.json.gz"
+    channel.save(plain)
+    channel.save(packed)
+    assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
+    assert Channel.load(packed) == Channel.load(plain)
+    again = tmp_path / "again.json.gz"
+    channel.save(again)
+    assert again.read_bytes() == packed.read_bytes()
+
+
+def test_damaged_and_endless_packed_files_are_refused(channel, tmp_path, monkeypatch):
+    path = tmp_path / "c.json.gz"
+    channel.save(path)
+    whole = path.read_bytes()
+    for damaged in (whole[:-9], whole[:20] + b"\0\0\0\0" + whole[24:], b"\x1f\x8b"):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"c\.json\.gz: its gzip data are damaged"):
+            Channel.load(path)
+    monkeypatch.setattr(ChannelDocument, "LARGEST", 2**12)
+    path.write_bytes(gzip.compress(b" " * 2**20))
+    with pytest.raises(InputError, match="too large for a channel file"):
+        Channel.load(path)
+
+
+def test_a_label_of_megabytes_is_refused():
+    joint = Joint.from_counts([[1, 2], [3, 4]])
+    with pytest.raises(InputError, match="an output label has 1,000,001 characters"):
+        Channel(joint.useful, ("u", "v" * 1_000_001), [[D, 0], [0, D]], joint=joint)
 
 
 def test_a_saved_channel_comes_back_whole(channel, tmp_path):

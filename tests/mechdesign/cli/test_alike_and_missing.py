@@ -113,6 +113,8 @@ def test_a_long_symbol_does_not_widen_every_line(alike, run):
     run("apply", "c.json", "long.csv", "out.csv", *SEED)
     estimate = run("estimate", "out.csv", "--channel", "c.json")
     assert max(map(len, estimate.out.splitlines())) < 1000
+    matrix = run("show", "c.json")
+    assert max(map(len, matrix.out.splitlines())) < 1000
 
 
 def test_missing_codes_are_empty_cells_from_design_to_estimate(alike, run):
@@ -131,7 +133,7 @@ def test_missing_codes_are_empty_cells_from_design_to_estimate(alike, run):
 
 def test_assess_takes_the_same_words(alike, run):
     result = run("assess", "gaps.csv", "--sensitive", "income")
-    assert result.out.startswith("To settle first:\n  - 'job' has 8 empty cells (20.0%")
+    assert result.out.startswith("To settle first:\n  - 'job' has 8 empty cells (20.0 %")
     left = run(
         "assess", "gaps.csv", "--sensitive", "income", "--missing", "drop", "--json"
     )

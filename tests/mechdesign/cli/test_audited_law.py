@@ -82,6 +82,29 @@ def test_every_channel_says_what_an_analyst_reads(kind, people, run):
     assert record["law"] is None or record["law"]["kept"] is (kind != "own")
 
 
+def test_designs_of_every_shape_have_one_set_of_keys(people, run):
+    """A script that reads one design can read them all: what a shape lacks is null."""
+    shapes = [options for options, _ in KINDS.values()]
+    column = ("--useful", "job")
+    shapes += [
+        (*column, "--mechanism", "subset-merging"),
+        (*column, "--objective", "frequencies"),
+        (*column, "--objective", "task", "--task", "city"),
+        (*column, "--average", "mi=0.01"),
+        (*column, "--confidence", "0.95"),
+    ]
+    keys = set()
+    for options in shapes:
+        record = json.loads(
+            run("design", *BASE, *options, "--epsilon", "0.4", "--json")
+        )
+        keys.add(frozenset(record))
+    assert len(keys) == 1
+    assert {"levels", "truth", "promise", "given_lift", "boxes", "variance"} < set(
+        *keys
+    )
+
+
 def test_a_matrix_of_another_tool_says_what_an_analyst_reads(people, run):
     matrix = "x,a,b,c\na,0.5,0.25,0.25\nb,0.3,0.4,0.3\nc,0.3,0.3,0.4\n"
     with open("W.csv", "w", encoding="utf-8") as stream:
@@ -125,5 +148,6 @@ def test_apply_says_what_an_analyst_reads(
         assert "table" not in text
     else:
         assert words in text
+    assert ("Largest change of a share: " in text) is (kept is False)
     record = json.loads(run(*apply, "--force", "--json"))
     assert record["law_kept"] is kept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from tests.cases.documents import rewrite
 from tests.mechdesign.report.test_box_section import designed
 
 
@@ -28,6 +29,10 @@ def test_the_commands_write_the_same_page(folder, run):
     # The design has proven its bound, the file states it.
     assert (one["kept"]["scope"], two["kept"]["scope"]) == ("proven", "stated")
     assert one["kept"]["upper_bound_nmi"] == two["kept"]["upper_bound_nmi"]
+    proven = run("report", "boxes.json", "--report", "six.json", "--certificate")
+    assert proven.code == 0
+    six = json.loads((folder / "six.json").read_text(encoding="utf-8"))
+    assert six["kept"]["scope"] == "proven"
     assert run("report", "boxes.json", "--public-report", "three.md").code == 0
     everybody = (folder / "three.md").read_text(encoding="utf-8")
     public = run(
@@ -56,3 +61,32 @@ def test_merged_symbols_of_one_column_have_a_report(folder, run):
     assert answer.code == 0
     text = (folder / "merged.md").read_text(encoding="utf-8")
     assert text.startswith("# Release of a in boxes, protecting secret")
+
+
+def test_a_forged_bound_of_own_boxes_is_not_called_proven(folder, run):
+    frame, _ = designed()
+    frame.to_csv("people.csv", index=False)
+    run(
+        *("design", "people.csv", "--sensitive", "secret", "--epsilon", "0.4"),
+        *("--release", "a,b", "--confidence", "0.9", "--cells", "4"),
+        *("--slice-seed", "3", "--objective", "truth", "-o", "boxes.json"),
+    )
+    audit = run("audit", "boxes.json", "--certificate")
+    assert audit.code == 0
+    assert "Proven again from the certificate in the file: own_bound 0." in audit.out
+
+    def better(document):
+        document["claims"]["utility"]["own_bound"] -= 1e-4
+
+    rewrite(folder / "boxes.json", better)
+    assert run("audit", "boxes.json").code == 0
+    audit = run("audit", "boxes.json", "--certificate")
+    assert audit.code == 1
+    assert "The bound own_bound" in " ".join(audit.out.split())
+    stated = run("report", "boxes.json", "--report", "stated.md")
+    assert stated.code == 0
+    text = (folder / "stated.md").read_text(encoding="utf-8")
+    assert "and their law (proven)" not in text
+    refused = run("report", "boxes.json", "--report", "no.md", "--certificate")
+    assert refused.code == 1
+    assert "the bound own_bound" in refused.err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,8 @@ from tests.mechdesign.test_new_notion import CubeLift
 
 MICRO = ("records.csv", "--sensitive", "group", "--useful", "job")
 WIDE = ("counts.csv", "--contingency")
+EXAMPLES = Path(__file__).parents[3] / "examples"
+ADULT = str(EXAMPLES / "adult_relationship_by_occupation.csv")
 MERGING = ("--mechanisms", "subset-merging,complete-merging")
 
 
@@ -154,6 +157,26 @@ def test_rows_as_published_are_marked_where_they_violate(folder, run):
     assert [row["satisfied"] for row in done] == [
         not row["repaired"] for row in repaired
     ]
+
+
+def test_sets_are_merged_by_the_risk_that_the_paper_prints(run):
+    """The printed risk merges all risky symbols of Adult, as complete merging does."""
+    asked = (ADULT, "--contingency", "--epsilons", "1")
+    merging = ("--mechanisms", "subset-merging,complete-merging")
+    kept = {}
+    for risk in ("auto", "sum", "log-max"):
+        rows = run("compare", *asked, *merging, "--risk", risk, "--json").record["rows"]
+        kept[risk] = [round(row["nmi"], 4) for row in rows]
+    assert kept["auto"] == kept["log-max"] == [0.7296, 0.2868]
+    assert kept["sum"] == [0.2868, 0.2868]
+    for refused, message in (
+        (("--risk", "most"), "must be one of auto, log-max, log-ratio, sum"),
+        (("--risk", "sum", "--confidence", "0.9"), "leave it out with a confidence"),
+        (("--risk", "sum", "--average", "mi=0.1"), "--risk"),
+    ):
+        done = run("compare", *asked[:2], *refused)
+        assert done.code == 2
+        assert message in done.err
 
 
 def test_what_is_left_out_is_noted(folder, run, monkeypatch):

@@ -109,6 +109,7 @@ def test_all_columns_are_compared(table, run):
         (("--average", "mi=0.1"), "has no epsilons (--epsilons)"),
         (("--recommend",), "--recommend is for channels of one column"),
         (("--as-published",), "are for channels of one column"),
+        (("--risk", "sum"), "are for channels of one column"),
         (("--free-frequencies",), "are for channels of one column"),
         (("--method", "columns"), "leave method (--method) out"),
         (("--distance", "ranks"), "is for the objective distance"),

@@ -73,6 +73,51 @@ def test_the_signature_of_design_names_columns_and_its_result():
     signature = inspect.signature(md.design)
     assert {"sensitive", "useful", "release", "person"} <= signature.parameters.keys()
     assert signature.return_annotation is md.Design
+    data, notion, *_ = signature.parameters.values()
+    assert (data.name, notion.name, notion.default) == ("data", "notion", None)
+    joint = md.Joint.from_counts([[5, 3, 2], [1, 4, 6]])
+    design = md.design(data=joint, notion=None, average={"mi": 0.01})
+    assert design.nmi == md.design(joint, average={"mi": 0.01}).nmi
+    with pytest.raises(md.InputError, match="design needs a notion"):
+        md.design(joint, None)
+
+
+def test_files_are_taken_where_frames_are(tmp_path):
+    frame = pd.DataFrame({"s": list("yynn") * 20, "x": list("abbb") * 20})
+    path = tmp_path / "t.csv"
+    frame.to_csv(path, index=False)
+    columns = {"sensitive": "s", "release": "x"}
+    design = md.design(path, md.LIP(0.5), **columns)
+    assert design.channel == md.design(frame, md.LIP(0.5), **columns).channel
+    assert md.audit(design.channel, str(path)) == md.audit(design.channel, frame)
+    of_file = md.compare(str(path), epsilons=[0.5], **columns)
+    of_frame = md.compare(frame, epsilons=[0.5], **columns)
+    assert of_file.rows[0].truth == of_frame.rows[0].truth
+    # Four records of each person, whose secret is one.
+    secret = [s for k in range(60) for s in "yn"[k % 3 > 0] * 4]
+    person = [k // 4 for k in range(240)]
+    panel = pd.DataFrame({"p": person, "s": secret, "x": list("abbb") * 60})
+    panel.to_csv(path, index=False)
+    for table in (panel, path):
+        with pytest.warns(UserWarning, match="'p' names 60 people"):
+            md.design(table, md.LIP(0.5), **columns)
+
+
+def test_an_audit_reads_a_frame_as_the_design_did():
+    frame = pd.DataFrame({"s": list("yynn") * 20, "x": ["a", "a ", "b", ""] * 20})
+    reading = {"trim": True, "missing": "drop"}
+    columns = {"sensitive": "s", "useful": "x"}
+    channel = md.design(frame, md.LIP(0.5), **columns, **reading).channel
+    assert md.audit(channel, frame) == md.audit(channel)
+
+
+def test_a_design_of_a_frame_says_how_it_was_read():
+    """Notices of the table went to the joint table alone, which nobody sees."""
+    frame = pd.DataFrame({"s": list("yynn") * 20, "x": [1.0, 2.0, None, 1.0] * 20})
+    asked = {"sensitive": "s", "release": "x", "missing": "drop", "unit": "record"}
+    messages = md.design(frame, md.LIP(1.0), **asked).messages
+    assert "dropped 20 of 80 record(s) with an empty cell" in messages
+    assert "the column 'x' holds integers and gaps; 1.0 is read as 1" in messages
 
 
 def test_assess_ends_with_the_next_command(tmp_path, monkeypatch, run):

@@ -135,7 +135,10 @@ def test_a_forged_certificate(folder, run, channel, bound):
     text = " ".join((folder / "r.md").read_text().split())
     assert "of the best possible (stated by the file, not proven again here)" in text
     # The first figures of the page are read alone.
-    assert "No channel keeps more than (stated by the file): **&lt;100 %" in text
+    assert (
+        "No channel with this promise keeps more than (stated by the file): **&lt;100 %"
+        in text
+    )
     assert "(proven)" not in text
 
 
@@ -216,7 +219,7 @@ def test_a_certificate_needs_a_file_with_its_table(folder, run, channel, words):
     md.load(channel).save(folder / "public.json", public=True)
     result = run(*words)
     assert result.code == 2
-    assert "--certificate is for the file of a channel of columns or rows" in result.err
+    assert "--certificate is for the file of a channel that has its table" in result.err
 
 
 def test_a_certificate_is_about_the_table_of_the_file(run, channel):

@@ -102,6 +102,13 @@ def test_the_promise_holds_for_all_records_of_a_person_together(table, run):
     assert sum(stated.values()) / 2 <= truth
 
 
+def test_a_secret_that_names_people_is_noted(table, run):
+    asked = ("design", "panel.csv", "--sensitive", "id", "--useful", "job", *PROMISE)
+    note = "'id' has 120 values of at most 4 records each: if it names people"
+    assert note in " ".join(run(*asked).err.split())
+    assert "names people" not in run(*asked, "--unit", "record").err
+
+
 def test_as_many_records_come_out_as_came_in_their_places(table, run):
     designed(run)
     result = run("apply", "channel.json", "panel.csv", "out.csv", "--json").record

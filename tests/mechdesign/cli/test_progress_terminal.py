@@ -93,13 +93,24 @@ class Session:
         return code
 
 
+def write_counts(path, secrets, symbols):
+    counts = np.random.default_rng(5).integers(1, 1000, (secrets, symbols))
+    lines = [",".join(["s", *(f"x{k}" for k in range(symbols))])]
+    lines += [",".join([f"s{k}", *map(str, row)]) for k, row in enumerate(counts)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 @pytest.fixture
 def large(folder):
     """A count table whose optimum takes far longer than any test."""
-    counts = np.random.default_rng(5).integers(1, 1000, (15, 200))
-    lines = [",".join(["s", *(f"x{k}" for k in range(200))])]
-    lines += [",".join([f"s{k}", *map(str, row)]) for k, row in enumerate(counts)]
-    (folder / "large.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_counts(folder / "large.csv", 15, 200)
+    return folder
+
+
+@pytest.fixture
+def small(folder):
+    """A count table of which a comparison has its first row soon."""
+    write_counts(folder / "small.csv", 8, 40)
     return folder
 
 
@@ -111,7 +122,7 @@ def plain(text):
 
 
 def test_design_shows_utility_bound_gap_and_time_left(ready, large):
-    session = Session(ready, large, "design", *LARGE, "--time-limit", "2", "--json")
+    session = Session(ready, large, "design", *LARGE, "--time-limit", "1", "--json")
     session.read_until(r"utility 0\.\d+, at most \d\.\d+, gap")
     assert session.end() == 0
     shown = plain(session.seen)
@@ -123,7 +134,7 @@ def test_design_shows_utility_bound_gap_and_time_left(ready, large):
     assert "mechdesign: note: the search ended early (time limit reached" in shown
 
 
-def test_compare_shows_rows_rate_and_time_left(ready, large):
+def test_compare_shows_rows_rate_and_time_left(ready, small):
     options = (
         "--contingency",
         "--epsilons",
@@ -133,7 +144,7 @@ def test_compare_shows_rows_rate_and_time_left(ready, large):
         "--time-limit",
         "0.2",
     )
-    session = Session(ready, large, "compare", "large.csv", *options, "--json")
+    session = Session(ready, small, "compare", "small.csv", *options, "--json")
     session.read_until(r"[1-9]\d* of 6 rows, [\d.]+ rows/s, \d+:\d\d left")
     assert session.end() == 0
     assert "comparing" in plain(session.seen)
@@ -142,7 +153,7 @@ def test_compare_shows_rows_rate_and_time_left(ready, large):
 
 @pytest.mark.parametrize("whole_group", [True, False])
 @pytest.mark.parametrize("rows", ["0", "[1-9]"])
-def test_ctrl_c_at_the_bar_leaves_a_terminal_in_order(ready, large, whole_group, rows):
+def test_ctrl_c_at_the_bar_leaves_a_terminal_in_order(ready, small, whole_group, rows):
     """A terminal sends it to every process of the command, `kill -INT` to the first alone."""
     options = (
         "--contingency",
@@ -155,9 +166,9 @@ def test_ctrl_c_at_the_bar_leaves_a_terminal_in_order(ready, large, whole_group,
     )
     session = Session(
         ready,
-        large,
+        small,
         "compare",
-        "large.csv",
+        "small.csv",
         *options,
         "--workers",
         "2",
@@ -173,7 +184,7 @@ def test_ctrl_c_at_the_bar_leaves_a_terminal_in_order(ready, large, whole_group,
     assert session.seen.rindex(SHOWN) > session.seen.rindex(HIDDEN)
     last = plain(session.seen).rstrip().splitlines()[-1]
     assert last.startswith("mechdesign: error: interrupted; ")
-    assert (large / "rows.csv").exists() == ("run again to go on" in last)
+    assert (small / "rows.csv").exists() == ("run again to go on" in last)
     assert session.out == b""
     assert "Traceback" not in session.seen
 

@@ -69,6 +69,21 @@ def test_design_writes_both_reports_in_every_format(folder, run, ending):
     assert hashlib.sha256((folder / "c.json").read_bytes()).hexdigest() in inside
 
 
+def test_a_later_report_says_what_was_said_at_the_design(folder, run):
+    """That a search ended early stood in the report of `design`, and in no later one."""
+    table = ("records.csv", *MICRO[:-2], "--epsilon", "30")
+    note = "X itself satisfies the notion and is published as it is."
+    assert note in run("design", *table, "--output", "c.json").err
+    run("report", "c.json", "--report", "r.json", "--public-report", "p.json")
+    inside, outside = (
+        json.loads((folder / f"{name}.json").read_text()) for name in "rp"
+    )
+    assert f"Said at the design: {note}" in inside["kept"]["remarks"]
+    assert note not in json.dumps(outside)
+    run("design", *table, "--public", "--output", "public.json")
+    assert note not in (folder / "public.json").read_text()
+
+
 def test_a_report_of_a_channel_file_agrees_with_that_of_its_design(folder, run):
     run(
         "design",

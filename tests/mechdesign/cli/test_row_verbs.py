@@ -374,7 +374,8 @@ def test_releases_of_filled_boxes_are_plausible_and_others_are_not(table, run):
     released.assign(a="nobody has this").to_csv("other.csv", index=False)
     other = run(*checked, "other.csv", "--any-data")
     assert other.code == 1
-    assert "other.csv, line 2: the" in other.out
+    # The line says which record it is, and the value may stand in a log.
+    assert "other.csv, line 2" in other.out
     assert "nobody has this" not in other.out
 
 

@@ -12,6 +12,7 @@ from typing import get_type_hints
 
 import pytest
 
+from mechdesign.cli import apply as commands
 from mechdesign.cli import main
 from mechdesign.cli import run as r
 from mechdesign.cli.job_file import job_model, line_of
@@ -370,6 +371,23 @@ def test_a_job_that_is_stopped_at_any_step_is_completed_by_the_next_run(
     ledger = Ledger(job.parent / "ledger.db")
     with ledger.reading() as db:
         assert {entry.state for entry in ledger.releases(db)} == {"done"}
+
+
+def test_a_signal_in_a_release_does_not_deny_the_files_before(job, run, monkeypatch):
+    """The second release said that nothing was written, beside the channel and the first file."""
+    release = commands._released
+
+    def stopped_in_the_second(*given):
+        if (job.parent / "out.csv").exists():
+            signal.raise_signal(signal.SIGTERM)
+        return release(*given)
+
+    monkeypatch.setattr(commands, "_released", stopped_in_the_second)
+    result = run("run", job)
+    assert result.code == 128 + signal.SIGTERM
+    assert result.err.rstrip().endswith(
+        "stopped by SIGTERM; what is done stays done: run the job again"
+    )
 
 
 def test_every_option_of_the_commands_is_a_key():

@@ -26,6 +26,13 @@ def test_the_program_alone_says_what_to_do(words, capsys):
     assert "mechdesign --help" in text
 
 
+def test_help_of_a_command_in_words(capsys):
+    assert main(["help", "judge"]) == 0
+    assert "Judge a released file" in capsys.readouterr().out
+    assert main(["help", "nothing"]) == 2
+    assert "No such command 'nothing'" in capsys.readouterr().err
+
+
 def test_a_file_is_answered_with_its_columns_and_commands(people, capsys):
     assert main([people]) == 0
     text = capsys.readouterr().out

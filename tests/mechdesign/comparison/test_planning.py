@@ -274,3 +274,15 @@ def test_the_sample_has_fewer_records_of_many_secrets(monkeypatch):
     sample = planning._sampled(coded, ("ill",), ("job",))
     assert 300 <= sample.num_rows <= 400
     assert len(set(sample["ill"].to_pylist())) == 60
+
+
+def test_of_a_long_file_some_records_are_held(tmp_path, monkeypatch):
+    table = people(3_000)
+    table.to_csv(tmp_path / "in.csv", index=False)
+    whole = planned(str(tmp_path / "in.csv"))
+    monkeypatch.setattr(planning, "MOST_HELD", 1_000)
+    some = planned(str(tmp_path / "in.csv"))
+    assert (some.records, some.identifiers) == (3_000, ("id",))
+    assert whole.sampled == pytest.approx(some.sampled, abs=60)
+    assert some.released == whole.released
+    assert some.trials[-1].cells == pytest.approx(whole.trials[-1].cells, abs=0.1)

@@ -98,6 +98,22 @@ def test_labels_of_rows_stay_where_they_are_asked_for(channel):
         sanitise(frame, channel, key=KEY, keep_index="no")
 
 
+def test_labels_that_restore_a_telling_order_are_refused(channel):
+    """Numbers in the order of the jobs, the rows shuffled later: sorted by them the jobs are back."""
+    ordered = people(3000).sort_values("job", ignore_index=True)
+    frame = ordered.sample(frac=1.0, random_state=1)
+    with pytest.raises(
+        InputError,
+        match=r"take the index off \(reset_index\): sorted by the column 'index level 0'",
+    ):
+        sanitise(frame, channel, key=KEY, keep_index=True)
+    kept = sanitise(frame, channel, key=KEY, keep_index=True, keep_order=True)
+    assert kept.index.equals(frame.index)
+    named = frame.rename_axis("place")
+    with pytest.raises(InputError, match="sorted by the column 'index level 0, place'"):
+        sanitise(named, channel, key=KEY, keep="all", drop=["n", "id"])
+
+
 def test_a_shuffled_release_has_new_labels(channel):
     """The old labels restored the order: sorting by them was enough."""
     frame = people(300)

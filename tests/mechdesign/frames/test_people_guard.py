@@ -66,6 +66,12 @@ def test_a_design_from_a_frame_says_what_people_reach_together(frame, kind, more
     assert ("all records of a person together, each drawn" in message) == (not more)
 
 
+def test_a_column_without_a_name_is_looked_at_as_well(frame):
+    """narwhals groups by no empty name, and such an index comes back from a CSV."""
+    with pytest.warns(UserWarning, match="the column '' names 120 people"):
+        md.design(frame.rename(columns={"id": ""}), md.LIP(0.5), **ASKED)
+
+
 def test_who_says_what_the_unit_is_hears_nothing(frame):
     decided = md.design(frame, md.LIP(0.5), **ASKED, unit="record")
     assert decided.messages == ()

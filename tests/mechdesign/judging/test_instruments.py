@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
+from mechdesign.formats.cell_forms import CellForm
 from mechdesign.judging import instruments
 from mechdesign.judging.groups import groups_of
 from mechdesign.judging.instruments import (
@@ -61,7 +62,13 @@ def blind(table, seed=2):
 
 
 def files_of(released, original, **options):
-    arguments = {"sensitive": "ill", "identity": None, "shuffled": False, "text": None}
+    arguments = {
+        "sensitive": "ill",
+        "identity": None,
+        "shuffled": False,
+        "text": None,
+        "form": CellForm(),
+    }
     return read_files(released, original, **(arguments | options))
 
 

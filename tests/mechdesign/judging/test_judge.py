@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.core.errors import InputError
+from mechdesign.formats.cell_forms import CellForm
 from mechdesign.judging import known_cells
 from mechdesign.judging import own_row as nearest_rows
 from mechdesign.judging.analysts import column_variation, impossible_share, regression
@@ -66,7 +67,13 @@ def blind(table, seed=2):
 
 
 def files_of(released, original, **options):
-    arguments = {"sensitive": "ill", "identity": None, "shuffled": False, "text": None}
+    arguments = {
+        "sensitive": "ill",
+        "identity": None,
+        "shuffled": False,
+        "text": None,
+        "form": CellForm(),
+    }
     return read_files(released, original, **(arguments | options))
 
 
@@ -401,6 +408,28 @@ def test_what_cannot_be_judged_is_refused(change, options, message):
     arguments = {"original": table, "sensitive": "ill"} | options
     with pytest.raises(InputError, match=message):
         md.judge(change(table.drop(columns="ill")), **arguments)
+
+
+def test_cells_are_compared_in_the_form_of_the_channel():
+    """A job with a blank behind it was another one than that of its own release."""
+    table = people(400)[["job", "sex", "ill"]]
+    table.loc[::3, "job"] += " "
+    channel = md.design(
+        table, md.LIP(3.0), sensitive="ill", release=["job", "sex"], trim=True
+    ).channel
+    released = table.assign(job=table["job"].str.strip()).drop(columns="ill")
+    asked = {"original": table, "sensitive": "ill"}
+    assert md.judge(released, **asked).agreement < 0.9
+    form = CellForm(trim=True)
+    for judged in (
+        md.judge(released, channel=channel, **asked),
+        md.judge(released, form=form, **asked),
+    ):
+        assert judged.agreement == 1.0
+        moved = judged.figure("analysts", "column_variation").released
+        assert moved == pytest.approx(0, abs=1e-12)
+    # The original is the table of the channel, so that its bounds hold here.
+    assert md.judge(released, channel=channel, **asked).bounds
 
 
 def test_a_channel_of_another_release_is_refused():

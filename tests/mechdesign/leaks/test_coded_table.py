@@ -19,7 +19,7 @@ from mechdesign.leaks import coded_table as module
 from mechdesign.leaks import disclosure, learners
 from mechdesign.leaks.assessment import assess
 from mechdesign.leaks.coded_table import HashedValues, coded_table
-from tests.cases.growth import assert_linear, cost_of
+from tests.cases.growth import assert_bounded, assert_linear, cost_of
 
 
 def written(path, identifiers):
@@ -312,3 +312,116 @@ def test_the_memory_of_a_coarse_table_does_not_grow(tmp_path, sampled, monkeypat
         peaks.append(cost_of(lambda: assess(tmp_path / "in.csv", sensitive="ill")).peak)
     # Less than a byte a record.
     assert peaks[2] - peaks[0] < 30_000, peaks
+
+
+@pytest.fixture
+def held(monkeypatch, small):
+    """At most some thousand cells of different rows."""
+    monkeypatch.setattr(module, "FOLDED_FROM", 500)
+    monkeypatch.setattr(module, "MOST_CELLS", 4_000)
+    monkeypatch.setattr(module, "MOST_HASHES", 900)
+
+
+def different(path, size, *, people=False):
+    """Rows of three columns that come twice, far apart, and a number for each record."""
+    rng = np.random.default_rng(7)
+    half = size // 2
+    frame = pd.DataFrame({name: rng.integers(0, 30, half) for name in "abc"})
+    frame = pd.concat([frame, frame], ignore_index=True).astype(str)
+    frame["ill"] = rng.choice(["yes", "no", "no"], size)
+    frame.insert(0, "id", [f"name {k}" for k in range(size)])
+    if people:
+        frame["person"] = [f"p{k}" for k in np.arange(size) % (size // 4)]
+        frame["ill"] = np.where(frame.person.str.endswith(("3", "7")), "yes", "no")
+    frame.to_csv(path, index=False)
+    return frame
+
+
+def texts_of(coded, names):
+    columns = [coded.columns[name] for name in names]
+    texts = [[column.values[code] for code in column.codes] for column in columns]
+    return list(zip(*texts, strict=True))
+
+
+@pytest.mark.parametrize("key", ["abc", ("person",)])
+def test_a_sample_has_all_records_of_its_rows(tmp_path, held, key):
+    frame = different(tmp_path / "in.csv", 6_000, people="person" in key)
+    coded = coded_table(tmp_path / "in.csv", hashing=True, sample_by=lambda header: key)
+    assert coded.one_in >= 4
+    assert coded.read == 6_000
+    assert coded.records == pytest.approx(6_000 / coded.one_in, rel=0.25)
+    names = [*"abc", "ill"]
+    found = Counter(texts_of(coded, [*key, *names]))
+    rows = {row[: len(key)] for row in found}
+    whole = frame[[*key, *names]].itertuples(index=False, name=None)
+    assert found == Counter(row for row in whole if row[: len(key)] in rows)
+    # Nothing else is kept of the texts.
+    assert len(coded.columns["a"].values) == len({row[len(key)] for row in found})
+
+
+@pytest.mark.parametrize("missing", ["symbol", "drop"])
+def test_the_figures_of_a_sample_are_near_those_of_the_table(tmp_path, held, missing):
+    frame = different(tmp_path / "in.csv", 12_000)
+    ours = assess(tmp_path / "in.csv", sensitive="ill", missing=missing)
+    whole = assess(frame, sensitive="ill", missing=missing)
+    (text,) = [symptom.text for symptom in ours.symptoms if symptom.kind == "sample"]
+    assert "of its 12,000 records" in text
+    assert f"{ours.records:,} are assessed" in text
+    assert "estimates without bias" in " ".join(ours.summary().split())
+    assert ours.shares["yes"] == pytest.approx(whole.shares["yes"], abs=0.06)
+    # Rows come twice, and are not alone in the sample either.
+    assert ours.unique_rows == pytest.approx(whole.unique_rows, abs=0.02)
+    assert ours.row.information == pytest.approx(whole.row.information, abs=0.1)
+    named = [column.name for column in ours.columns if column.identifier]
+    assert named == ["id"]
+
+
+def test_people_of_a_sample_have_all_of_their_records(tmp_path, held):
+    frame = different(tmp_path / "in.csv", 8_000, people=True)
+    options = {"sensitive": "ill", "person": "person", "columns": ["a", "b"]}
+    ours = assess(tmp_path / "in.csv", **options)
+    whole = assess(frame, **options)
+    assert whole.records == 2_000
+    assert ours.records < 1_000
+    (text,) = [symptom.text for symptom in ours.symptoms if symptom.kind == "sample"]
+    assert "people, chosen by hashes" in text
+    assert ours.shares["yes"] == pytest.approx(whole.shares["yes"], abs=0.06)
+    # Without being told so, they are found by the column that decides.
+    found = assess(tmp_path / "in.csv", sensitive="ill", columns=["person", "a"])
+    (text,) = [symptom.text for symptom in found.symptoms if symptom.kind == "people"]
+    assert "with up to 4 records each" in text
+
+
+def test_values_that_come_twice_name_no_records_of_a_sample(tmp_path, held):
+    """Alone in most samples, and far apart in the file."""
+    frame = different(tmp_path / "in.csv", 8_000)
+    frame["twice"] = [f"v{k % 4_000}" for k in range(8_000)]
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    ours = assess(tmp_path / "in.csv", sensitive="ill")
+    named = [column.name for column in ours.columns if column.identifier]
+    assert named == ["id"]
+
+
+def test_records_that_are_refused_by_their_number_are_all_held(tmp_path, held):
+    frame = different(tmp_path / "in.csv", 6_000)
+    frame.loc[5_000, "a"] = None
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    with pytest.raises(InputError, match="empty cell, in record 5,001"):
+        assess(tmp_path / "in.csv", sensitive="ill", missing="refuse")
+
+
+@pytest.mark.parametrize("person", [None, "person"])
+def test_the_memory_of_different_rows_does_not_grow(
+    tmp_path, held, monkeypatch, person
+):
+    monkeypatch.setattr(csv_blocks, "BLOCK", 1 << 14)
+    monkeypatch.setattr(module, "MOST_CELLS", 40_000)
+    monkeypatch.setattr(learners, "MOST_RECORDS", 500)
+    costs, sizes = [], (20_000, 40_000, 80_000)
+    for size in sizes:
+        different(tmp_path / "in.csv", size, people=person is not None)
+        costs.append(
+            cost_of(lambda: assess(tmp_path / "in.csv", sensitive="ill", person=person))
+        )
+    assert_bounded([cost.peak for cost in costs], sizes)
+    assert_linear([cost.elements for cost in costs])

@@ -149,9 +149,9 @@ def test_every_symptom_is_named_with_its_option(frame):
         "--identity id",
         "--trim",
         "--missing-codes=-9",
-        "--missing-codes=?",
+        "--missing-codes='?'",
         "--missing",
-        "10 empty cells (25.0% of the records)",
+        "10 empty cells (25.0 % of the records)",
     ):
         assert option in text
 

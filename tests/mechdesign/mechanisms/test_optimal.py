@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 from importlib import import_module
 
@@ -335,6 +336,18 @@ def test_when_every_margin_fails_the_failure_says_what_to_try(adult, monkeypatch
 def test_options_out_of_range_are_refused(options, message):
     with pytest.raises(InputError, match=message):
         Search(**options)
+
+
+def test_the_limit_counts_from_its_own_moment():
+    now = time.process_time()
+    limited = Search(time_limit=10.0)
+    assert limited.end(now) == now + 10.0
+    since = replace(limited, since=now - 4.0)
+    assert since.end(now) == now + 6.0
+    assert since.end(now, 0.5) == now + 1.0
+    assert 0.0 < since.left() <= 6.0
+    assert replace(limited, since=now - 20.0).left() == 0.0
+    assert Search(since=now).left() is None
 
 
 @pytest.mark.parametrize(

@@ -871,7 +871,7 @@ def test_a_channel_that_fails_its_audit_is_not_emitted(people, monkeypatch):
 
 
 def test_a_time_limit_that_is_over_at_once():
-    """Rows are drawn blindly, and still verified; what must stay leaves no such draw."""
+    """Rows are drawn blindly, and still verified; what must stay stays, unless it is too much."""
     rng = np.random.default_rng(7)
     people = pd.DataFrame(
         {
@@ -885,5 +885,8 @@ def test_a_time_limit_that_is_over_at_once():
     channel = design.channel
     assert md.audit(channel, channel.joint, md.LIP(0.3)).satisfied
     assert any("the search ended early" in str(one) for one in design.messages)
+    kept = designed(people, md.LIP(0.3), time_limit=1e-9, stay=0.01)
+    assert kept.verified
+    assert kept.least.truth >= 0.01
     with pytest.raises(SolverFailure, match="the time limit is too short to find rows"):
-        designed(people, md.LIP(0.3), time_limit=1e-9, stay=0.01)
+        designed(people, md.LIP(0.3), time_limit=1e-9, stay=0.6)

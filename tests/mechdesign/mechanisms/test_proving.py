@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,19 +19,29 @@ from mechdesign.auditing.stated import (
     stated_figures,
     statement_of,
 )
-from mechdesign.channel.proof import PROOF, EntropyProof, proof_in
+from mechdesign.channel.proof import (
+    PROOF,
+    CostProof,
+    EntropyProof,
+    proof_in,
+    with_proof,
+)
+from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.proving import (
     ALONE,
     NO_PROOF,
     Beside,
     ProvenAgain,
+    boxes_with_certificate,
+    least_changed,
     with_certificate,
 )
 from mechdesign.mechanisms.queries import Queries
+from mechdesign.mechanisms.rules import Rules
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 from solvers import Polytope
-from solvers.proving import proven_bound
+from solvers.proving import proven_bound, proven_over_members
 from tests.cases.documents import rewrite
 from tests.oracles.proofs import least_entropy
 
@@ -288,6 +299,16 @@ PRICED = {
         "confidence": 0.9,
         "objective": "frequencies",
     },
+    "budgets of populations": {
+        "notion": md.LIP(0.5),
+        "confidence": 0.9,
+        "budgets": {"s0": (0.2, 0.3)},
+    },
+    "l1": {"notion": md.L1Lift(0.2, 0.2)},
+    "chi2 of posteriors": {"notion": md.Chi2Lift(math.inf, 0.2)},
+    "inverse chi2": {"notion": md.Chi2Lift(0.2, 0.2)},
+    "alpha": {"notion": md.AlphaLift(0.05, 0.05)},
+    "kl": {"notion": md.KL(0.02, 0.02)},
     "ranges of a mean": {"notion": md.L1Lift(0.15, 0.15), "objective": "ranges"},
     "task of a mean": {"notion": md.KL(0.05, 0.05), "objective": "task", "task": "t"},
 }
@@ -437,6 +458,139 @@ def test_after_earlier_releases_they_are_needed(objective):
     assert "than those that are given (after=)" in reason
 
 
+BOXES = {
+    "labels": {"objective": "information"},
+    "labels of strata": {"objective": "information", "given": ["region"]},
+    "own": {"objective": "truth"},
+    "own of strata": {"objective": "truth", "given": ["region"]},
+    "filled": {"objective": "truth", "fill": True},
+    "unseen": {"objective": "truth", "cells": 12, "records": 300},
+}
+
+
+@cache
+def boxes(name):
+    options = {"cells": 4, **BOXES[name]}
+    size = options.pop("records", 4000)
+    rng = np.random.default_rng(6)
+    region, noise = rng.integers(0, 2, (2, size))
+    secret = rng.integers(0, 3, size)
+    job = (secret * noise + rng.integers(0, 5, size)) % 6
+    columns = {"s": secret, "region": region, "job": job}
+    columns["age"] = (region + rng.integers(0, 7, size)) % 7
+    if "given" in options:
+        options["promise"] = "relative"
+    return md.design(
+        pd.DataFrame(columns).astype(str),
+        md.LIP(0.3),
+        sensitive="s",
+        release=["job", "age"],
+        confidence=0.9,
+        slice_seed=3,
+        unit="record",
+        **options,
+    ).channel
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_bounds_of_boxes_are_proven_from_their_strata(name):
+    channel = boxes(name)
+    statement = boxes_with_certificate(channel)
+    assert not statement.disproved
+    utility = channel.boxed.claims.utility
+    proven = {"upper_bound_nmi": utility.upper_bound_nmi}
+    if utility.own_bound is not None:
+        proven["own_bound"] = utility.own_bound
+    assert statement.proven == pytest.approx(proven, abs=1e-9)
+    assert utility.own_bound is None or utility.own_bound < 1.0
+
+
+def forged_boxes(name, tmp_path, change):
+    path = tmp_path / "boxes.json"
+    boxes(name).save(path, overwrite=True)
+    rewrite(path, lambda document: change(document["claims"]))
+    return boxes_with_certificate(md.load(path))
+
+
+@pytest.mark.parametrize("name", ["labels", "labels of strata"])
+def test_forged_bounds_of_labels_are_not_proven(name, tmp_path):
+    def bound(claims):
+        claims["utility"]["bound"] *= 0.9999
+
+    def prices(claims):
+        proof = claims["strata"][0]["certificate"][PROOF]
+        proof["prices"] = proof["prices"][1:] + proof["prices"][:1]
+
+    for change in (bound, prices):
+        (unproven,) = forged_boxes(name, tmp_path, change).unproven
+        assert unproven.name == "upper_bound_nmi"
+        assert unproven.proven > unproven.stated
+
+    def kept(claims):
+        claims["utility"]["information"] += 1e-6
+
+    (wrong,) = forged_boxes(name, tmp_path, kept).wrong
+    assert wrong.name == "nmi"
+
+
+@pytest.mark.parametrize("name", ["own", "own of strata"])
+def test_forged_bounds_of_own_boxes_are_not_proven(name, tmp_path):
+    def bound(claims):
+        claims["utility"]["own_bound"] -= 1e-4
+
+    def sides(claims):
+        proof = claims["strata"][0]["certificate"][PROOF]
+        proof["sides"] = [row[1:] + row[:1] for row in proof["sides"]]
+
+    for change in (bound, sides):
+        (unproven,) = forged_boxes(name, tmp_path, change).unproven
+        assert unproven.name == "own_bound"
+        assert unproven.proven > unproven.stated
+
+    def own(claims):
+        claims["utility"]["own"] += 1e-6
+
+    (wrong,) = forged_boxes(name, tmp_path, own).wrong
+    assert wrong.name == "own"
+
+    def without_proof(claims):
+        del claims["strata"][0]["certificate"][PROOF]
+
+    (unproven,) = forged_boxes(name, tmp_path, without_proof).unproven
+    assert unproven.reason == NO_PROOF
+
+    def without_records(claims):
+        del claims["strata"][0]["utility"]["records"]
+
+    (unproven,) = forged_boxes(name, tmp_path, without_records).unproven
+    assert "lacks the numbers of records of its strata" in unproven.reason
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.floats(-0.3, 0.3), min_size=16, max_size=16),
+    st.lists(st.floats(-0.3, 0.3), min_size=4, max_size=4),
+)
+def test_no_multipliers_refute_a_channel_of_own_boxes(sides, prices):
+    """The channel is private and has its law, so none proves that it has to change more."""
+    channel = boxes("own")
+    proof = CostProof(
+        prices=tuple(prices),
+        lifts=(),
+        sides=tuple(tuple(sides[4 * x : 4 * x + 4]) for x in range(4)),
+    )
+    (part,) = channel.parts
+    forged = with_proof(part.channel, proof)
+    assert len(forged.useful) == 4
+    changed = 1.0 - channel.boxed.claims.utility.own
+    assert least_changed(forged) <= changed + 1e-12
+
+
+def test_public_boxes_have_no_bound():
+    with pytest.raises(InputError, match="no table, without which no bound is proven"):
+        boxes_with_certificate(boxes("own").public())
+
+
 def test_a_table_of_very_many_rows_keeps_no_proof(monkeypatch):
     """To check it would take time by the square of their number."""
     few = table(2, 5)
@@ -446,6 +600,35 @@ def test_a_table_of_very_many_rows_keeps_no_proof(monkeypatch):
     many = md.design(few, md.LIP(0.5), objective="truth").channel
     assert PROOF not in (many.record.certificate or {})
     assert many.rows == kept.rows
+
+
+def mean_members(joint, budget, points):
+    """Which points (k, n) chi2 allows, from both sides."""
+    lifts = points @ np.array(joint.lift).T
+    distances = [(lifts - 1.0) ** 2 @ joint.p_s, (1.0 / lifts - 1.0) ** 2 @ joint.p_s]
+    return np.max(distances, axis=0) <= math.expm1(budget) ** 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_posteriors_of_a_mean_are_priced_as_a_grid_of_them(seed):
+    joint, budget = table(3, 3, seed), 0.15
+    prices = np.random.default_rng(seed).uniform(0.2, 1.2, 3)
+    steps = np.arange(401) / 400
+    first, second = (part.ravel() for part in np.meshgrid(steps, steps))
+    inside = first + second <= 1.0
+    points = np.column_stack([first, second, 1.0 - first - second])[inside]
+    points = points[mean_members(joint, budget, points)]
+    assert len(points) > 100
+    entropies = -(points * np.log(np.maximum(points, 1e-300))).sum(axis=1)
+    of_grid = prices @ joint.p_x + (entropies - points @ prices).min()
+    members = Rules(joint, md.Chi2Lift(budget, budget)).members
+    # The grid misses the least of all by -w log w at its width w, near the sides.
+    least = of_grid - 0.02
+    bound = proven_over_members(members, joint.p_x, prices, least=least)
+    assert least - 1e-9 <= bound <= of_grid
+    # What members refute is given up, and what is returned holds.
+    bound = proven_over_members(members, joint.p_x, prices, least=of_grid + 0.01)
+    assert bound <= of_grid
 
 
 @settings(max_examples=8, deadline=None)

@@ -74,8 +74,47 @@ def test_blind_draws_need_no_program(runs):
     assert plan.cost < problem.masses @ costs @ problem.masses - 0.05
 
 
-def test_what_must_stay_leaves_no_blind_draw():
+def test_what_must_stay_is_not_drawn(runs):
     problem = replace(many_secrets(), stay=np.full(150, 0.01))
+    plan = solve_plan(problem, time_limit=1e-9, deadline=1e-9)
+    check(problem, plan)
+    assert runs == []
+
+
+def test_what_must_stay_may_break_a_limit_by_itself(runs):
+    """Of 30 secrets a record's own becomes three times as likely where a tenth stays."""
+    problem = replace(many_secrets(), stay=np.full(150, 0.1))
+    with pytest.raises(NoPlan, match="what must stay at a symbol breaks a limit by"):
+        solve_plan(problem, time_limit=1e-9, deadline=1e-9)
+    assert runs == []
+
+
+def test_too_much_that_must_stay_leaves_no_blind_draw():
+    """Less than a limit allows, but nothing else of the same secret may come then."""
+    problem = replace(many_secrets(), stay=np.full(150, 0.06))
+    with pytest.raises(OutOfTime, match="before there was a plan"):
+        solve_plan(problem, deadline=1e-9)
+
+
+def test_forbidden_flows_change_places(runs):
+    problem = many_secrets()
+    drawn = solve_plan(problem, time_limit=1e-9, deadline=1e-9)
+    some = np.arange(0, len(drawn.rows), 7)
+    problem = replace(problem, forbidden=(drawn.rows[some], drawn.columns[some]))
+    plan = solve_plan(problem, time_limit=1e-9, deadline=1e-9)
+    check(problem, plan)
+    assert runs == []
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_forbidden_flows_without_another_place_leave_no_blind_draw(other):
+    """An input that may go nowhere, and an output that gets from one input only."""
+    everything = np.arange(150)
+    pair = everything, np.zeros(150, np.int64)
+    forbidden = pair[::-1]
+    if other:
+        forbidden = pair[0][1:], pair[1][1:]
+    problem = replace(many_secrets(), forbidden=forbidden)
     with pytest.raises(OutOfTime, match="before there was a plan"):
         solve_plan(problem, deadline=1e-9)
 
@@ -123,3 +162,37 @@ def test_sweeps_mend_blind_draws_in_small_groups(runs, monkeypatch):
     assert runs
     assert max(runs) < 150 * 150 / 2
     assert plan.cost < drawn.cost
+
+
+def test_a_group_that_misses_a_limit_leaves_the_plan_before(monkeypatch):
+    """600 rows with 60 secrets: the audit refused the plan of 8 s, and that of 6 s was better than
+    what came next.
+    """
+    problem = many_secrets()
+    drawn = solve_plan(problem, time_limit=1e-9, deadline=1e-9)
+
+    def from_one(_stratum, group, *_):
+        rows = np.full(len(group.outputs), group.inputs[0])
+        nothing = generation._no_prices(group)
+        return generation.Flows(
+            group, rows, group.outputs, group.targets, 0.0, -np.inf, nothing
+        )
+
+    swept = []
+    improved = search.Stratum._improved
+
+    def counted(stratum, *group):
+        swept.append(improved(stratum, *group))
+        return swept[-1]
+
+    def without_time(_stratum, group, *_):
+        raise OutOfTime
+
+    monkeypatch.setattr(search.Stratum, "_solve_group", from_one)
+    monkeypatch.setattr(search.Stratum, "_improved", counted)
+    monkeypatch.setattr(search.Stratum, "_optimise", lambda *_: False)
+    monkeypatch.setattr(search.Stratum, "_solve_block", without_time)
+    plan = solve_plan(problem, time_limit=1e3, deadline=2e3)
+    assert swept == [None] * len(swept) != []
+    check(problem, plan)
+    assert plan.cost == pytest.approx(drawn.cost, abs=0.05)
