@@ -171,10 +171,11 @@ def refuse_other_channel(released: PathLike, channel: Channel) -> None:
     path = manifest_place(released)
     try:
         found = manifest_of_either_kind(path)
+        is_of_it = has_sha256(released, found.output)
     except InputError:
         # There is none, or it states nothing that can be read.
         return
-    if column_of(found, channel) is None and has_sha256(released, found.output):
+    if is_of_it and column_of(found, channel) is None:
         raise InputError(NO_RELEASE.format(os.fspath(path)))
 
 
