@@ -109,7 +109,8 @@ def opening_texts(judgement: Judgement) -> list[str]:
     secrets = ", ".join(map(label, judgement.sensitive))
     texts = [
         f"{count(judgement.released_records, 'released row')} of "
-        f"{count(judgement.records, 'record')}; {secrets} is to be protected, and "
+        f"{count(judgement.records, 'record')}; {secrets} "
+        f"{'is' if len(judgement.sensitive) == 1 else 'are'} to be protected, and "
         f"{listed(judgement.columns)} "
         f"{'is' if len(judgement.columns) == 1 else 'are'} released.",
         LINKS[judgement.linked],

@@ -353,6 +353,12 @@ def test_ranges_are_read_as_ranges():
     assert inference.released < inference.untouched
 
 
+def test_several_secrets_are_to_be_protected():
+    table = people(200)
+    judgement = md.judge(table[["age"]], original=table, sensitive=["ill", "sex"])
+    assert "ill, sex are to be protected" in judgement.summary()
+
+
 def test_names_that_the_original_lacks_are_said_first():
     table = people(400)
     released = table.drop(columns="ill")
