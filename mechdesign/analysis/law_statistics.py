@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
 from typing import Any
@@ -197,22 +197,24 @@ def estimate_means(
     shares = np.bincount(codes, law.weights, size)
     sums = np.bincount(codes, law.weights * values, size)
     # A group without a released record has no mean; a moved law may leave less than nothing.
-    is_there = shares > 0
+    inside = np.bincount(codes[: len(law.counts)], law.counts, size).astype(np.int64)
+    is_there = (shares > 0) & (inside > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         means = np.where(is_there, sums / shares, np.nan)
+    # A moved law has negative weights, so that a mean may come out beyond every number.
+    means = np.clip(means, values.min(), values.max())
     influence = np.zeros((len(values), size))
     rows = np.flatnonzero(is_there[codes])
     influence[rows, codes[rows]] = (values[rows] - means[codes[rows]]) / shares[
         codes[rows]
     ]
     # The textbook's n / (n - 1) in every group; of equal numbers nothing is known of their spread.
-    inside = np.bincount(codes[: len(law.counts)], law.counts, size).astype(np.int64)
     present = np.flatnonzero(law.counts)
     pairs = np.unique(np.column_stack([codes[present], values[present]]), axis=0)
     different = np.bincount(pairs[:, 0].astype(np.int64), minlength=size)
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = np.where(different > 1, inside / (inside - 1), np.nan)
-    return law.statistics(
+    found = law.statistics(
         of,
         tuple(by),
         tuple(groups),
@@ -223,6 +225,11 @@ def estimate_means(
         level,
         target,
         fixed=fixed,
+    )
+    return replace(
+        found,
+        lower=np.clip(found.lower, values.min(), values.max()),
+        upper=np.clip(found.upper, values.min(), values.max()),
     )
 
 

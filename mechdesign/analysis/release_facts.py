@@ -56,6 +56,11 @@ from mechdesign.tables.cell_values import NEAREST, REFUSE
 
 STANDARD = "-"
 
+NO_RELEASE = (
+    "{} has no release through this channel; give the channel file with which the file "
+    "was released"
+)
+
 
 @dataclass(frozen=True)
 class ReleaseFacts:
@@ -142,7 +147,14 @@ def other_records(
     policy: Policy | None = None,
     manifest: PathLike | None = None,
 ) -> RecordsWithout:
-    """Whether draws stand in place of empty or unknown cells in a released file."""
+    """Whether draws stand in place of empty or unknown cells in a released file.
+
+    Raises
+    ------
+    InputError
+        As `facts_of_release`, and as `refuse_other_channel`.
+    """
+    refuse_other_channel(released, channel)
     facts = facts_of_release(released, channel, manifest)
     if policy is None and facts is not None:
         policy = facts.policy
@@ -150,6 +162,21 @@ def other_records(
     if policy is None:
         policy = Policy.recorded(recorded_rules([channel]))
     return RecordsWithout(policy, is_known)
+
+
+def refuse_other_channel(released: PathLike, channel: Channel) -> None:
+    """Refuse a file whose manifest beside it says that other channels alone released it."""
+    if os.fspath(released) == STANDARD:
+        return
+    path = manifest_place(released)
+    try:
+        found = manifest_of_either_kind(path)
+        is_of_it = has_sha256(released, found.output)
+    except InputError:
+        # There is none, or it states nothing that can be read.
+        return
+    if is_of_it and column_of(found, channel) is None:
+        raise InputError(NO_RELEASE.format(os.fspath(path)))
 
 
 def has_fixed_counts(path: PathLike, channel: Channel) -> bool:
@@ -178,10 +205,7 @@ def _facts_of(released: PathLike, channel: Channel, path: PathLike) -> ReleaseFa
         )
     column = column_of(found, channel)
     if column is None:
-        raise InputError(
-            f"{os.fspath(path)} has no release through this channel; give the channel file that "
-            "the file was released with"
-        )
+        raise InputError(NO_RELEASE.format(os.fspath(path)))
     refuse_false(found, channel, os.fspath(path))
     policy = Policy(
         unknown=column.unknown,

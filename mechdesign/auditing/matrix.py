@@ -34,6 +34,7 @@ from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import all_rows, open_source
 from mechdesign.notions import Notion
+from mechdesign.tables.columns import other_spelling
 from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint
 
@@ -110,6 +111,11 @@ def audit_file(
             f"{name}: a matrix needs a column of useful symbols, a header of outputs, and rows"
         )
     with errors_naming(name):
+        if header[0] and header[0] in joint.useful.names:
+            raise InputError(
+                "the first column of a matrix has the useful symbols, and here it has "
+                f"probabilities of the output {quoted(header[0])}: write the symbols before it"
+            )
         symbols: list[str] = []
         probabilities: list[Sequence[Any]] = []
         for row in rows:
@@ -145,7 +151,22 @@ def outside(
         )
     shares: list[list[Fraction]] = []
     for row, name in zip(rows, symbols, strict=True):
-        shares.append(_shares(row, name, outputs))
+        shares.append(_cells(row, name, outputs))
+    totals = [sum(row) for row in shares]
+    for total, name in zip(totals, symbols, strict=True):
+        if not _is_one(total):
+            remedy = ""
+            if all(_is_one(sum(column)) for column in zip(*shares, strict=True)):
+                remedy = "; its columns do: exchange rows and columns"
+            raise InputError(
+                f"row {quoted(name)} of the matrix sums to {float(total):.12g}, not 1 within "
+                f"1e-9{remedy}"
+            )
+    # Over the exact sums, so that the audited rows are distributions exactly.
+    shares = [
+        [cell / total for cell in row]
+        for row, total in zip(shares, totals, strict=True)
+    ]
     # Over the least common denominator every entry is an integer, with nothing rounded.
     denominator = 1
     for row_shares in shares:
@@ -177,6 +198,7 @@ def _order(names: list[str], joint: Joint) -> list[int]:
     if unknown:
         raise InputError(
             f"the table has no useful symbol {listed(unknown)}, which the matrix has"
+            + other_spelling([unknown[0]], [(name,) for name in position])
         )
     present = set(names)
     missing = [name for name in position if name not in present]
@@ -187,16 +209,15 @@ def _order(names: list[str], joint: Joint) -> list[int]:
     return [position[name] for name in names]
 
 
-def _shares(row: Sequence[Any], name: str, labels: list[str]) -> list[Fraction]:
-    """The row, checked, over its exact sum."""
+def _is_one(total: Fraction | int) -> bool:
+    """Whether a sum of written probabilities is 1."""
+    return abs(total - 1) <= ROW_SUM_TOLERANCE
+
+
+def _cells(row: Sequence[Any], name: str, labels: list[str]) -> list[Fraction]:
+    """The entries of a row, checked one by one."""
     where = "row {}, output {} of the matrix"
     cells: list[Fraction] = []
     for cell, label in zip(row, labels, strict=True):
         cells.append(non_negative(cell, where, name, label))
-    total = sum(cells, Fraction(0))
-    if abs(total - 1) > ROW_SUM_TOLERANCE:
-        raise InputError(
-            f"row {quoted(name)} of the matrix sums to {float(total):.12g}, not 1 within 1e-9"
-        )
-    # Over the exact sum, so that the audited rows are distributions exactly.
-    return [cell / total for cell in cells]
+    return cells

@@ -101,6 +101,8 @@ class Judgement(Displayed):
         The released columns that the original has, without sensitive ones.
     unjudged : tuple of str
         Released columns that the original lacks.
+    strange : tuple of str
+        Columns of names of which none is one of the original's.
     linked : {"position", "identity", "no"}
         How a released row is known to be that of a record.
     agreement : float
@@ -126,6 +128,7 @@ class Judgement(Displayed):
     shares: dict[str, float]
     columns: tuple[str, ...]
     unjudged: tuple[str, ...]
+    strange: tuple[str, ...]
     linked: str
     agreement: float
     secret_released: bool

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from mechdesign.analysis.release_facts import facts_of_release, refuse_other_channel
 from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import load, require_channel
@@ -37,6 +38,7 @@ from mechdesign.judging.known_cells import (
 from mechdesign.judging.observers import (
     belief_bounds,
     check_channel,
+    drawn_by,
     whole_file_part,
 )
 from mechdesign.judging.own_row import (
@@ -140,7 +142,7 @@ def judge(
             "be measured"
         )
     shares = _shares(files)
-    promise, bounds = _promised(opened, files, original, text)
+    promise, bounds = _promised(opened, files, released, original, text)
     steps = _steps(
         files,
         opened,
@@ -161,6 +163,7 @@ def judge(
         shares=shares,
         columns=tuple(column.name for column in files.columns),
         unjudged=files.unjudged,
+        strange=tuple(column.name for column in files.columns if column.is_strange),
         linked=files.linked,
         agreement=_agreement(files),
         secret_released=files.released_secret is not None,
@@ -275,12 +278,20 @@ def _opened(channel: Channel | str | Path) -> Channel:
 
 
 def _promised(
-    channel: Channel | None, files: Files, original: Any, text: TextOptions | None
+    channel: Channel | None,
+    files: Files,
+    released: Any,
+    original: Any,
+    text: TextOptions | None,
 ) -> tuple[tuple[str, ...], Bounds]:
     """What is known of the promise of a channel, and its bounds on beliefs in each secret."""
     if channel is None:
         return (), {}
     check_channel(channel, files)
+    facts = None
+    if isinstance(released, (str, Path)):
+        refuse_other_channel(released, channel)
+        facts = facts_of_release(released, channel)
     proven = refuse_broken(channel)
     notion = channel.record.promise(channel.sensitive)
     if notion is None:
@@ -290,6 +301,12 @@ def _promised(
         how = (
             "The channel has no table, so its promise was not verified here: audit it with the "
             "table."
+        )
+    elif facts is None and drawn_by(channel, files) is None:
+        how = (
+            "The channel keeps its promise for the table that it was designed for. Some released "
+            "values are none of its outputs, and no manifest beside the file says that it released "
+            "them, so no figure here is bounded by it."
         )
     elif not _is_its_table(channel, original, text):
         how = (

@@ -255,6 +255,12 @@ class SharedColumn:
         after = np.array([place_of[value] for value in self.released.values], np.int64)
         return tuple(place_of), before, after
 
+    @property
+    def is_strange(self) -> bool:
+        """Whether names were released of which the original has none; numbers may be noisy."""
+        is_number = self.numbers is not None and self.own_numbers is not None
+        return not is_number and not any(map(len, self.covers))
+
     @cached_property
     def general(self) -> bool:
         """Whether released values stand for several original ones, or for none."""

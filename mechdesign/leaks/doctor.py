@@ -31,6 +31,7 @@ from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.file_kinds import refuse_other_kinds
 from mechdesign.formats.inputs import RawInput
 from mechdesign.leaks.coded_table import CodedColumn, CodedTable
+from mechdesign.tables.bin_edges import days_remedy
 
 # ----------------------------------------------------------------------- text of a file
 
@@ -53,7 +54,7 @@ class Symptom:
     Attributes
     ----------
     kind : str
-        encoding, delimiter, title, identifier, sample, alike, header, code, empty or people.
+        encoding, delimiter, title, identifier, sample, alike, header, days, code, empty or people.
     column : str or None
         The column, where it is about one.
     text : str
@@ -293,6 +294,17 @@ def table_symptoms(
                 None,
             )
         )
+    for column in compared:
+        remedy = days_remedy(filter(None, column.values))
+        if remedy is not None and len(column.values) > 1:
+            found.append(
+                Symptom(
+                    "days",
+                    column.name,
+                    f"{seen(column.name)} has numbers {remedy}",
+                    None,
+                )
+            )
     for column in others:
         codes = missing_codes(column)
         if codes:

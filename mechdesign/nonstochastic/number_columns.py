@@ -253,7 +253,10 @@ def usable(
     name = next(n for n, cells in zip(names, empty, strict=True) if cells[position])
     advice = ""
     if advise:
-        advice = "; say --missing symbol (a value of its own) or --missing drop"
+        advice = (
+            "; say --missing drop, or in a column of names --missing symbol (a value of "
+            "its own)"
+        )
     raise BadCell(position, f"the column {quoted(name)} is empty there{advice}")
 
 

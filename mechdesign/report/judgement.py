@@ -109,7 +109,8 @@ def opening_texts(judgement: Judgement) -> list[str]:
     secrets = ", ".join(map(label, judgement.sensitive))
     texts = [
         f"{count(judgement.released_records, 'released row')} of "
-        f"{count(judgement.records, 'record')}; {secrets} is to be protected, and "
+        f"{count(judgement.records, 'record')}; {secrets} "
+        f"{'is' if len(judgement.sensitive) == 1 else 'are'} to be protected, and "
         f"{listed(judgement.columns)} "
         f"{'is' if len(judgement.columns) == 1 else 'are'} released.",
         LINKS[judgement.linked],
@@ -164,7 +165,15 @@ def _spoken(share: float) -> str:
 
 def short_texts(judgement: Judgement) -> list[str]:
     """The main figures in sentences, for those who decide."""
+    texts: list[str] = []
+    if judgement.strange:
+        texts.append(
+            f"No released value of {listed(judgement.strange)} is one of the original's, so "
+            "attacks by true cells find nothing there. If the values are spelt otherwise, this "
+            "says nothing of the risk: write both files alike, and judge again."
+        )
     return [
+        *texts,
         _own_row_text(judgement),
         *_singled_texts(judgement),
         *_group_texts(judgement),

@@ -325,7 +325,8 @@ def least_blocks(least: LeastKept, useful: str) -> list[blocks.Block]:
         texts += _frequency_texts(least, useful)
     if asked["forbid"]:
         pairs = wording.count(len(asked["forbid"]), "pair")
-        texts.append(f"{pairs} of symbols is never released one for the other.")
+        verb = "is" if len(asked["forbid"]) == 1 else "are"
+        texts.append(f"{pairs} of symbols {verb} never released one for the other.")
     rows: list[tuple[blocks.Cell, ...]] = []
     for name, share in least.by_symbol[: blocks.MOST_ROWS]:
         rows.append(blocks.cells(wording.short(name), wording.percent_at_least(share)))

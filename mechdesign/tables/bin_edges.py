@@ -257,6 +257,8 @@ AUTO = "auto"
 UNITS = {"w": 7 * DAY, "d": DAY, "h": 3600, "min": 60, "s": 1}
 """Seconds of the units of a width of time."""
 
+_DAY_NUMBER = re.compile(r"(1[89]|2[01])\d\d(\d\d)(\d\d)?", re.ASCII)
+
 _WIDTH = re.compile(r"(\d+(?:\.\d+)?)(w|d|h|min|s)", re.ASCII)
 
 
@@ -478,7 +480,7 @@ def _cuts_of_width(
     name: str, spec: str, numbers: Numbers, kind: Kind
 ) -> Sequence[Fraction | float]:
     """Multiples of a width around all numbers."""
-    width = _width(spec, kind, name)
+    width = _width(spec, kind, name, numbers)
     least, _ = numbers[0]
     largest, _ = numbers[-1]
     # Multiples of the width, not offsets from the smallest value, which the edges would disclose.
@@ -496,7 +498,27 @@ def _cuts_of_width(
     return cuts
 
 
-def _width(spec: str, kind: Kind, name: str) -> Fraction:
+def days_remedy(texts: Iterable[str]) -> str | None:
+    """What to do with days or months that were written as numbers, as 20230131 or 202301; None if
+    some text is none.
+    """
+    found: set[int] = set()
+    for text in texts:
+        parts = _DAY_NUMBER.fullmatch(text)
+        if parts is None or not 1 <= int(parts[2]) <= 12:
+            return None
+        if not 1 <= int(parts[3] or 1) <= 31:
+            return None
+        found.add(len(text))
+    if len(found) != 1:
+        return None
+    return (
+        "that look like days or months (20230131 is 70 below 20230201): write them as 2023-01-31, "
+        "and widths as times (7d)"
+    )
+
+
+def _width(spec: str, kind: Kind, name: str, numbers: Numbers) -> Fraction:
     """A positive width, in the unit of the column: seconds for dates and times."""
     time = _WIDTH.fullmatch(spec)
     try:
@@ -517,6 +539,9 @@ def _width(spec: str, kind: Kind, name: str) -> Fraction:
         example = "a time, such as 7d, 1h, 15min or 30s"
         if kind == "number":
             example = "a plain number, such as 10"
+            remedy = days_remedy(str(value) for value, _ in numbers)
+            if remedy is not None:
+                raise InputError(f"--bin {quoted(spec)}: {name} holds numbers {remedy}")
         raise InputError(
             f"--bin {quoted(spec)}: {name} holds a {WHAT[kind]} in each cell, so its width is "
             f"{example}"

@@ -31,7 +31,7 @@ from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.cells import encode
 from mechdesign.formats.column_names import TEXT_NAMES
-from mechdesign.tables.bin_edges import bins_for, spec_of, specs_by_column
+from mechdesign.tables.bin_edges import bins_for, days_remedy, spec_of, specs_by_column
 from mechdesign.tables.bins import Bins
 from mechdesign.tables.cell_values import NO_RULES, CellRules
 from mechdesign.tables.exact_table import (
@@ -491,6 +491,9 @@ class Joint(Displayed):
             new_bins, labels = self._sorted_into_bins(name, texts, spec)
             all_bins.append(new_bins)
             all_texts.append(labels)
+            remedy = days_remedy(filter(None, texts))
+            if remedy is not None and new_bins.kind == "number":
+                notices.append(f"the column {quoted(name)} holds numbers {remedy}")
             empty = len(new_bins) - len(set(labels) - {""})
             if empty:
                 notices.append(

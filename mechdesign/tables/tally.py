@@ -384,6 +384,13 @@ class Tally:
                 return left, None
             self.dropped += int(times[incomplete].sum())
             return left, times[complete]
+        weight = self.roles.weight
+        if weight is not None and weight in gaps:
+            raise UnusableCell(
+                f"the weight column {quoted(weight)} has an empty cell; give a number, or leave "
+                "such records out (--missing drop)",
+                int(np.argmax(gaps[weight])),
+            )
         if self.missing == "refuse":
             first = int(np.argmax(incomplete))
             empty = next(name for name, missing in gaps.items() if missing[first])
@@ -391,12 +398,6 @@ class Tally:
                 f"the column {quoted(empty)} has an empty cell; fill it, or say what it means with "
                 "missing (--missing): 'symbol', 'drop' or 'marginal'",
                 first,
-            )
-        weight = self.roles.weight
-        if weight is not None and weight in gaps:
-            raise UnusableCell(
-                f"the weight column {quoted(weight)} has an empty cell; give a number",
-                int(np.argmax(gaps[weight])),
             )
         return columns, times
 

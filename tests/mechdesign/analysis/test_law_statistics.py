@@ -214,11 +214,24 @@ def test_refusals(call, words, channel, frame):
         call(channel, frame[RELEASED].astype(str))
 
 
-def test_a_group_without_a_record_has_no_mean(channel, frame):
+@pytest.mark.parametrize("kind", ["kept", "moved"])
+def test_a_group_without_a_record_has_no_mean(kind, channel, moved, frame):
     rows = frame[RELEASED].astype(str)
-    means = estimate_means(channel, rows[rows.job != "smith"], "hours", ["job"])
+    of = channel if kind == "kept" else moved
+    means = estimate_means(of, rows[rows.job != "smith"], "hours", ["job"])
     assert [row["estimate"] is None for row in means.rows()] == [False, False, True]
     assert means.rows()[2]["standard_error"] is None
+
+
+@pytest.mark.parametrize("kind", ["kept", "moved"])
+def test_means_and_their_intervals_lie_between_the_numbers(kind, channel, moved):
+    of = channel if kind == "kept" else moved
+    rows = pd.DataFrame(list(of.output_cells), columns=list(of.output_columns))
+    least = rows[rows.hours == rows.hours.min()].head(1)
+    most = rows[rows.hours == rows.hours.max()].head(1)
+    for few in ([least] * 4 + [most], [most] * 4 + [least]):
+        for row in estimate_means(of, pd.concat(few), "hours").rows():
+            assert 20 <= row["lower"] <= row["estimate"] <= row["upper"] <= 50
 
 
 def test_one_record_has_a_mean_and_no_error(channel, frame):

@@ -93,6 +93,15 @@ def test_a_zero_in_a_matrix_is_a_zero(joint):
     assert 689.0 < audit_matrix(tiny, zero, ALIP(700.0, 700.0)).achieved.eps_l < 700.0
 
 
+def test_a_matrix_without_names_of_its_rows_is_refused(joint, tmp_path):
+    path = tmp_path / "w.csv"
+    path.write_text("a,b,c\n1,0,0\n0,1,0\n0,0,1\n")
+    with pytest.raises(
+        InputError, match="it has probabilities of the output 'a': write"
+    ):
+        audit_file(path, joint, LIP(1.0))
+
+
 @pytest.mark.parametrize(
     ("matrix", "names", "message"),
     [
@@ -145,6 +154,16 @@ def test_a_zero_in_a_matrix_is_a_zero(joint):
             [["1", "0"], ["0.5", "0.4"], ["1", "0"]],
             {},
             r"row 'b' of the matrix sums to 0.9, not 1 within 1e-9",
+        ),
+        (
+            [["0.5", "0.5", "0.5"], ["0.5", "0", "0"], ["0", "0.5", "0.5"]],
+            {},
+            r"row 'a' of the matrix sums to 1.5, .*; its columns do: exchange rows and columns",
+        ),
+        (
+            [["1"]] * 3,
+            {"symbols": ["A", "b", "c"]},
+            r"no useful symbol 'A', which the matrix has; one of them differs in nothing but",
         ),
         (
             [["1", "0"], ["0", "0"], ["1", "0"]],

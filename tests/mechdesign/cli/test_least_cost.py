@@ -30,6 +30,18 @@ def _costs(tmp_path: Path, text: str = COSTS) -> str:
     return str(path)
 
 
+def test_pairs_that_are_never_released_are_counted(
+    table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--objective", "truth", "--forbid", "10:50"]
+    assert main(["design", table, *BASE, *asked, "--full"]) == 0
+    one = capsys.readouterr().out
+    assert "1 pair of symbols is never released one for the other" in one
+    assert main(["design", table, *BASE, *asked, "--forbid", "10:35", "--full"]) == 0
+    two = capsys.readouterr().out
+    assert "2 pairs of symbols are never released one for the other" in two
+
+
 def test_truth_with_kept_frequencies(
     table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

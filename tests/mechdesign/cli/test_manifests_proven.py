@@ -306,6 +306,38 @@ def test_estimates_use_no_false_manifest(survey, run):
     assert "out.csv.manifest.json is false: it says 'All is safe.'" in refused.err
 
 
+JUDGE = ("judge", RELEASE, "--original", "survey.csv", "--sensitive", "income")
+
+
+def test_figures_need_the_channel_that_released_the_file(survey, run):
+    """Another channel has the same outputs, so that only the manifest tells them apart."""
+    released(run, *SHAPES["own symbols"])
+    design = ("design", "survey.csv", "--sensitive", "income", "--force")
+    other = (*design, *ONE, "--objective", "truth", "--epsilon", "0.01")
+    assert run(*other, "--output", "other.json").code == 0
+    for line in (("estimate", RELEASE), JUDGE):
+        assert run(*line, "--channel", "c.json").code == 0
+        refused = run(*line, "--channel", "other.json")
+        assert refused.code == 2
+        assert "out.csv.manifest.json has no release through this channel" in (
+            refused.err
+        )
+
+
+def test_what_a_channel_never_gives_is_not_bounded_by_it(survey, run):
+    """Values of another form are believed to come from its outputs where the manifest says so."""
+    released(run, *SHAPES["a drawn symbol"])
+    bounded = "Of the people whom any rule picks"
+    said = "no manifest beside the file says that it released them"
+    stated = " ".join(run(*JUDGE, "--channel", "c.json").out.split())
+    assert bounded in stated
+    assert said not in stated
+    Path(f"{RELEASE}.manifest.json").unlink()
+    alone = " ".join(run(*JUDGE, "--channel", "c.json").out.split())
+    assert bounded not in alone
+    assert said in alone
+
+
 def test_the_manifest_of_a_channel_after_another_is_proven(survey, run):
     released(run, *SHAPES["a column"])
     after = ("--after", "first.json", "--release", "job", "--epsilon", "1")

@@ -45,7 +45,7 @@ def given(*changes):
         ),
         (
             given(("--column", "note")),
-            "line 3: the column 'note' is empty there; say --missing symbol",
+            "line 3: the column 'note' is empty there; say --missing drop, or in a column of names --missing symbol",
         ),
         (
             given(("--query", "mode")),

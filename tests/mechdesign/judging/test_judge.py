@@ -353,6 +353,29 @@ def test_ranges_are_read_as_ranges():
     assert inference.released < inference.untouched
 
 
+def test_several_secrets_are_to_be_protected():
+    table = people(200)
+    judgement = md.judge(table[["age"]], original=table, sensitive=["ill", "sex"])
+    assert "ill, sex are to be protected" in judgement.summary()
+
+
+def test_names_that_the_original_lacks_are_said_first():
+    table = people(400)
+    released = table.drop(columns="ill")
+    upper = released.assign(job=released["job"].str.upper())
+    judgement = md.judge(upper, original=table, sensitive="ill", shuffled=True)
+    assert judgement.strange == ("job",)
+    assert "No released value of 'job' is one of the original's" in judgement.summary()
+    # Rows of known people tell what a value stands for.
+    assert md.judge(upper, original=table, sensitive="ill").strange == ()
+    # Noise makes other numbers, and suppressed cells stand for all values.
+    noisy = released.assign(
+        age=released["age"].astype(int) + 0.25, job=["*"] * len(table)
+    )
+    noise = md.judge(noisy, original=table, sensitive="ill", shuffled=True)
+    assert noise.strange == ()
+
+
 def test_a_secret_in_the_file_is_read_there():
     table = people(1_000)
     judgement = md.judge(table, original=table, sensitive="ill")

@@ -156,6 +156,14 @@ def test_every_symptom_is_named_with_its_option(frame):
         assert option in text
 
 
+def test_days_written_as_numbers_are_named(frame):
+    days = [[20240131, 20240201, 20240229][k % 3] for k in range(frame.num_rows)]
+    frame = frame.append_column("day", [days])
+    assessment = md.assess(frame, sensitive="income", columns=["day"])
+    assert kinds(assessment) == {("days", "day")}
+    assert "'day' has numbers that look like days or months" in assessment.summary()
+
+
 def test_the_options_settle_them(frame):
     assessment = md.assess(
         frame,

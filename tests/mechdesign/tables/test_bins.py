@@ -470,6 +470,7 @@ def test_of_very_many_values_a_thousand_are_kept_with_the_same_median():
         ([1, 2, 3, 4], -2, r"bins '-2': the width must be positive"),
         ([1, 2, 3, 4], "0.00001", r"bins '0\.00001' makes more than 100,000 bins of the column 'x'; give a larger"),
         ([1, 2, 3, 4], "1d", r"bins '1d': the column 'x' holds a number in each cell, so its width is a plain number"),
+        (["20240131", "20240201"] * 2, "7d", r"bins '7d': the column 'x' holds numbers that look like days or months"),
         (["2024-01-01", "2024-01-02"], "7", r"holds a date \(2024-01-31\) in each cell, so its width is a time"),
         ([1, 2, 3, 4], "1,x", r"bins: the edge 'x' is no number, which the column 'x' holds; nor -inf or inf"),
         (["2024-01-01", "2024-01-02"], "1,2", r"bins: the edge '1' is no date"),
@@ -485,6 +486,24 @@ def test_of_very_many_values_a_thousand_are_kept_with_the_same_median():
 def test_what_no_bins_can_be_made_of_is_refused(values, bins, message):
     with pytest.raises(InputError, match=message):
         names(values, bins)
+
+
+@pytest.mark.parametrize(
+    ("values", "is_noted"),
+    [
+        (["20240131", "20240201", "20240229", "20240301"], True),
+        (["202312", "202401", "202402", ""], True),
+        (["20240131", "20240201", "202402", "20240301"], False),
+        (["20240131", "20240299", "20240201", "20240301"], False),
+        (["202313", "202401", "202402", "202403"], False),
+    ],
+)
+def test_days_written_as_numbers_are_noted(values, is_noted):
+    table = md.Joint.from_table(
+        frame_of(values), sensitive="s", useful="x", missing="symbol"
+    )
+    notices = table.binned("quantiles:2").notices
+    assert is_noted == any("write them as 2023-01-31" in notice for notice in notices)
 
 
 def test_no_message_shows_a_cell():

@@ -277,12 +277,13 @@ def test_bad_requests_are_refused(options, message):
         Joint.from_table(BASE, **options)
 
 
-def test_a_missing_weight_cannot_be_a_symbol():
+@pytest.mark.parametrize("missing", ["refuse", "symbol"])
+def test_a_missing_weight_cannot_be_a_symbol(missing):
     frame = pd.DataFrame({"s": ["a", "b"], "x": ["u", "v"], "w": [1.0, None]})
     with pytest.raises(
-        InputError, match="weight column 'w' has an empty cell; give a number"
+        InputError, match="weight column 'w' has an empty cell; give a number, or leave"
     ):
-        Joint.from_table(frame, sensitive="s", useful="x", weight="w", missing="symbol")
+        Joint.from_table(frame, sensitive="s", useful="x", weight="w", missing=missing)
 
 
 @pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
