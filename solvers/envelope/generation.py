@@ -238,7 +238,8 @@ class Generation:
             # Columns added since the last solve may improve the decomposition, or close the gap.
             seconds = FINISH_SECONDS
             if status is not EnvelopeStatus.INTERRUPTED:
-                seconds = min(seconds, max(FINISH_SHARE * self.time_limit, LEAST_FINISH))
+                share = max(FINISH_SHARE * self.time_limit, LEAST_FINISH)
+                seconds = min(seconds, share)
             self._solve_without_box(seconds)
             closed = self.value - self.bound <= self._aim
             if closed and status is EnvelopeStatus.STALLED:

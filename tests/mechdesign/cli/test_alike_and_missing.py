@@ -133,7 +133,9 @@ def test_missing_codes_are_empty_cells_from_design_to_estimate(alike, run):
 
 def test_assess_takes_the_same_words(alike, run):
     result = run("assess", "gaps.csv", "--sensitive", "income")
-    assert result.out.startswith("To settle first:\n  - 'job' has 8 empty cells (20.0 %")
+    assert result.out.startswith(
+        "To settle first:\n  - 'job' has 8 empty cells (20.0 %"
+    )
     left = run(
         "assess", "gaps.csv", "--sensitive", "income", "--missing", "drop", "--json"
     )
