@@ -130,7 +130,8 @@ far less."""
 FINISH_SHARE = 0.25
 LEAST_FINISH = 0.5
 """Share of the time of the run that it may take at most, and seconds that it may take however short
-the run was: the columns that were given at the start are used in any case."""
+the run was: the columns that are given at the start are used in any case. Over uncertain sets these
+are few members beside one good decomposition, and a program takes seconds."""
 
 
 @dataclass(eq=False)
@@ -238,8 +239,8 @@ class Generation:
             # Columns added since the last solve may improve the decomposition, or close the gap.
             seconds = FINISH_SECONDS
             if status is not EnvelopeStatus.INTERRUPTED:
-                share = max(FINISH_SHARE * self.time_limit, LEAST_FINISH)
-                seconds = min(seconds, share)
+                least = 0.0 if self.over_uncertain_set else LEAST_FINISH
+                seconds = min(seconds, max(FINISH_SHARE * self.time_limit, least))
             self._solve_without_box(seconds)
             closed = self.value - self.bound <= self._aim
             if closed and status is EnvelopeStatus.STALLED:
