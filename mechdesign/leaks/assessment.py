@@ -310,9 +310,10 @@ def _sample_symptom(coded: CodedTable, person: object) -> Symptom:
     text = (
         f"the table is too large to be held: of its {coded.read:,} records {coded.records:,} are "
         f"assessed, all those of about one in {coded.one_in} "
-        f"{'different rows' if person is None else 'people'}, chosen by hashes. Shares and what is "
-        "told are estimates without bias; numbers of values and of rare ones are those of the "
-        "sample, and larger lifts may be in the rest"
+        f"{'different rows' if person is None else 'people'}, chosen by hashes. Shares are "
+        "estimates, and what columns of many values tell comes out somewhat higher than it is; "
+        "numbers of values and of rare ones are those of the sample, and larger lifts may be in "
+        "the rest"
     )
     return Symptom("sample", None, text, None)
 

@@ -86,6 +86,9 @@ class Refusal:
 
     def message(self, name: str) -> str:
         """The sentence for a request; `name` may say more than that of the entry."""
+        if name == self.name and self.option:
+            # Python and the command line have other words for it.
+            name = f"{name} ({self.option})"
         return MESSAGES[self.shape].format(name=name, reason=self.reason)
 
 

@@ -367,7 +367,7 @@ def test_the_figures_of_a_sample_are_near_those_of_the_table(tmp_path, held, mis
     (text,) = [symptom.text for symptom in ours.symptoms if symptom.kind == "sample"]
     assert "of its 12,000 records" in text
     assert f"{ours.records:,} are assessed" in text
-    assert "estimates without bias" in " ".join(ours.summary().split())
+    assert "Shares are estimates" in " ".join(ours.summary().split())
     assert ours.shares["yes"] == pytest.approx(whole.shares["yes"], abs=0.06)
     # Rows come twice, and are not alone in the sample either.
     assert ours.unique_rows == pytest.approx(whole.unique_rows, abs=0.02)
