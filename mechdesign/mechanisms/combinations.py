@@ -86,9 +86,10 @@ class Refusal:
 
     def message(self, name: str) -> str:
         """The sentence for a request; `name` may say more than that of the entry."""
-        if name == self.name and self.option:
-            # Python and the command line have other words for it.
-            name = f"{name} ({self.option})"
+        option = "--" + name.replace("_", "-").replace(" ", "-")
+        if option == self.option:
+            # Errors give it to users of Python as the parameter.
+            name = option
         return MESSAGES[self.shape].format(name=name, reason=self.reason)
 
 

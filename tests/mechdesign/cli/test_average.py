@@ -151,7 +151,7 @@ def test_averages_of_several_releases_are_not_claimed(channel, capsys):
         (["mi", "--keep", "1"], "strictly between 0 and 1"),
         (["kl", "--keep", "0.5"], "'kl' is not known; use one of mi, tv"),
         (["mi=25%", "--max-posterior", "0.9"], "not built with --max-posterior"),
-        (["mi=25%", "--confidence", "0.95"], "not built with confidence"),
+        (["mi=25%", "--confidence", "0.95"], "not built with --confidence"),
         (["mi=25%", "--release", "x"], "leave --useful out"),
         (["mi=25%", "--notion", "kl", "--epsilon", "1"], "on single lifts"),
         (["mi=25%", "--public", "--output", "OUT"], "no public file or report"),

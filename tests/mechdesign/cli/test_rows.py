@@ -259,6 +259,10 @@ def test_a_file_is_released_row_by_row(table, run, ending):
             "--after is not built for boxes",
         ),
         (
+            ("--release", "a", "--confidence", "0.9", "--stay", "0.1"),
+            "error: --stay is not built for boxes",
+        ),
+        (
             ("--release", "a", "--merge-rare", "auto", "--confidence", "0.9"),
             "merge_rare (--merge-rare) is for one column (--useful)",
         ),

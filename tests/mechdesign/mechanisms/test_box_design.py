@@ -577,7 +577,7 @@ def test_merged_symbols_of_a_column_are_designed_as_everything_is():
 @pytest.mark.parametrize("options", [{"merge_rare": 9}, {"release": "a"}])
 def test_columns_that_are_protected_each_have_no_boxes(options):
     frame = people().assign(other=lambda table: table["b"])
-    with pytest.raises(md.InputError, match=r"--protect-each\) is not built for boxes"):
+    with pytest.raises(md.InputError, match="protect_each is not built for boxes"):
         md.design(
             md.Joint.from_table(
                 frame, sensitive=["secret", "other"], useful="a", protect_each=True
