@@ -671,6 +671,8 @@ class DesignRequest:
             named["mechanism"] = f"mechanism {self.mechanism}"
         if self.unknown != REFUSE:
             named["unknown"] = f"unknown={self.unknown}"
+        if self.joint.rules.missing != REFUSE:
+            named["missing"] = f"--missing {self.joint.rules.missing}"
         if self.has_free_outputs:
             named["free outputs"] = f"objective {self.least_cost.name}"
         if any(channel.useful.people is None for channel in self.after):
