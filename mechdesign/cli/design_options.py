@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import mechdesign as md
 from mechdesign.cli import options, parsing, table_options
 from mechdesign.cli.line import COMMAND, command_line, flag, option
-from mechdesign.cli.report import ReportOptions
+from mechdesign.cli.options import ReportOptions
 from mechdesign.cli.row_options import RowOptions
 from mechdesign.core.arguments import share_of
 from mechdesign.core.errors import InputError

@@ -39,9 +39,16 @@ from typing import Any
 from mechdesign.channel.channel import Channel
 from mechdesign.core.documents import canonical, versions
 from mechdesign.core.errors import InputError, StartAgain
-from mechdesign.core.files import PathLike, has_sha256, on_failure, real_path
+from mechdesign.core.files import (
+    STANDARD,
+    PathLike,
+    has_sha256,
+    is_url,
+    on_failure,
+    real_path,
+)
 from mechdesign.formats.census import Content
-from mechdesign.formats.urls import STANDARD, Remote, is_url, place_of
+from mechdesign.formats.urls import Remote, place_of
 from mechdesign.jobs.bare_records import BareRecords
 from mechdesign.jobs.earlier_releases import (
     FIRST_DRAW,
