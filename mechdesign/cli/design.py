@@ -199,11 +199,9 @@ def _read(
         joint, bins = arguments.rows.people(table, columns, earlier), None
     else:
         joint, bins = table.read_before_auto(columns)
-    # This notion is provisional: some budgets depend on the table, so `DesignBudget.designed`
-    # replaces it.
     request = DesignRequest(
         joint,
-        arguments.budget.kind.at(1.0),
+        arguments.budget.provisional,
         bins=bins,
         # A table of people has the columns of earlier releases already.
         after=earlier if joint.useful.people is not None else (),

@@ -95,6 +95,13 @@ class DesignBudget(options.BudgetOptions):
         """The class of the notion."""
         return NOTIONS[self.notion or "alip"]
 
+    @property
+    def provisional(self) -> md.Notion:
+        """A notion of this kind, for a request whose budget is not known yet: --max-posterior and
+        --keep find it by the table, so `designed` replaces it.
+        """
+        return self.kind.at(1.0)
+
     def designed(self, request: DesignRequest) -> md.Design:
         """The channel of a request with this budget in the place of its notion."""
         from mechdesign.mechanisms.average_budgets import NO_PROMISE

@@ -432,7 +432,7 @@ class Job:
             refuse_same_people(db, self.ledger, notable, self._people)
         return SameColumns(tuple(certain), tuple(notable))
 
-    def finish(
+    def enter(
         self,
         entry: Entry,
         content: Content | None = None,
@@ -551,7 +551,7 @@ class Job:
         # would draw its records a second time.
         with on_failure(lambda: self._take_back(entry)):
             out.commit(
-                before=lambda: self.finish(entry, content, releases, bare, columns),
+                before=lambda: self.enter(entry, content, releases, bare, columns),
                 after=lambda: self.done(entry),
             )
 
