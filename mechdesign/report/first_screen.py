@@ -390,8 +390,8 @@ def _utility_lines(design: Design, asked: Request) -> list[str]:
             )
     lines += wording.lines_of(brief_law(design))
     if channel.distance is not None or any(channel.useful.bins):
-        lines += wording.all_lines([moved_text(column) for column in moved(channel)])
-    lines += wording.all_lines([wording.label(text) for text in remarks_of(design)])
+        lines += wording.all_lines(map(moved_text, moved(channel)))
+    lines += wording.all_lines(map(wording.label, remarks_of(design)))
     return lines
 
 
@@ -421,11 +421,11 @@ def _least_lines(channel: Channel, useful: str) -> list[str]:
     least = least_of(channel)
     if least is None:
         return []
-    lines: list[str] = []
-    for block in least_blocks(least, useful):
-        if isinstance(block, blocks.Text):
-            lines += wording.lines_of(block.text)
-    return lines
+    # Its tables are for all sections.
+    parts = least_blocks(least, useful)
+    return wording.all_lines(
+        part.text for part in parts if isinstance(part, blocks.Text)
+    )
 
 
 def unchanged_share(design: Design) -> Fraction | None:
