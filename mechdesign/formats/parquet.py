@@ -38,7 +38,7 @@ from mechdesign.formats.arrow_arrays import (
 )
 from mechdesign.formats.cells import encode
 from mechdesign.formats.column_names import require_columns
-from mechdesign.formats.file_kinds import Compression, LeftOpen
+from mechdesign.formats.compression import Compression, LeftOpen
 from mechdesign.formats.inputs import RawInput
 from mechdesign.formats.int96 import int96_unit
 from mechdesign.formats.parquet_sink import ARROW_SCHEMA, ParquetLayout, ParquetSink
