@@ -41,7 +41,7 @@ from itertools import accumulate
 from operator import mul
 from typing import NamedTuple
 
-from mechdesign.auditing.columns import Entries
+from mechdesign.auditing.columns import Entries, first_of_constants
 from mechdesign.auditing.extremes import Achieved, log_upper
 from mechdesign.auditing.population_screen import UNIT, Largest, Number, Screen
 from mechdesign.core.balls import SCALE
@@ -153,6 +153,7 @@ class Population:
             raise InputError(
                 "the set of populations is that of another table than the channel's own columns"
             )
+        self._symbols = len(confidence.lower[0])
         self._lower = [list(row) for row in confidence.lower]
         self._spread: list[list[int]] = []
         for low, high in zip(confidence.lower, confidence.upper, strict=True):
@@ -310,17 +311,20 @@ class Population:
             return [0]
         if columns == self._last[0]:
             return self._last[1]
+        chosen = first_of_constants(columns, self._symbols)
         bounds: list[Largest] = []
-        for column in columns:
+        for y in chosen:
             check_time(end)
-            bounds.append(self.screen.largest_lifts(*self._with_rest(column)))
+            bounds.append(self.screen.largest_lifts(*self._with_rest(columns[y])))
         found: set[int] = set()
         for kind, of_outputs in enumerate(zip(*bounds, strict=True)):
             largest = Number(0.0)
-            for y in sorted(range(len(columns)), key=lambda y: -of_outputs[y]):
-                if of_outputs[y] < largest:
+            falling = sorted(range(len(chosen)), key=lambda place: -of_outputs[place])
+            for place in falling:
+                if of_outputs[place] < largest:
                     break
                 check_time(end)
+                y = chosen[place]
                 found.add(y)
                 bound = self.extremes(columns[y], y)[kind]
                 largest = max(largest, _number_below(bound))

@@ -37,7 +37,8 @@ are products of two rounded numbers: together less than that.
 """
 
 FIRST = 64
-"""Symbols of which the first are tried: wide intervals are filled after few of them."""
+"""Symbols of which the first are tried: wide intervals are filled after few of them. Where more
+were needed once, as many are tried at the next output."""
 
 UNIT = np.finfo(Number).eps / 2
 """Half of the distance of 1 to the next number: the relative error of one operation."""
@@ -75,6 +76,7 @@ class Screen:
         self._share_width = np.minimum(_shares(share_spread, unit), self._share_room)
         terms = self._lower.shape[0] + self._lower.shape[1] + 16
         self._error = MARGIN * terms * UNIT
+        self._first = FIRST
 
     def largest_lifts(self, inputs: Sequence[int], values: Sequence[int]) -> Largest:
         """Upper bounds for the output with the entries `values` at the symbols `inputs`."""
@@ -110,7 +112,7 @@ class Screen:
         """
         nearly = self._room - self._error
         surely = self._room + self._error
-        size = min(FIRST, len(order))
+        size = min(self._first, len(order))
         while True:
             first = order[:size]
             width = self._width[:, first]
@@ -118,6 +120,8 @@ class Screen:
             if size == len(order) or (masses[:, -1] > surely).all():
                 break
             size = min(2 * size, len(order))
+        # The next output needs about as many.
+        self._first = size
         worth = np.cumsum(width * w[first], axis=1)
         rows = np.arange(len(masses))
         # All of the last symbol, but for the mass that it does not take.

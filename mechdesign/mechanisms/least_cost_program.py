@@ -388,7 +388,7 @@ class LeastCostProgram:
                 shares, self.joint, self.limits, has_free_pairs=self.allowed is None
             ):
                 verdict = self.rules.verdict(channel)
-                if verdict.satisfied and self._keeps_limits(channel):
+                if verdict.satisfied and self.keeps_limits(channel):
                     return channel, verdict, replace(solution, bound=bound)
         worst = ""
         if verdict is not None:
@@ -542,7 +542,7 @@ class LeastCostProgram:
             progress=self._progress(),
         )
 
-    def _keeps_limits(self, channel: Channel) -> bool:
+    def keeps_limits(self, channel: Channel) -> bool:
         """Whether the integers keep the frequencies and the user's own constraints."""
         if self.limits.keep and deviation_of(channel, self.joint) > LARGEST_DEVIATION:
             return False
