@@ -6,7 +6,8 @@ after it. They belong to the time limit of a design. `rounded_in_time` therefore
 
 1. verifies one output for everything, which prepares what every verdict needs,
 2. verifies the design with `PROBED` outputs, and takes the time of that,
-3. estimates from it how many outputs can be verified and written in time, and merges the others.
+3. estimates from it how many outputs can be verified and written in time, and merges the others,
+4. moves the merged posteriors away from P_X again, as far as the promise allows (`lengthened`).
 
 Outputs are merged as masses, so that P_X is met as before. The posterior of merged outputs is their
 mean. A promise whose posteriors form a convex set stays satisfied, and the bound on every other
@@ -16,9 +17,11 @@ channel holds. For example, 2,000 outputs of which 500 are affordable become 500
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure
 from solvers import Array, Points
@@ -34,6 +37,16 @@ PROBED_FROM = 250_000
 
 AFTERWARDS = 2.0
 """So many times the time of rounding and verifying go into the figures and the file."""
+
+HALVINGS = 8
+"""Bisections of the ways along which merged outputs move. Each looks at all outputs, and they leave
+less than a hundredth of the longest way."""
+
+LONGEST = 30.0
+"""Most times that such a way becomes longer."""
+
+TOUCHING = 1e-9
+"""Share of a way that is left where a symbol would lose all of its probability."""
 
 
 def rounded_in_time(
@@ -61,7 +74,7 @@ def rounded_in_time(
         rules.rounded(np.ones(1), Points.from_dense(p_x))
         few = merged_outputs(weights, points, p_x, PROBED)
         before = time.process_time()
-        probe = rules.rounded(*few)
+        probe = rules.rounded(*_as_far_as_allowed(rules, *few))
         spent = time.process_time() - before
     except RoundingFailure:
         # What is wrong with the design is said about all of its outputs.
@@ -73,7 +86,18 @@ def rounded_in_time(
     most = int(len(points) * seconds / needed)
     if most <= PROBED:
         return probe
-    return rules.rounded(*merged_outputs(weights, points, p_x, most))
+    many = merged_outputs(weights, points, p_x, most)
+    return rules.rounded(*_as_far_as_allowed(rules, *many))
+
+
+def _as_far_as_allowed(
+    rules: Rules, weights: Array, points: Points
+) -> tuple[Array, Points]:
+    """The outputs as far from P_X as the promise allows."""
+    is_inside = rules.is_inside
+    if is_inside is None:
+        return weights, points
+    return lengthened(weights, points.toarray(), rules.joint.p_x, is_inside)
 
 
 def merged_outputs(
@@ -100,3 +124,30 @@ def merged_outputs(
     totals = masses.sum(axis=1)
     used = totals > 0.0
     return totals[used], Points.from_dense(masses[used] / totals[used, None])
+
+
+def lengthened(
+    weights: Array,
+    posteriors: Array,
+    p_x: Array,
+    is_inside: Callable[[Array], NDArray[np.bool_]],
+) -> tuple[Array, Points]:
+    """The outputs moved away from P_X as far as they are inside, by bisection of all ways.
+
+    With v' = p + c (v - p) the weights beta / c, divided by their sum, decompose P_X as before. The
+    given outputs are those of v' and an output that tells nothing, mixed: so they tell less.
+    """
+    ways = posteriors - p_x
+    # Up to where a symbol has no probability any more.
+    shrinking = np.maximum(-ways / p_x, 0.0).max(axis=1)
+    with np.errstate(divide="ignore"):
+        high = np.minimum((1.0 - TOUCHING) / shrinking, LONGEST)
+    low = np.ones(len(ways))
+    high = np.maximum(high, low)
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        inside = is_inside(p_x + middle[:, None] * ways)
+        low = np.where(inside, middle, low)
+        high = np.where(inside, high, middle)
+    beta = weights / low
+    return beta / beta.sum(), Points.from_dense(p_x + low[:, None] * ways)

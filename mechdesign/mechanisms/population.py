@@ -46,7 +46,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -147,6 +147,12 @@ class PopulationRules(Rules):
     def reduced(self) -> Classes:
         """Every symbol is a class of its own, for each has an interval of its own."""
         return Classes.of_symbols(self.joint)
+
+    @property
+    def is_inside(self) -> Callable[[Array], NDArray[np.bool_]]:
+        """As of `Rules`: over a set of populations every output has all symbols."""
+        margin = self.margins[0]
+        return lambda posteriors: self.uncertain.excess(posteriors) <= -margin
 
     @property
     def margins(self) -> tuple[float, ...]:
@@ -284,7 +290,7 @@ class PopulationRules(Rules):
 
     def verdict(self, channel: Channel) -> Audit:
         """The audit of the table, with the verdict and the worst cell of the set."""
-        return auditing.audit(
+        return auditing.audit_with_confidence(
             channel, self.joint, self.notion, population=self.populations
         )
 

@@ -52,7 +52,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.proof import QueryProof, with_proof
+from mechdesign.channel.proof import QueryProof
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.limits import LiftLimits
@@ -223,7 +223,7 @@ def for_queries(
     design = with_purpose(with_budget(design, averages), accuracy)
     if proof is None or (averages and not alone and rules.cuts is not None):
         return design
-    return replace(design, channel=with_proof(design.channel, proof))
+    return replace(design, channel=design.channel.with_proof(proof))
 
 
 def _own_queries(queries: Queries) -> QueryProof | None:
@@ -361,6 +361,13 @@ class _QueryProgram:
             start = np.concatenate([np.zeros(len(candidates)), star_weights])
             candidates = np.vstack([candidates, stars])
             solution = self._least_variance(candidates, relaxed, start)
+        is_late = solution.status is EnvelopeStatus.TIME_LIMIT
+        if is_late and relaxed is None and self._has_many_pairs(inner.n):
+            # More time must not leave a larger variance than no time for any step.
+            sets = self._within_sets(inner)
+            if sets.value < solution.value:
+                self.method = "merging"
+                return sets
         if relaxed is None:
             # Without all vertices there is no certificate but that of no noise at all.
             return replace(solution, bound=-math.inf, prices=None)
@@ -372,9 +379,13 @@ class _QueryProgram:
         )
         return replace(solution, bound=min(solution.bound, proven))
 
+    def _has_many_pairs(self, n: int) -> bool:
+        """Whether the pairs of symbols are so many that few posteriors are chosen."""
+        return n * (n + 1) // 2 > MOST_DIRECT
+
     def _is_too_large(self, n: int) -> bool:
         """Whether the time is not enough for the posteriors that are chosen, and one step."""
-        if math.isinf(self._end) or n * (n + 1) // 2 <= MOST_DIRECT:
+        if math.isinf(self._end) or not self._has_many_pairs(n):
             return False
         needed = seconds_of_step(n, CHOSEN_FOR_EACH * n)
         return needed > (1.0 - CHOSEN_SHARE) * (self._end - time.process_time())
@@ -390,6 +401,7 @@ class _QueryProgram:
         merged = merged_channels(self._rules, now, self._end)
         weights: list[Array] = []
         parts: list[Points] = []
+        value = 0.0
         for members in _joined(merged.subsets, LARGE_SET):
             share = float(point[members].sum())
             stars, star_weights = _stars(
@@ -400,12 +412,17 @@ class _QueryProgram:
             shape = (len(dense), inner.n)
             parts.append(Points(dense.indptr, indices, dense.data, shape))
             weights.append(share * star_weights)
+            # The information matrix has a block for each set.
+            u = stars / point[members]
+            information = (u.T * weights[-1]) @ u
+            gram = self._gram[np.ix_(members, members)]
+            # As a pseudoinverse, where a way is too short to tell its symbol.
+            value += float(np.sum(gram * np.linalg.pinv(information, hermitian=True)))
         return LeastVariance(
             status=EnvelopeStatus.TIME_LIMIT,
             weights=np.concatenate(weights),
             points=Points.concatenate(parts),
-            # Not known without a step; the figures come from the integers.
-            value=math.inf,
+            value=value,
             bound=-math.inf,
             steps=0,
         )

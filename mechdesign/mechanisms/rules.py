@@ -41,7 +41,7 @@ There is one `StackedSets` for a table of symbols, or for one of classes.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -54,7 +54,7 @@ from mechdesign.auditing.demands import Demand, demands_of
 from mechdesign.auditing.extremes import extreme_lifts
 from mechdesign.auditing.verdict import (
     Audit,
-    audit,
+    audit_on_table,
     failing_outputs,
     is_stacked,
     verdict_of,
@@ -152,10 +152,17 @@ class Rules:
         """Whether the promise can be restricted to outputs of a set of symbols."""
         return True
 
+    @property
+    def is_inside(self) -> Callable[[Array], NDArray[np.bool_]] | None:
+        """Whether posteriors over the symbols, (k, n), keep the promise with the first margin; None
+        where that is not asked, because designs of many outputs have few symbols in each.
+        """
+        return None
+
     def verdict(self, channel: Channel) -> Audit:
         """The exact audit."""
         if self.demands is None:
-            return audit(channel, self.joint, self.notion)
+            return audit_on_table(channel, self.joint, self.notion)
         lifts = extreme_lifts(columns_on(channel, self.joint), self.demands)
         return verdict_of(lifts, channel.outputs, self.notion)
 

@@ -253,6 +253,12 @@ def _maximise(cheapest: Array, t: Array, pieces: _Pieces) -> Array:
 MOST_CLASSES = 30_000
 """Classes, times limits of an output, that the program takes: a second or two."""
 
+BUILDING_TIME = 2e-5
+"""Seconds that making the program takes for each of them: .6 s for 30,000."""
+
+BUILDING_SHARE = 0.5
+"""Most of the time that this may take. Solving takes longer, so that the program would not end."""
+
 MATRIX_ROWS = 512
 """Rows of a matrix of costs that are searched at once."""
 
@@ -284,6 +290,8 @@ def ceiling(problem: PlanProblem, group: Group, seconds: float = math.inf) -> Ce
         values.T, axis=0, return_index=True, return_inverse=True
     )
     if least <= 0.0 or classes.size > MOST_CLASSES:
+        return Ceiling(0.0)
+    if BUILDING_TIME * classes.size > BUILDING_SHARE * seconds:
         return Ceiling(0.0)
     kind = kind.ravel()
     size = len(first)

@@ -11,10 +11,16 @@ from hypothesis import strategies as st
 import mechdesign as md
 from mechdesign.auditing.measures import utility
 from mechdesign.mechanisms import fewer_outputs
-from mechdesign.mechanisms.fewer_outputs import merged_outputs, rounded_in_time
+from mechdesign.mechanisms.fewer_outputs import (
+    lengthened,
+    merged_outputs,
+    rounded_in_time,
+)
+from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import AFTERWARDS_SHARE, Search
 from mechdesign.notions import LIP
+from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint
 from solvers import Points
 
@@ -27,8 +33,13 @@ def _stars(n: int, share: float) -> tuple[np.ndarray, Points]:
 
 def _table(n: int) -> Joint:
     """Two sensitive symbols and n useful ones of equal frequency."""
+    return Joint.from_counts(_counts(n).tolist())
+
+
+def _counts(n: int) -> np.ndarray:
+    """The counts of that table, (2, n)."""
     first = np.arange(n) % 7 + 2
-    return Joint.from_counts([first.tolist(), (10 - first).tolist()])
+    return np.array([first, 10 - first])
 
 
 @given(seed=st.integers(0, 10**6), k=st.integers(1, 12), most=st.integers(1, 12))
@@ -52,6 +63,49 @@ def test_outputs_that_tell_most_stay_by_themselves():
     p_x = weights @ posteriors
     _, points = merged_outputs(weights, Points.from_dense(posteriors), p_x, 3)
     assert np.abs(points.toarray() - posteriors[0]).max(axis=1).min() < 1e-12
+
+
+@given(seed=st.integers(0, 10**6), k=st.integers(2, 8))
+def test_lengthened_outputs_decompose_the_same_point_and_tell_more(seed, k):
+    """I(X;Y) does not fall, and every posterior is still inside."""
+    rng = np.random.default_rng(seed)
+    weights = rng.dirichlet(np.ones(k))
+    posteriors = rng.dirichlet(np.ones(5), size=k)
+    p_x = weights @ posteriors
+    posteriors = p_x + 0.1 * (posteriors - p_x)
+
+    def is_inside(v):
+        return np.abs(v / p_x - 1.0).max(axis=1) <= 0.5
+
+    inside = is_inside(posteriors)
+    beta, points = lengthened(weights, posteriors, p_x, is_inside)
+    far = points.toarray()
+    assert np.allclose(points.combine(beta), p_x)
+    assert beta.sum() == pytest.approx(1.0)
+    assert is_inside(far)[inside].all()
+    assert far.min() >= 0.0
+
+    def told(t, v):
+        return float(t @ (v * np.log(v / p_x)).sum(axis=1))
+
+    assert told(beta, far) >= told(weights, posteriors) - 1e-12
+
+
+def test_merged_outputs_for_a_population_use_up_its_budget(monkeypatch):
+    """Merged outputs lie inside the set; with less to tell apart they may tell it more clearly."""
+    monkeypatch.setattr(fewer_outputs, "PROBED_FROM", 0)
+    monkeypatch.setattr(fewer_outputs, "PROBED", 5)
+    joint = Joint.from_counts((_counts(20) * 50).tolist())
+    populations = confidence_set(joint, 0.95)
+    rules = PopulationRules(joint, LIP(0.5), populations=populations)
+    weights, points = _stars(20, 0.05)
+    rounded = rounded_in_time(rules, weights, points, 0.0)
+    assert len(rounded.channel.outputs) == 5
+    assert rounded.audit.satisfied
+    merged = merged_outputs(weights, points, joint.p_x, 5)
+    kept = utility(rounded.channel, joint).mutual_information
+    before = utility(rules.rounded(*merged).channel, joint).mutual_information
+    assert kept > 2.0 * before
 
 
 @pytest.fixture

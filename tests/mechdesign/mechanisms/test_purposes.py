@@ -13,6 +13,8 @@ from mechdesign.mechanisms import query_design
 from mechdesign.mechanisms.purposes import task_figures
 from mechdesign.mechanisms.queries import Queries, queries_of
 from mechdesign.mechanisms.query_design import total_variance
+from solvers import EnvelopeStatus, Points
+from solvers.purposes.queries import LeastVariance
 
 
 @pytest.fixture(scope="module")
@@ -309,3 +311,25 @@ def test_queries_without_time_for_a_step_use_few_symbols_an_output(monkeypatch):
     monkeypatch.setattr(query_design, "CONNECTED_FROM", 1)
     assert total_variance(channel, queries, channel.joint) == pytest.approx(at_once)
     assert len(query_design._connected(channel, channel.joint.p_x)) > 1
+
+
+def test_queries_with_little_time_are_no_worse_than_without_any(monkeypatch):
+    """A step from posteriors that tell little of each symbol is not taken for an improvement."""
+    monkeypatch.setattr(query_design, "MOST_DIRECT", 1)
+    monkeypatch.setattr(query_design, "MOST_VERTICES", 1)
+    monkeypatch.setattr(query_design, "LARGE_SET", 5)
+    frame = _table_with_task(30)
+    options = {"sensitive": "s", "useful": "x", "unit": "record"}
+    asked = {"objective": "frequencies", "time_limit": 60.0, **options}
+    with monkeypatch.context() as patched:
+        patched.setattr(query_design, "seconds_of_step", lambda n, k: 1e9)
+        without = md.design(frame, md.LIP(0.5), **asked).purpose.variance
+
+    def one_step(candidates, *given, start, **others):
+        dense = Points.from_dense(candidates)
+        late = EnvelopeStatus.TIME_LIMIT
+        return LeastVariance(late, start, dense, 1e6, -np.inf, 1)
+
+    monkeypatch.setattr(query_design, "seconds_of_step", lambda n, k: 0.0)
+    monkeypatch.setattr(query_design, "least_variance", one_step)
+    assert md.design(frame, md.LIP(0.5), **asked).purpose.variance == without
