@@ -189,17 +189,17 @@ def assess(
         If a column is missing or named twice, S has a single symbol, or the table has no records.
     """
     check_missing(missing)
+    gaps = counted_as(missing)
     symptoms: list[Symptom] = []
     is_file = isinstance(table, (str, Path))
     if is_file:
         symptoms += text_symptoms(table, text)
+    # Another form of the cells needs their texts.
+    hashing = form is None or form.changes_nothing
+    # Records that are left out, refused by their number or put together as people are needed one
+    # by one.
+    by_number = gaps == "refuse"
     try:
-        # Another form of the cells needs their texts.
-        hashing = form is None or form.changes_nothing
-        # Records that are left out, refused by their number or put together as people are needed
-        # one by one.
-        gaps = counted_as(missing)
-        by_number = gaps == "refuse"
         coded = coded_table(
             table,
             text,
@@ -225,8 +225,8 @@ def assess(
         (),
         coded.weights,
     )
-    symptoms += table_symptoms(looked_at, found, counted_as(missing))
-    coded = without_gaps(coded, counted_as(missing), tuple(looked_at.columns))
+    symptoms += table_symptoms(looked_at, found, gaps)
+    coded = without_gaps(coded, gaps, tuple(looked_at.columns))
     if person is not None:
         of_person = _named("person", person, coded)
         others = [name for name in others if name not in (*of_person, wave)]
@@ -253,13 +253,7 @@ def assess(
     telling = [column.name for column in measured if not column.identifier]
     telling_columns = [coded.columns[name] for name in telling]
     row = combined_codes(telling_columns, coded.rows)
-    counts = secret.counts()
-    shares: dict[str, float] = {}
-    rare_secrets: list[str] = []
-    for symbol, count in zip(secret.symbols, counts.tolist(), strict=True):
-        shares[symbol] = count / coded.records
-        if count < RARE:
-            rare_secrets.append(symbol)
+    counts = dict(zip(secret.symbols, secret.counts().tolist(), strict=True))
     unreadable: tuple[str, ...] = ()
     # Columns that the user has named are readable, or `_named` has refused them.
     if columns is None:
@@ -267,9 +261,9 @@ def assess(
     return Assessment(
         records=coded.records,
         sensitive=secret.names,
-        shares=shares,
-        rare_secrets=tuple(rare_secrets),
-        guessed_without=float(counts.max() / coded.records),
+        shares={symbol: count / coded.records for symbol, count in counts.items()},
+        rare_secrets=tuple(symbol for symbol in counts if counts[symbol] < RARE),
+        guessed_without=max(counts.values()) / coded.records,
         columns=tuple(measured),
         pairs=_worst_pairs(coded, telling, secret),
         row=disclosure_of(tuple(telling), row, secret),

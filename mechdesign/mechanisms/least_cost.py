@@ -40,7 +40,7 @@ import numpy as np
 
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
-from mechdesign.channel.proof import CostProof, with_proof
+from mechdesign.channel.proof import CostProof
 from mechdesign.channel.record import AverageBudget, Objective
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import NotPrivate, SolverFailure
@@ -227,7 +227,7 @@ def least_cost(
     if isinstance(rules, PopulationRules):
         # To prove it again takes a program for each symbol, which is left to the auditor.
         if proof is not None and rules.has_prices:
-            design = replace(design, channel=with_proof(design.channel, proof))
+            design = replace(design, channel=design.channel.with_proof(proof))
         return design
     recorded = kept(design.channel, proof, lower_bound, rules.demands)
     return replace(design, channel=recorded)

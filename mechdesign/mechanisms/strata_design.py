@@ -31,7 +31,7 @@ import numpy as np
 from mechdesign.auditing.demands import demands_of
 from mechdesign.auditing.extremes import members_of, strata_of
 from mechdesign.auditing.measures import Utility, beyond_given, utility
-from mechdesign.auditing.verdict import audit
+from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import OutputCells
 from mechdesign.channel.record import RELATIVE, TOTAL, ChannelRecord
@@ -123,7 +123,7 @@ def by_strata(
     channel = _whole(request, joint, parts, released)
     record = ChannelRecord(promise_kind=request.promise)
     channel = replace(channel, record=record)
-    verdict = audit(channel, joint, notion)
+    verdict = audit_on_table(channel, joint, notion)
     if not verdict.satisfied:
         raise SolverFailure(
             "the channel of all given columns did not pass the exact audit: give a larger budget"
