@@ -36,6 +36,7 @@ from mechdesign.core.errors import (
     FileError,
     InputError,
     MechdesignError,
+    Notice,
     notes_of,
 )
 from mechdesign.core.files import reason
@@ -156,6 +157,9 @@ class Reporter:
         self, message: Warning | str, category: type[Warning], *_: object, **__: object
     ) -> None:
         """A warning in the place of `warnings.showwarning`, which has further arguments."""
+        if issubclass(category, Notice):
+            self.notice(str(message))
+            return
         self.warning(f"{category.__name__}: {message}", event="library_warning")
 
     def _tell(

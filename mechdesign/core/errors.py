@@ -55,6 +55,10 @@ class MechdesignError(Exception):
         return OPTION.sub(_as_parameter, text)
 
 
+class Notice(UserWarning):
+    """A fact about the data that the user should know; the command line prints it as a note."""
+
+
 def _as_parameter(option: re.Match[str]) -> str:
     """``(--missing symbol)`` as ``(missing='symbol')``, ``--force`` as ``force``."""
     parenthesis = option[1]

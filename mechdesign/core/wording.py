@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import SupportsFloat
 
@@ -92,9 +92,11 @@ def _with_visible_marks(text: str) -> str:
     return "".join(characters)
 
 
-def listed(values: Sequence[str], most: int = 8) -> str:
-    """The first `most` values in quotes, and the number of the others."""
-    shown = ", ".join(quoted(value) for value in values[:most])
+def listed(
+    values: Sequence[str], most: int = 8, *, quote: Callable[[str], str] = quoted
+) -> str:
+    """The first `most` values in quotes (`quoted` or `seen`), and the number of the others."""
+    shown = ", ".join(quote(value) for value in values[:most])
     if len(values) > most:
         shown += f" and {len(values) - most} more"
     return shown

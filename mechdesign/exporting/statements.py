@@ -299,7 +299,11 @@ class Statements:
             ("mechdesign_matched", self._matched()),
             ("mechdesign_checked", self._checked()),
         ]
-        parts = [f"{name} AS (\n{_indented(body)}\n)" for name, body in steps]
+        names = (self.table, self.identity, *self.lookup.columns)
+        if not any("\n" in name for name in names):
+            # The blanks would become part of a name with a line break.
+            steps = [(name, _indented(body)) for name, body in steps]
+        parts = [f"{name} AS (\n{body}\n)" for name, body in steps]
         return "WITH\n" + ",\n".join(parts) + "\n" + self._released()
 
     def _row(self, entry: Entry) -> str:

@@ -119,6 +119,18 @@ def combined(column: Any) -> Any:
     return column
 
 
+def as_codes(column: Any) -> Any:
+    """A column as codes into its distinct values, which of narrow decimals are wider ones."""
+    import pyarrow as pa
+
+    kind = column.type
+    # By name: older versions of pyarrow do not have these types.
+    if str(kind).startswith(("decimal32", "decimal64")):
+        # Pyarrow cannot encode them; wider ones have the same texts.
+        column = column.cast(pa.decimal128(kind.precision, kind.scale))
+    return column.dictionary_encode()
+
+
 def taken(array: Any, places: Any) -> Any:
     """The items of an array at some places."""
     kind = array.type
@@ -168,10 +180,10 @@ def released_dictionary(column: Any) -> Any:
     codes = column.indices.dictionary_encode()
     values = taken(column.dictionary, codes.dictionary)
     kind = column.type
-    if values.null_count or len(values.unique()) < len(values):
+    if values.null_count or len(as_codes(values).dictionary) < len(values):
         # Two codes of one value would distinguish records that the values do not.
-        codes = column.dictionary_decode().dictionary_encode()
-        values = codes.dictionary
+        codes = as_codes(column.dictionary_decode())
+        values = codes.dictionary.cast(kind.value_type)
     indices = codes.indices.cast(kind.index_type)
     return pa.DictionaryArray.from_arrays(indices, values, ordered=kind.ordered)
 

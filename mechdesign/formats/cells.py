@@ -34,7 +34,12 @@ from numpy.typing import NDArray
 from mechdesign.core.arguments import repeated
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
-from mechdesign.formats.arrow_arrays import arrow_texts, combined, integers_of
+from mechdesign.formats.arrow_arrays import (
+    arrow_texts,
+    as_codes,
+    combined,
+    integers_of,
+)
 from mechdesign.formats.column_names import require_columns
 
 _FRACTION = re.compile(r"\.(\d+)(?=$|[+-])")
@@ -290,7 +295,7 @@ def _encode_arrow(column: Any, name: str) -> Encoded:
         if len(column) <= FEW_CELLS and _is_text(column.type):
             # pyarrow would load pyarrow.compute, 0.04 s.
             return _encode_values(column.to_pylist(), name)
-        column = column.dictionary_encode()
+        column = as_codes(column)
     is_float = types.is_floating(column.type.value_type)
     if isinstance(column, pa.ChunkedArray):
         # pyarrow cannot combine no chunks at all for every type.
@@ -299,7 +304,7 @@ def _encode_arrow(column: Any, name: str) -> Encoded:
         column = column.combine_chunks()
     if len(column.dictionary) > len(column):
         # The dictionary is that of a whole row group, and this is a part of it.
-        column = column.dictionary_decode().dictionary_encode()
+        column = as_codes(column.dictionary_decode())
     indices = column.indices
     # A missing cell becomes -1.
     if types.is_unsigned_integer(indices.type):

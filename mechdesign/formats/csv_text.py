@@ -307,6 +307,9 @@ _OWN = re.compile(rb"\s*\{\s*\"format\"\s*:\s*\"(mechdesign\.[a-z-]+)\"")
 DELIMITERS = ",;\t|"
 """What stands between the cells of a table."""
 
+FEWEST_LINES = 3
+"""Fewest lines by which text without a delimiter is told from other bytes."""
+
 FEW_NULS = 0.05
 """Share of NUL bytes below which a file is text with a fault, and not binary."""
 
@@ -355,8 +358,10 @@ def _is_lines(head: bytes, encoding: str) -> bool:
         text = codecs.getincrementaldecoder(encoding)().decode(head)
     except UnicodeError:
         return False
-    # Any two bytes are some character, and a line ends by chance; few texts have a delimiter, too.
-    if "\n" not in text or not any(sign in text for sign in DELIMITERS):
+    # Any two bytes are some character, and a line ends by chance; few texts have a delimiter, too,
+    # or several lines, as a single column has.
+    has_delimiter = any(sign in text for sign in DELIMITERS)
+    if text.count("\n") < (1 if has_delimiter else FEWEST_LINES):
         return False
     # Control characters, private ones and those that Unicode does not have are no text.
     strange = ("Cc", "Cn", "Co")

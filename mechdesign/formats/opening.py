@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import io
 import os
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
@@ -44,7 +45,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias
 
-from mechdesign.core.errors import FileError, InputError
+from mechdesign.core.errors import FileError, InputError, Notice
 from mechdesign.core.files import (
     PARQUET_SUFFIXES,
     NamelessFile,
@@ -58,7 +59,7 @@ from mechdesign.formats.cells import as_whole
 from mechdesign.formats.compression import Compression, compression_named, write_all
 from mechdesign.formats.csv import CsvBatch, CsvSource
 from mechdesign.formats.csv_sinks import CsvSink, TextSink
-from mechdesign.formats.csv_text import TextOptions
+from mechdesign.formats.csv_text import AUTO, TextOptions
 from mechdesign.formats.inputs import GuardedInput, RawInput
 from mechdesign.formats.parquet import ParquetBatch, ParquetSource
 from mechdesign.formats.parquet_sink import ParquetLayout, ParquetSink
@@ -239,7 +240,24 @@ def open_source(
             table = ParquetSource(as_parquet(raw), raw.statistics)
             raw.close()
             return table
-        return CsvSource(raw, options or TextOptions(), repeated_names=repeated_names)
+        options = options or TextOptions()
+        table = CsvSource(raw, options, repeated_names=repeated_names)
+        _tell_of_title(table, options)
+        return table
+
+
+def _tell_of_title(source: CsvSource, options: TextOptions) -> None:
+    """Say which lines were passed over, where nobody gave their number: they may be records."""
+    above = source.blocks.lines_above
+    if options.skip_lines != AUTO or not above:
+        return
+    noun = "line was" if above == 1 else f"{above} lines were"
+    message = (
+        f"{source.name}: the first {noun} passed over as a title or a comment, and line "
+        f"{above + 1} was taken for the header"
+    )
+    # One place for all who open the file, so that it is said once.
+    warnings.warn(message, Notice, stacklevel=1)
 
 
 def all_rows(source: Source) -> list[list[str]]:
@@ -365,6 +383,7 @@ def files_of(source: PathLike) -> tuple[Path, list[str]]:
         base = _fixed_part(name)
         pattern = name
     files: list[str] = []
+    first_name: dict[tuple[int, int], str] = {}
     for path in sorted(glob(pattern, recursive=True)):
         relative = Path(path).relative_to(base)
         hidden = any(part.startswith((".", "_")) for part in relative.parts)
@@ -372,6 +391,14 @@ def files_of(source: PathLike) -> tuple[Path, list[str]]:
         if hidden or not relative.parts:
             continue
         if os.path.isfile(path):
+            status = os.stat(path)
+            first = first_name.setdefault((status.st_dev, status.st_ino), path)
+            if first != path:
+                raise FileError(
+                    path,
+                    f"{path} is a link to the same file as {first}, whose records would count "
+                    "twice: leave one of them out",
+                )
             files.append(relative.as_posix())
         elif not os.path.isdir(path) or not os.access(path, os.R_OK | os.X_OK):
             raise FileError(

@@ -30,11 +30,17 @@ from mechdesign.core.arguments import repeated
 from mechdesign.core.errors import FileError
 from mechdesign.core.files import NamelessFile, reason
 from mechdesign.core.wording import quoted
-from mechdesign.formats.arrow_arrays import Output, arrow_integers, taken_records
+from mechdesign.formats.arrow_arrays import (
+    Output,
+    arrow_integers,
+    as_codes,
+    taken_records,
+)
 from mechdesign.formats.cells import encode
 from mechdesign.formats.column_names import require_columns
 from mechdesign.formats.compression import Compression, LeftOpen
 from mechdesign.formats.inputs import RawInput
+from mechdesign.formats.int96 import int96_unit
 from mechdesign.formats.parquet_sink import ARROW_SCHEMA, ParquetLayout, ParquetSink
 
 REPEATING = 4
@@ -134,7 +140,15 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
         self.name = raw.name
         self.statistics = statistics
         self._raw = raw
-        with named_errors(self.name), pq.ParquetFile(raw.path or raw.stream) as file:
+        stored = raw.path or raw.stream
+        with named_errors(self.name):
+            self._int96_unit = int96_unit(stored, self.name)
+        with (
+            named_errors(self.name),
+            pq.ParquetFile(
+                stored, coerce_int96_timestamp_unit=self._int96_unit
+            ) as file,
+        ):
             self.schema: Any = file.schema_arrow
             self.metadata: Any = file.metadata
         self.header: list[str] = list(self.schema.names)
@@ -188,6 +202,7 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
                 buffer_size=BUFFER,
                 page_checksum_verification=True,
                 read_dictionary=self._read_as_codes(encode, read),
+                coerce_int96_timestamp_unit=self._int96_unit,
                 metadata=self.metadata,
             ) as file,
         ):
@@ -348,7 +363,7 @@ class ParquetBatch:
             return column
         if isinstance(kind, pa.BaseExtensionType):
             return column
-        return column.dictionary_encode()
+        return as_codes(column)
 
     def texts(self, position: int) -> Any:
         """The column at `position` as it is stored."""

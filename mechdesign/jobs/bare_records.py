@@ -67,7 +67,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.integers import Integers
 from mechdesign.formats.census import ALL, Census, Content, Hashes
-from mechdesign.jobs.recipe import RecordedDraws
+from mechdesign.release.drawing import Release
 
 # ------------------------------------------------------------------------------- chance
 
@@ -134,7 +134,7 @@ class BareRecords:
 
     def __init__(
         self,
-        releases: Sequence[RecordedDraws],
+        releases: Sequence[Release],
         census: Callable[[], BareCensus] | None = None,
     ) -> None:
         census = census or BareCensus

@@ -62,7 +62,6 @@ from mechdesign.formats.census import Content
 from mechdesign.jobs.joint_budget import drawn_uses, joint_budget, local_budget
 from mechdesign.jobs.ledger import FINISHING, Drawn, Entry, Use
 from mechdesign.jobs.people_nights import EarlierNights
-from mechdesign.jobs.recipe import RecordedDraws
 from mechdesign.jobs.same_records import SAME_FROM, is_same, releases_of
 from mechdesign.release.drawing import Release
 from mechdesign.release.identified_draws import REDRAW
@@ -182,16 +181,16 @@ OTHER_CHANNELS = (
 RELEASED_MEANWHILE = "another job has released these records meanwhile; start again"
 
 
-def record_notices(releases: Sequence[RecordedDraws]) -> tuple[str, ...]:
+def record_notices(releases: Sequence[Release]) -> tuple[str, ...]:
     """Notices that count records of the original: for the internal manifest alone."""
     return (*change_notices(releases), *nearest_notices(releases))
 
 
-def nearest_notices(releases: Sequence[RecordedDraws]) -> tuple[str, ...]:
+def nearest_notices(releases: Sequence[Release]) -> tuple[str, ...]:
     """Notices of records that were drawn as the nearest row of the table."""
     notices: list[str] = []
     for release in releases:
-        if not isinstance(release, Release) or release.policy.unknown != NEAREST:
+        if release.policy.unknown != NEAREST:
             continue
         # The last count is that of the unknown ones.
         unknown = int(release.symbol_counts[0][-1])
@@ -205,7 +204,7 @@ def nearest_notices(releases: Sequence[RecordedDraws]) -> tuple[str, ...]:
     return tuple(notices)
 
 
-def change_notices(releases: Sequence[RecordedDraws]) -> tuple[str, ...]:
+def change_notices(releases: Sequence[Release]) -> tuple[str, ...]:
     """Notices of records whose symbol changed since an earlier release."""
     notices: list[str] = []
     for release in releases:
@@ -216,7 +215,9 @@ def change_notices(releases: Sequence[RecordedDraws]) -> tuple[str, ...]:
         outcome = "kept their old output"
         if release.changed == REDRAW:
             bound = "any amount"
-            budget = local_budget(release.channel)
+            # A release knows of its channel what draws need; it is a whole one all the same.
+            channel: Any = release.channel
+            budget = local_budget(channel)
             if math.isfinite(budget):
                 bound = f"at most {at_most(budget)}"
             outcome = (

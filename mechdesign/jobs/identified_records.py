@@ -77,8 +77,8 @@ from mechdesign.jobs.earlier_releases import (
     second_draw_refusal,
 )
 from mechdesign.jobs.ledger import Drawn, Entry, Ledger
-from mechdesign.jobs.recipe import RecordedDraws
 from mechdesign.jobs.same_records import SAME_FROM, SHARE_ERROR, is_same, releases_of
+from mechdesign.release.drawing import Release
 from mechdesign.release.draws import Key
 from mechdesign.release.identified_draws import OTHER_SPELLING, FirstSymbols
 
@@ -96,14 +96,14 @@ class IdentifiedRecords:
         Which draw of the channel it is.
     key : Key
         The key of that draw.
-    release : RecordedDraws
+    release : Release
         The drawer's symbols: `seen` in this release and `earlier` in others.
     """
 
     ledger: Ledger
     drawn: Drawn
     key: Key
-    release: RecordedDraws
+    release: Release
 
     def recall(self, db: Connection) -> None:
         """Give the drawer the symbols that records were released with before."""

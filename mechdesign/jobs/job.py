@@ -77,7 +77,6 @@ from mechdesign.jobs.people_nights import (
     nights_sentence,
     refuse_same_people,
 )
-from mechdesign.jobs.recipe import RecordedDraws
 from mechdesign.jobs.same_records import (
     ColumnRecords,
     SameColumns,
@@ -85,6 +84,7 @@ from mechdesign.jobs.same_records import (
     same_columns,
 )
 from mechdesign.jobs.target import Target
+from mechdesign.release.drawing import Release
 from mechdesign.release.draws import Key
 
 
@@ -132,8 +132,6 @@ class Job:
         people: PeopleAtHand | None = None,
     ) -> None:
         check_uses(uses)
-        for path in channel_files:
-            _refuse_old_jobs(path)
         files: list[str | None] = [None] * len(uses)
         for k, path in enumerate(channel_files[: len(uses)]):
             files[k] = os.fspath(real_path(path))
@@ -165,7 +163,7 @@ class Job:
         self.drawn = drawn
         self.keys = tuple(self.ledger.key_of(draw) for draw in drawn)
 
-    def prepare(self, releases: Sequence[RecordedDraws]) -> None:
+    def prepare(self, releases: Sequence[Release]) -> None:
         """Give the draws, one for each use, the symbols that identified records were released
         with before.
         """
@@ -176,7 +174,7 @@ class Job:
             for records in identified:
                 records.recall(db)
 
-    def _identified(self, releases: Sequence[RecordedDraws]) -> list[IdentifiedRecords]:
+    def _identified(self, releases: Sequence[Release]) -> list[IdentifiedRecords]:
         """The identified records of each draw; none where row numbers identify the records."""
         if not self.identity or not releases:
             return []
@@ -338,7 +336,7 @@ class Job:
         return replace(earlier, notices=(*earlier.notices, sentence))
 
     def renewed(
-        self, content: Content, bare: BareRecords, releases: Sequence[RecordedDraws]
+        self, content: Content, bare: BareRecords, releases: Sequence[Release]
     ) -> tuple[str, ...]:
         """Notices of records that were drawn just now, and are known under other identifiers.
 
@@ -357,7 +355,7 @@ class Job:
         db: Connection,
         content: Content,
         bare: BareRecords,
-        releases: Sequence[RecordedDraws],
+        releases: Sequence[Release],
     ) -> tuple[str, ...]:
         """What `renewed` returns, in the transaction of `db`."""
         # A fresh draw is a second one of all records, whatever identifies them.
@@ -378,7 +376,7 @@ class Job:
         self,
         columns: ColumnRecords,
         earlier: EarlierReleases,
-        releases: Sequence[RecordedDraws],
+        releases: Sequence[Release],
     ) -> EarlierReleases:
         """The earlier releases with those of the same released columns, whatever stood beside them.
 
@@ -411,7 +409,7 @@ class Job:
         self,
         db: Connection,
         columns: ColumnRecords,
-        releases: Sequence[RecordedDraws],
+        releases: Sequence[Release],
     ) -> SameColumns:
         """The releases of the same columns, in the transaction of `db`; refuses a second draw."""
         certain: list[Entry] = []
@@ -436,7 +434,7 @@ class Job:
         self,
         entry: Entry,
         content: Content | None = None,
-        releases: Sequence[RecordedDraws] = (),
+        releases: Sequence[Release] = (),
         bare: BareRecords | None = None,
         columns: ColumnRecords | None = None,
     ) -> None:
@@ -481,7 +479,7 @@ class Job:
         self,
         db: Connection,
         content: Content | None,
-        releases: Sequence[RecordedDraws],
+        releases: Sequence[Release],
         bare: BareRecords | None,
         identified: Sequence[IdentifiedRecords],
     ) -> None:
@@ -504,7 +502,7 @@ class Job:
         db: Connection,
         content: Content,
         bare: BareRecords,
-        releases: Sequence[RecordedDraws],
+        releases: Sequence[Release],
     ) -> tuple[str, ...]:
         """Notices of records that are known under other identifiers; refuses most of them.
 
@@ -539,7 +537,7 @@ class Job:
         out: Target,
         entry: Entry,
         content: Content,
-        releases: Sequence[RecordedDraws],
+        releases: Sequence[Release],
         bare: BareRecords | None = None,
         columns: ColumnRecords | None = None,
     ) -> None:
@@ -570,18 +568,6 @@ class Job:
                 # What that run wrote may have been seen before it was removed.
                 self.ledger.take_over(db, entry, self._continued)
                 self.ledger.enter(db, self._continued)
-
-
-def _refuse_old_jobs(channel_file: PathLike) -> None:
-    """Refuse a channel file with a folder of keys beside it, in which draws were kept before there
-    were ledgers.
-    """
-    folder = real_path(f"{os.fspath(real_path(channel_file))}.jobs")
-    if folder.is_dir():
-        raise InputError(
-            f"{folder} has releases of a version before the first, which no ledger knows: remove "
-            "it if its draws need not be kept"
-        )
 
 
 def _now() -> str:

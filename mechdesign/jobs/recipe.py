@@ -37,7 +37,7 @@ order with --keep-order.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -45,7 +45,6 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
@@ -58,8 +57,8 @@ from mechdesign.jobs.output_columns import OutputColumn
 from mechdesign.leaks.evidence import LEVEL, decisive
 from mechdesign.leaks.sorted_order import PlaceOrders, RisingColumns, SortedOrders
 from mechdesign.leaks.twins import MOST_COLUMNS, Twins
+from mechdesign.release.drawing import Release
 from mechdesign.release.draws import Key
-from mechdesign.release.identified_draws import FirstSymbols, Spellings
 from mechdesign.tables.columns import encode_for
 from mechdesign.tables.people import People
 from mechdesign.tables.variable import Variable
@@ -346,41 +345,6 @@ TablePart: TypeAlias = tuple[Callable[[int], Any], int]
 """Some records of a table: a function that gives their columns by number, and how many they are."""
 
 
-class RecordedDraws(Protocol):
-    """The draws of one releasable, as far as a ledger records them.
-
-    One releasable may release several columns jointly and draw several times a record: the ledger
-    knows its records by one symbol each, `seen` in this release and `earlier` in others.
-    """
-
-    @property
-    def channel(self) -> Channel:
-        """What is drawn from."""
-        ...
-
-    @property
-    def has_bins(self) -> bool:
-        """Whether a column is released in bins."""
-        ...
-
-    digest: str
-    """The digest of the channel."""
-    changed: str
-    """What becomes of a record whose symbol has changed."""
-    changes: int
-    """How many records have another symbol than in an earlier release."""
-    seen: FirstSymbols
-    earlier: FirstSymbols
-    are_new: NDArray[np.bool_]
-    """Which records of the part drawn last no earlier release had."""
-    spellings: Spellings
-    """The identifiers that were not in their plain spelling."""
-
-    def new_records(self) -> Iterator[tuple[Hashes, Integers]]:
-        """Hashes and symbols of the records that no earlier release had."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class Recipe(ABC):
     """What a release does to any table; travels to other processes.
@@ -525,7 +489,7 @@ class Drawer(ABC):
         return False
 
     @property
-    def releases(self) -> Sequence[RecordedDraws]:
+    def releases(self) -> Sequence[Release]:
         """The draws, one for each releasable; none where nothing is drawn."""
         return ()
 

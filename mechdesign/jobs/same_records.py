@@ -50,7 +50,6 @@ from mechdesign.jobs.bare_records import (
     likeness,
 )
 from mechdesign.jobs.ledger import Drawn, Entry, Ledger
-from mechdesign.jobs.recipe import RecordedDraws
 from mechdesign.release.drawing import Release
 
 SAME_FROM = 0.5
@@ -125,11 +124,11 @@ def releases_of(
 class ColumnRecords:
     """Visits the symbols of the released column of each channel while a table is drawn."""
 
-    def __init__(self, ledger: Ledger, releases: Sequence[RecordedDraws]) -> None:
+    def __init__(self, ledger: Ledger, releases: Sequence[Release]) -> None:
         self._columns: dict[int, tuple[Release, BareRecords]] = {}
         for k, release in enumerate(releases):
             # Of boxes a record has no single symbol.
-            if isinstance(release, Release) and release.channel.coder is None:
+            if release.channel.coder is None:
                 census = partial(CodedCensus, _symbol_hashes(ledger, release))
                 self._columns[k] = release, BareRecords([release], census)
 

@@ -24,7 +24,7 @@ from mechdesign.comparison.planning import (
     Trial,
     least_factor,
 )
-from mechdesign.core.wording import listed
+from mechdesign.core.wording import listed, seen
 from mechdesign.formats.column_names import names_text
 from mechdesign.leaks.assessment import Assessment, ColumnAssessment, Disclosure
 from mechdesign.report import blocks
@@ -252,21 +252,21 @@ def _note_texts(assessment: Assessment) -> Sequence[str]:
     identifiers: list[str] = []
     for column in assessment.columns:
         if column.identifier:
-            identifiers.append(label(column.name))
+            identifiers.append(column.name)
     if identifiers:
         notes.append(
             f"Left out of pairs and rows, because almost every record has a value of its own: "
-            f"{listed(identifiers)}."
+            f"{listed(identifiers, quote=seen)}."
         )
     if assessment.rare_secrets:
-        names = [label(name) for name in assessment.rare_secrets]
+        names = listed(assessment.rare_secrets, quote=seen)
         notes.append(
-            f"Fewer than 10 records each: {listed(names)}. The table says little about these "
+            f"Fewer than 10 records each: {names}. The table says little about these "
             "people, and no promise about them can hold for a population at small cost."
         )
     if assessment.unreadable:
-        names = [label(name) for name in assessment.unreadable]
-        notes.append(f"Not looked at (lists, structures or bytes): {listed(names)}.")
+        names = listed(assessment.unreadable, quote=seen)
+        notes.append(f"Not looked at (lists, structures or bytes): {names}.")
     return notes
 
 

@@ -20,7 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.wording import quoted
-from mechdesign.formats.arrow_arrays import arrow_integers, arrow_texts, taken
+from mechdesign.formats.arrow_arrays import (
+    arrow_integers,
+    arrow_texts,
+    integers_of,
+    taken,
+)
 from mechdesign.formats.cells import as_whole, encode, text_of
 from mechdesign.tables.cell_values import Kind, number_of
 
@@ -313,8 +318,7 @@ def _arrow_array(
         (kind,) = kinds
         values = own_values(labels, kind)
         if values is not None and pa.types.is_dictionary(kind):
-            indices = arrow_integers(codes.astype(np.int32, copy=False))
-            return pa.DictionaryArray.from_arrays(indices, values)
+            return _dictionary_array(codes, values)
         if values is not None:
             return taken(values, arrow_integers(codes))
     # Columns of different types become text.
@@ -327,6 +331,27 @@ def _arrow_array(
         return pa.DictionaryArray.from_arrays(indices, texts.cast(kind.value_type))
     array = texts.take(indices)
     return array if array.type == kind else array.cast(kind)
+
+
+def _dictionary_array(codes: NDArray[np.integer[Any]], values: Any) -> Any:
+    """An arrow dictionary of distinct values; where one of them is null, the code is missing."""
+    import pyarrow as pa
+
+    if not values.null_count:
+        indices = arrow_integers(codes.astype(np.int32, copy=False))
+        return pa.DictionaryArray.from_arrays(indices, values)
+    # A null inside the dictionary is not counted as one, and Parquet cannot hold it.
+    filled = integers_of(values.is_valid().cast("uint8")) == 1
+    codes = _codes_into_filled(codes, filled).astype(np.int32)
+    indices = pa.array(codes, mask=codes < 0)
+    return pa.DictionaryArray.from_arrays(indices, values.drop_null())
+
+
+def _codes_into_filled(
+    codes: NDArray[np.integer[Any]], filled: NDArray[np.bool_]
+) -> NDArray[np.integer[Any]]:
+    """Codes into distinct values as codes into those alone that are `filled`; -1 for others."""
+    return np.where(filled, np.cumsum(filled) - 1, -1)[codes]
 
 
 def _have_texts(values: Any, labels: Sequence[str]) -> bool:
@@ -385,12 +410,13 @@ def _series_values(series: Any, labels: Sequence[str]) -> Any:
         return _polars_values(native, labels)
     if series.implementation.is_pandas_like():
         if hasattr(native, "cat"):
-            # Categories have a type of their own: numbers are categories, too.
+            # Categories have a type of their own: numbers are categories, too. Missing cells have
+            # a place whatever it is.
             categories = native.cat.categories
-            return _own_list(labels, categories.to_series())
+            return _own_list(labels, categories.to_series(), has_missing=True)
         if native.dtype == object:
             return _own_objects(labels, native.tolist())
-    return _own_list(labels, native)
+    return _own_list(labels, native, has_missing=_has_missing(native.dtype))
 
 
 def _polars_values(native: Any, labels: Sequence[str]) -> Any:
@@ -406,15 +432,19 @@ def _polars_values(native: Any, labels: Sequence[str]) -> Any:
     return pl.Series(pl.from_arrow(values)).cast(native.dtype)
 
 
-def _own_list(labels: Sequence[str], native: Any) -> list[Any] | None:
-    """The labels as Python values of a Series' type; None if they cannot be."""
+def _own_list(
+    labels: Sequence[str], native: Any, *, has_missing: bool
+) -> list[Any] | None:
+    """The labels as Python values of a Series' type; None if they cannot be, as where the empty
+    label has no missing value to become (`has_missing`).
+    """
     import narwhals as nw
 
     series = nw.from_native(native, series_only=True)
     if series.dtype in (nw.Object, nw.Unknown):
         return _own_objects(labels, series.to_list())
     values = own_values(labels, series.head(0).to_arrow().type)
-    if values is None or (values.null_count and not _has_missing(native.dtype)):
+    if values is None or (values.null_count and not has_missing):
         return None
     return values.to_pylist()
 
@@ -465,14 +495,18 @@ def _pandas_series(
     distinct = list(labels) if values is None else values
     released: Any
     if _are_categories(parts) and isinstance(first.dtype, pd.CategoricalDtype):
-        categories = distinct
+        # A missing cell is no category: its code is -1.
+        is_filled = np.array([value is not None for value in distinct], dtype=bool)
+        codes = _codes_into_filled(codes, is_filled)
+        filled = [value for value in distinct if value is not None]
+        categories = filled
         if values is not None:
-            categories = pd.Index(distinct, dtype=first.cat.categories.dtype)
+            categories = pd.Index(filled, dtype=first.cat.categories.dtype)
         released = pd.Categorical.from_codes(codes, categories=categories)
         source = first.cat.categories.tolist()
-        if first.dtype.ordered and set(distinct) <= set(source):
+        if first.dtype.ordered and set(filled) <= set(source):
             # The order of the source, of the values that are released.
-            ordered = [value for value in source if value in set(distinct)]
+            ordered = [value for value in source if value in set(filled)]
             released = released.reorder_categories(ordered, ordered=True)
     else:
         # The type alone decides: an empty part of a table must come out like the others.
@@ -502,8 +536,6 @@ def _are_texts(parts: Sequence[Any]) -> bool:
 
 
 def _in_order(labels: Sequence[str], source: Sequence[str]) -> list[str]:
-    """The labels in the order of the source, where it has all of them."""
+    """The labels in the order of the source; those that it does not have stand behind them."""
     place = {text: k for k, text in enumerate(source)}
-    if any(label not in place for label in labels):
-        return list(labels)
-    return sorted(labels, key=place.__getitem__)
+    return sorted(labels, key=lambda label: place.get(label, len(place)))

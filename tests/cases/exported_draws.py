@@ -23,12 +23,12 @@ ODD = ("it's", "back\\slash\\n", "${user} $key :key $1", "größe 漢 🦆", " b
 """Symbols that SQL could misread; the empty one is that of missing cells."""
 
 
-def odd_channel() -> Channel:
+def odd_channel(useful: str = "the job") -> Channel:
     """A channel of one column with the odd symbols; sensitive: rel."""
     joint = Joint.from_counts(
         [[5, 4, 3, 2, 1, 2], [1, 2, 3, 4, 5, 3]],
         useful_labels=[*ODD],
-        useful="the job",
+        useful=useful,
         sensitive="rel",
     )
     rows = (

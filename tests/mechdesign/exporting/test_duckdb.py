@@ -53,6 +53,16 @@ def test_draws_are_those_by_hand(database):
     assert rows == drawn(channel, records, "person", KEY)
 
 
+def test_a_line_break_in_the_name_of_a_column_stays(database):
+    name = "the\njob"
+    records = odd_records(200)
+    rows = released(
+        database, odd_channel(name), records.rename(columns={"the job": name})
+    )
+    assert database.description[0][0] == name
+    assert len(rows) == 200
+
+
 @pytest.mark.parametrize("collation", ["nocase", "noaccent"])
 def test_a_collation_takes_no_symbol_or_identifier_for_another(database, collation):
     channel, records = look_alikes()

@@ -5,6 +5,7 @@ import decimal
 import gc
 import io
 import json
+import struct
 from types import SimpleNamespace
 
 import numpy as np
@@ -593,3 +594,62 @@ def test_a_full_disk_is_one_error(tmp_path, capfd, rows):
         copy()
     gc.collect()
     assert capfd.readouterr() == ("", "")
+
+
+def int96_file(path, moments):
+    """A Parquet file with these moments as INT96, as older programs write them."""
+    table = pa.table({"t": pa.array(moments, pa.timestamp("us"))})
+    pq.write_table(
+        table, path, use_deprecated_int96_timestamps=True, store_schema=False
+    )
+    return path
+
+
+def moments_of(path):
+    with open_source(path) as source:
+        (batch,) = source.batches()
+    return source.schema.field("t").type, [
+        str(moment) for moment in batch.column("t").cast(pa.string()).to_pylist()
+    ]
+
+
+@pytest.mark.parametrize("year", [1000, 9999])
+def test_moments_of_96_bits_that_nanoseconds_cannot_hold(tmp_path, year):
+    moments = [dt.datetime(year, 12, 31, 23, 59), None, dt.datetime(2000, 1, 1)]
+    path = int96_file(tmp_path / "far.parquet", moments)
+    kind, texts = moments_of(path)
+    assert kind == pa.timestamp("us")
+    assert texts[0] == f"{year}-12-31 23:59:00.000000"
+    # Where nanoseconds hold all of them, they stay the unit.
+    near = int96_file(tmp_path / "near.parquet", moments[1:])
+    assert moments_of(near)[0] == pa.timestamp("ns")
+
+
+def test_moments_of_96_bits_without_a_unit_for_all_are_refused(tmp_path):
+    path = tmp_path / "t.parquet"
+    near = np.array(["1970-01-01T00:00:00.000000001", "1970-01-06"], "M8[ns]")
+    pq.write_table(
+        pa.table({"t": near}),
+        path,
+        use_deprecated_int96_timestamps=True,
+        store_schema=False,
+        use_dictionary=False,
+        compression="none",
+        write_statistics=False,
+    )
+    assert moments_of(path) == (
+        pa.timestamp("ns"),
+        ["1970-01-01 00:00:00.000000001", "1970-01-06 00:00:00.000000000"],
+    )
+    # A moment is the nanoseconds since midnight and the Julian day. Pyarrow has no type for both
+    # moments, so the day is changed in the file: to the last one of the year 9999.
+    epoch = 2440588
+    content = path.read_bytes()
+    before = struct.pack("<qi", 0, epoch + 5)
+    after = struct.pack(
+        "<qi", 0, epoch + (dt.date(9999, 12, 31) - dt.date(1970, 1, 1)).days
+    )
+    assert content.count(before) == 1
+    path.write_bytes(content.replace(before, after))
+    with pytest.raises(InputError, match="'t' has moments with digits below a micros"):
+        open_source(path)

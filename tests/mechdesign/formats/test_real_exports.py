@@ -15,7 +15,7 @@ from pyarrow import feather, orc
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, Notice
 from mechdesign.formats.column_names import lines_above_header
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import all_rows, open_source
@@ -41,6 +41,8 @@ def header_and_rows(path, **options):
         return source.header, all_rows(source)
 
 
+# That lines are passed over is said below.
+@pytest.mark.filterwarnings("ignore::mechdesign.core.errors.Notice")
 @pytest.mark.parametrize("title", TITLES)
 @pytest.mark.parametrize("way", ["auto", "number"])
 def test_lines_above_the_header_are_skipped(tmp_path, title, way):
@@ -78,6 +80,18 @@ def test_a_file_without_a_title_has_none(tmp_path, text):
     path = tmp_path / "plain.csv"
     path.write_text(text)
     assert header_and_rows(path, skip_lines="auto") == header_and_rows(path)
+
+
+def test_lines_that_auto_passes_over_are_said(tmp_path):
+    path = tmp_path / "export.csv"
+    # The first six lines may be a table by themselves.
+    path.write_text("job,region\n" + "clerk,n\n" * 5 + "a,b,c\n" + "x,n,s\n" * 40)
+    message = "first 6 lines were passed over as a title or a comment, and line 7 was"
+    with pytest.warns(Notice, match=message):
+        header, _ = header_and_rows(path, skip_lines="auto")
+    assert header == ["a", "b", "c"]
+    # Whoever gives the number knows it.
+    assert header_and_rows(path, skip_lines=6)[0] == header
 
 
 def test_texts_with_delimiters_that_nobody_quoted_are_no_table_with_a_title(tmp_path):
@@ -282,6 +296,11 @@ def feather_bytes() -> bytes:
         (
             "职业\t大小\n教师\t中国\n".encode("utf-16-be"),
             r"is UTF-16 text; .*utf-16-be",
+        ),
+        # A released column by itself has no delimiter.
+        (
+            "beruf\n日本\n一\nкод\n".encode("utf-16-le"),
+            r"is UTF-16 text; .*utf-16-le",
         ),
         (bytes(range(256)) * 9, r"neither a CSV nor a Parquet file"),
         (json.dumps([{"job": "a"}]).encode(), r"is JSON; .*json\.load\(sys"),

@@ -619,3 +619,19 @@ def test_files_that_leave_the_target_are_noted_before_and_after(place):
     assert note.format("leave") in release(force=True, warn=warn).notices
     assert told == [note.format("leave")]
     assert not Path("out/dt=1/a.csv").exists()
+
+
+@pytest.mark.parametrize("link", ["in/z.csv", "in/dt=2/copy"])
+def test_two_names_of_one_file_are_refused(place, link):
+    # The second case is a folder that leads to another one.
+    is_folder_link = not link.endswith(".csv")
+    target = Path("in/dt=1") if is_folder_link else Path("in/dt=1/a.csv")
+    Path(link).symlink_to(target.resolve())
+    with pytest.raises(
+        InputError, match=r"is a link to the same file as in/dt=1/a\.csv"
+    ):
+        files_of("in")
+    Path(link).unlink()
+    os.link("in/dt=1/b.csv", "in/dt=2/hard.csv")
+    with pytest.raises(InputError, match="records would count twice"):
+        release()

@@ -263,17 +263,7 @@ def test_many_at_once_lose_no_entry(path):
     assert len(list(path.parent.iterdir())) == 2
 
 
-def test_what_a_version_before_the_first_left_is_not_passed_over(path, tmp_path):
-    people(9).to_csv(tmp_path / "in.csv", index=False)
-    (tmp_path / "channel.json.jobs").mkdir()
-    files = {"ledger": path, "channel_files": [tmp_path / "channel.json"]}
-    with pytest.raises(
-        InputError,
-        match=r"channel\.json\.jobs has releases of a version before the first",
-    ):
-        sanitise_file(
-            mixing_channel(), tmp_path / "in.csv", tmp_path / "out.csv", **files
-        )
+def test_a_file_of_another_kind_is_no_ledger(path):
     path.write_text('{"format": "mechdesign.job"}')
     with pytest.raises(InputError, match=r"is not a ledger \(no SQLite file\)"):
         Ledger(path)

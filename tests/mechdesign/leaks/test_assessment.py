@@ -150,6 +150,15 @@ def test_rare_symbols_and_columns_of_lists_are_named():
     assert "list" in assessment.summary()
 
 
+def test_names_that_are_listed_are_escaped_once():
+    frame = people(100).rename(columns={"id": "id "})
+    frame.loc[:2, "health"] = "rare\u200b"
+    frame["list\u200b"] = [[1]] * 100
+    summary = assess(frame, sensitive="health").summary()
+    for name in ("id\\x20", "rare\\u200b", "list\\u200b"):
+        assert f": '{name}'." in summary
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -45,6 +45,8 @@ ARROW = {
     "zoned": repeated(MOMENTS, pa.timestamp("ms", "Europe/Vienna")),
     "time": repeated(TIMES, pa.time64("us")),
     "decimal": repeated(DECIMALS, pa.decimal128(6, 2)),
+    "narrow decimal": repeated(DECIMALS, pa.decimal32(6, 2)),
+    "decimal of 64 bits": repeated(DECIMALS, pa.decimal64(12, 2)),
     "text": repeated(["a", "b", "c"], pa.large_string()),
     "view": repeated(["a", "b", "c"], pa.string_view()),
     "dictionary": repeated(["a", "b", "c"]).dictionary_encode(),
@@ -59,8 +61,8 @@ STORED = {
 """Types that Parquet has for those that it lacks."""
 
 
-def truth_channel(table):
-    joint = md.Joint.from_table(table, sensitive="s", useful="x")
+def truth_channel(table, **options):
+    joint = md.Joint.from_table(table, sensitive="s", useful="x", **options)
     return md.design(joint, md.LIP(0.7), objective="truth").channel
 
 
@@ -147,6 +149,47 @@ def test_an_order_of_categories_stays():
     ).reset_index(drop=True)
     channel = truth_channel(pd.DataFrame({"x": series, "s": SECRETS}))
     assert channel.apply(series, insecure_seed=1).dtype == kind
+
+
+MISSING = [None if place == 1 else place for place in PLACES]
+"""Numbers of the records; a third of them are missing."""
+
+
+@pytest.mark.parametrize("order", [None, [2, 0]])
+def test_missing_categories_of_numbers_are_no_category(tmp_path, order):
+    series = pd.Series(pd.Categorical(MISSING, order, ordered=order is not None))
+    frame = pd.DataFrame({"x": series, "s": SECRETS})
+    channel = truth_channel(frame, missing="symbol")
+    assert "" in channel.outputs
+    released = md.sanitise(frame, channel, insecure_seed=1)["x"]
+    assert released.dtype == series.dtype
+    assert released.isna().sum() == (channel.apply(MISSING, insecure_seed=1)).count(
+        None
+    )
+    released.to_frame().to_parquet(tmp_path / "released.parquet")
+
+
+def test_missing_values_of_an_arrow_dictionary_are_missing_codes(tmp_path):
+    cells = pa.array(MISSING, pa.int16()).dictionary_encode()
+    table = pa.table({"x": cells, "s": SECRETS})
+    channel = truth_channel(table, missing="symbol")
+    released = md.sanitise(table, channel, insecure_seed=1)
+    column = released["x"]
+    assert column.type.value_type == pa.int16()
+    assert column.null_count == column.to_pylist().count(None) > 0
+    # Parquet cannot hold a null inside a dictionary.
+    pq.write_table(released, tmp_path / "released.parquet")
+
+
+def test_missing_cells_leave_the_order_of_an_enumeration():
+    kind = pl.Enum(["low", "mid", "high"])
+    names = ["low", None, "high"]
+    series = pl.Series("x", [names[place] for place in PLACES], dtype=kind)
+    frame = pl.DataFrame([series, pl.Series("s", SECRETS)])
+    channel = truth_channel(frame, missing="symbol")
+    with pytest.warns(UserWarning, match="are empty texts"):
+        released = md.sanitise(frame, channel, insecure_seed=1)["x"]
+    assert released.dtype == pl.Enum(["low", "high", ""])
 
 
 @pytest.mark.parametrize(
