@@ -19,7 +19,7 @@ from importlib import import_module
 
 import lazy_loader
 
-from mechdesign.core.display import MODULES
+from mechdesign.core.above import MODULES
 
 __version__ = "0.1.0"
 

@@ -52,7 +52,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.analysis.model import ReleaseModel, release_model
+from mechdesign.analysis.model import ReleaseModel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
@@ -463,10 +463,11 @@ def error_factor(channel: Channel) -> float | None:
         or rows > MOST_SYMBOLS_FOR_FACTOR
     ):
         return None
-    model = release_model(channel)
-    estimator = Estimator.of(model)
     prior = channel.joint.p_x
-    released = prior @ model.matrix
+    matrix = channel.matrix
+    model = ReleaseModel(channel.useful.names, channel.outputs, matrix, prior)
+    estimator = Estimator.of(model)
+    released = prior @ matrix
     of_labels = _variances(released, estimator.weights)
     of_values = _variances(prior, estimator.cells.functionals)
     varies = of_values > SMALLEST_VARIANCE

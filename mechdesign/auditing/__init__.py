@@ -1,9 +1,10 @@
 """What a channel really does, recomputed from its integers in exact arithmetic.
 
-The trusted core of the project. `either.audit` is the public one: it calls `population.audit` for a
-channel of a column or of rows, which calls `verdict.audit` for one table, and `audit_boxes` beside
-it for boxes. `joint_leakage.compose` judges several releases of one record. Nothing here imports
-`mechanisms` or `solvers`, so that a mistake of the search cannot hide in its own verdict.
+The trusted core of the project. `either.audit` is the public one. For a channel of a column or of
+rows it calls `population.audit_with_confidence`, which calls `verdict.audit_on_table` for one
+table; for boxes it calls `audit_boxes` beside it. `joint_leakage.compose` judges several releases
+of one record. Nothing here imports `mechanisms` or `solvers`, so that a mistake of the search
+cannot hide in its own verdict.
 
 All rest on the same few files:
 

@@ -1,8 +1,8 @@
 """The exact verdict on any channel.
 
 `audit` is the public function. A channel is judged on a table, or on every population of a set
-(`population.audit`); but one with claims by strata is judged on the confidence sets of the counts
-that it carries (`audit_boxes`).
+(`population.audit_with_confidence`); but one with claims by strata is judged on the confidence sets
+of the counts that it carries (`audit_boxes`).
 
 Such a channel sorts the rows of each stratum into boxes and releases a randomised box. Its part
 for a stratum is an ordinary channel whose useful symbols are the boxes, with the counts that its
@@ -10,8 +10,8 @@ promise is proven on. `audit_boxes` goes part by part:
 
 1. a part that releases nothing keeps every promise, and is passed over;
 2. the confidence set is computed again from the counts of the part (`set_of_record`);
-3. the part is audited on every population of the set (`population.audit`), and the smallest budgets
-   that hold on the whole set are computed (`population.achieved_on_set`).
+3. the part is audited on every population of the set (`population.audit_with_confidence`), and the
+   smallest budgets that hold on the whole set are computed (`population.achieved_on_set`).
 
 The promise holds if every part keeps it, and what is achieved is the largest of all parts, side by
 side: parts that come to eps_u 0.4 and 0.5 come to 0.5 together.
@@ -70,7 +70,7 @@ def audit(
     Raises
     ------
     InputError
-        As `auditing.population.audit` does.
+        As `auditing.population.audit_with_confidence` does.
     """
     require_channel("channel", channel)
     if channel.judged_alone:
@@ -84,7 +84,7 @@ def audit(
     given_notion: Any = notion
     if notion is None:
         given_notion = channel.promise
-    return of_channels.audit(
+    return of_channels.audit_with_confidence(
         channel, joint, given_notion, population=population, after=after
     )
 
@@ -156,7 +156,9 @@ def audit_boxes(channel: Channel, notion: Notion | None = None) -> Audit:
             raise InputError(NO_COUNTS)
         populations = set_of_record(record.confidence, joint)
         records += joint.total
-        verdict = of_channels.audit(part_channel, joint, asked, population=populations)
+        verdict = of_channels.audit_with_confidence(
+            part_channel, joint, asked, population=populations
+        )
         verdicts.append(verdict)
         # `achieved` of a verdict is that of the table, which is smaller.
         on_set = of_channels.achieved_on_set(part_channel, joint, populations)

@@ -2,10 +2,10 @@
 it.
 
 A channel may be designed with confidence: its promise is to hold for every population that the
-counts of the table do not contradict (`tables.confidence`). `audit` gives the verdict of any
-channel of one variable. It decides
+counts of the table do not contradict (`tables.confidence`). `audit_with_confidence` gives the
+verdict of any channel of one variable. It decides
 
-1. on the table (`verdict.audit`);
+1. on the table (`verdict.audit_on_table`);
 2. on the averages of the channel's record (`averages.average_verdicts`), on the table as well;
 3. on the confidence set (`audit_population`), where the caller names one or the channel was
    designed for one (`set_behind`, which computes it from the counts).
@@ -44,7 +44,7 @@ from mechdesign.tables.joint import Joint
 NOT_STACKED = "confidence is not built with protect-each, or after other releases"
 
 
-def audit(
+def audit_with_confidence(
     channel: Channel,
     joint: Joint,
     notion: Notion,
@@ -79,7 +79,7 @@ def audit(
         set of populations, if the intervals in the channel file are not those of its table, or the
         notion is none on single lifts.
     """
-    on_table = verdict.audit(channel, joint, notion, after=after)
+    on_table = verdict.audit_on_table(channel, joint, notion, after=after)
     averages = average_verdicts(channel, joint, channel.record.averages)
     averages_kept = all(average.kept for average in averages)
     on_table = replace(

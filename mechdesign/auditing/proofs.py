@@ -48,7 +48,7 @@ from mechdesign.auditing.averages import Charges, charges_of
 from mechdesign.auditing.demands import Demand, demands_of
 from mechdesign.auditing.extremes import members_of, strata_of, stratum_demands
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.file import digest
+from mechdesign.channel.file import file_digest
 from mechdesign.channel.proof import CellCost, CostProof
 from mechdesign.channel.record import RELATIVE
 from mechdesign.core.arguments import fraction_of
@@ -167,7 +167,7 @@ def cost_bound(
 
 def check_earlier(channel: Channel, after: Sequence[Channel]) -> None:
     """Raise InputError unless these are the releases that a channel was designed after."""
-    hashes = tuple(digest(earlier) for earlier in after)
+    hashes = tuple(file_digest(earlier) for earlier in after)
     if hashes == tuple(channel.record.after):
         return
     if after:

@@ -7,10 +7,10 @@ For every output y and all sensitive symbols s, t of the table the verdict decid
 where l(s, y) = P(s, y) / (P(s) P(y)) is the lift; or, for notions on averages over S, whether the
 mean of each output is at most its budget, as in sum_s P(s) |l(s, y) - 1| for l1.
 
-`audit` goes three steps. The channel becomes columns of integers over the table (`columns`), its
-rows checked. For limits on lifts, `extremes` finds the largest quotient of every side; for limits
-on averages, `budget_used` evaluates the mean of every output. What is used on each side is then
-compared with its budget.
+`audit_on_table` goes three steps. The channel becomes columns of integers over the table
+(`columns`), its rows checked. For limits on lifts, `extremes` finds the largest quotient of every
+side; for limits on averages, `budget_used` evaluates the mean of every output. What is used on each
+side is then compared with its budget.
 
 Nothing that decides is computed in floating point. Lifts are quotients of integers, formed anew
 from the counts of the joint table and the rows of the channel. Their logarithms are enclosed in
@@ -74,8 +74,9 @@ from mechdesign.auditing.extremes import (
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import require_without_boxes
 from mechdesign.channel.record import RELATIVE
+from mechdesign.core.above import above
 from mechdesign.core.balls import double_above
-from mechdesign.core.display import Displayed, above
+from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.limits import DivergenceMean, Mean, MeanLimits, PowerMean
 from mechdesign.core.wording import at_most, quoted
@@ -273,13 +274,13 @@ class Audit(Displayed):
         return above("display").record(self)
 
 
-def audit(
+def audit_on_table(
     channel: Channel, joint: Joint, notion: Notion, *, after: Sequence[Channel] = ()
 ) -> Audit:
     """Decide exactly whether `channel` satisfies `notion` on `joint`.
 
-    Arguments are those of `population.audit`. The verdict covers each of several secrets of the
-    table, and the budgets of single symbols in the notion.
+    Arguments are those of `population.audit_with_confidence`. The verdict covers each of several
+    secrets of the table, and the budgets of single symbols in the notion.
     """
     require_without_boxes("channel", channel)
     require_type("joint", joint, Joint)
@@ -312,7 +313,7 @@ def failing_outputs(
 ) -> tuple[int, ...]:
     """Positions of the outputs that violate `notion` on `joint`, or the demands.
 
-    It decides as exactly as `audit`.
+    It decides as exactly as `audit_on_table`.
     """
     limits = notion.limits
     if limits.mean is None and demands is None:
@@ -332,7 +333,7 @@ def failing_outputs(
 def achieved_by(channel: Channel, joint: Joint) -> Achieved:
     """The budgets that `channel` achieves on `joint`, whatever the notion."""
     # They do not depend on a budget, so any notion on single lifts gives them.
-    return audit(channel, joint, LIP(1.0)).achieved
+    return audit_on_table(channel, joint, LIP(1.0)).achieved
 
 
 def is_stacked(joint: Joint, notion: Notion, after: Sequence[Channel] = ()) -> bool:

@@ -32,6 +32,7 @@ import numpy as np
 
 from mechdesign.channel.box_claims import BoxClaims, StratumClaim
 from mechdesign.channel.output_cells import OutputCells, check_published, check_rows
+from mechdesign.channel.proof import PROOF, AnyProof
 from mechdesign.channel.record import ChannelRecord, check_symbol_budgets
 from mechdesign.channel.row_law import (
     NOT_KEPT,
@@ -41,11 +42,10 @@ from mechdesign.channel.row_law import (
     symbol_of,
     symbol_of_person,
 )
+from mechdesign.core.above import above
 from mechdesign.core.arguments import repeated, valid_text
-from mechdesign.core.display import Displayed, above
-from mechdesign.core.documents import text_file
+from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import EXISTS_OVERWRITE, check_target, replacing
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.wording import listed, percent_of, quoted
 from mechdesign.formats.cells import encode, encoded_columns
@@ -883,6 +883,12 @@ class Channel(Displayed):
         provenance = {**self.provenance, **entries}
         return self.with_record(replace(self.record, provenance=provenance))
 
+    def with_proof(self, proof: AnyProof) -> Channel:
+        """The same channel with a proof in the certificate of its record."""
+        certificate = dict(self.record.certificate or {})
+        certificate[PROOF] = proof.model_dump(mode="json", exclude_none=True)
+        return self.with_record(replace(self.record, certificate=certificate))
+
     def with_record(self, record: ChannelRecord) -> Channel:
         """The same channel with another record."""
         return replace(self, record=record)
@@ -1052,22 +1058,12 @@ class Channel(Displayed):
             channel may not be (`ChannelRecord.unwritable`; a public file of filled boxes, which
             needs the rows of the table).
         """
-        if public and self.fills:
-            raise InputError(NOT_PUBLIC)
-        # Before any work: the text of a large channel takes seconds.
-        check_target(path, force=overwrite, exists=EXISTS_OVERWRITE)
-        channel = self.public() if public else self
-        with (
-            replacing(path, force=overwrite, exists=EXISTS_OVERWRITE) as temporary,
-            text_file(temporary, packed=os.fspath(path).endswith(".gz")) as out,
-        ):
-            # `channel.file.pieces`: that module knows this class, and is loaded when it is needed.
-            out.writelines(above("channel_file").pieces(channel))
+        above("channel_file").save(self, path, overwrite=overwrite, public=public)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Any:
         """Read a channel file; InputError if it is none, or was edited or damaged."""
-        return above("channel_file").read(path)
+        return above("channel_file").load(path)
 
 
 class Boxed(NamedTuple):

@@ -17,18 +17,20 @@ A file is one JSON object, whose tables have a line for each row. Here P(clerk |
 A large table that is mostly zeros has pairs of index and value in place of `rows`: the row
 [0,0,3,1] is [2,3,3,1] in `sparse_rows`.
 
-Writing: `_values` turns the channel into JSON values, `_texts` makes the canonical JSON
-(`core.documents.canonical`) of each key, and `pieces` puts the keys one below the other. `digest`
-hashes the same texts, with the keys in ascending order and without the line breaks between rows.
+Writing (`save`): `_values` turns the channel into JSON values, `_texts` makes the canonical JSON
+(`core.documents.canonical`) of each key, and `pieces` puts the keys one below the other.
+`file_digest` hashes the same texts, with the keys in ascending order and without the line breaks
+between rows.
 
-Reading (`read`): `core.documents` parses the file and checks the types of all keys but large
+Reading (`load`): `core.documents` parses the file and checks the types of all keys but large
 tables; `_channel` checks these and makes the objects; `Channel` checks that they fit together; and
 the hash is compared last. The reader executes nothing.
 
 A file is version 2 only if it needs something that version 1 does not have: sparse tables, or one
 of the later keys (`_version`). So older programs can read all other files.
 
-*Opening.* `load` opens the file of a channel, and `require_channel` takes an argument as a channel.
+*Arguments.* `load_without_boxes` opens the file of a channel that a table decides, and
+`require_channel` takes an argument as a channel.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ from mechdesign.channel.boxes import (
     coder_of,
     coder_values,
 )
-from mechdesign.channel.channel import Channel
+from mechdesign.channel.channel import NOT_PUBLIC, Channel
 from mechdesign.channel.output_cells import OutputCells
 from mechdesign.channel.record import (
     Labels,
@@ -67,7 +69,12 @@ from mechdesign.core import documents as d
 from mechdesign.core import files
 from mechdesign.core.documents import Record, canonical
 from mechdesign.core.errors import InputError, errors_naming, require_type
-from mechdesign.core.files import PathLike
+from mechdesign.core.files import (
+    EXISTS_OVERWRITE,
+    PathLike,
+    check_target,
+    replacing,
+)
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.wording import listed
 from mechdesign.tables.bins import Bins
@@ -168,6 +175,27 @@ OF_VERSION_2 = (
     "people",
     "coder",
 )
+
+
+def save(channel: Channel, path: PathLike, *, overwrite: bool, public: bool) -> None:
+    """Write the file of a channel, whole or not at all; `Channel.save` says with what content.
+
+    Raises
+    ------
+    InputError
+        If the file exists (without `overwrite`), is a folder or cannot be written, or the channel
+        may not be.
+    """
+    if public and channel.fills:
+        raise InputError(NOT_PUBLIC)
+    # Before any work: the text of a large channel takes seconds.
+    check_target(path, force=overwrite, exists=EXISTS_OVERWRITE)
+    written = channel.public() if public else channel
+    with (
+        replacing(path, force=overwrite, exists=EXISTS_OVERWRITE) as temporary,
+        d.text_file(temporary, packed=os.fspath(path).endswith(".gz")) as out,
+    ):
+        out.writelines(pieces(written))
 
 
 def text_of(channel: Channel) -> str:
@@ -324,7 +352,7 @@ def _lines(rows: Iterator[Sequence[int]] | Sequence[Sequence[int]]) -> Iterator[
     yield "]"
 
 
-def digest(channel: Channel) -> str:
+def file_digest(channel: Channel) -> str:
     """The hash in the file of a channel, by which later channels name it."""
     return _digest_of(_texts(channel))
 
@@ -341,11 +369,6 @@ def _digest_of(texts: Mapping[str, list[str]]) -> str:
         start = ","
     sha256.update(b"}")
     return sha256.hexdigest()
-
-
-def read(path: PathLike) -> Channel:
-    """Read a channel file."""
-    return d.read_built(path, ChannelDocument, _channel)
 
 
 def _channel(version: int, document: ChannelDocument) -> Channel:
@@ -510,7 +533,7 @@ def load(path: str | os.PathLike[str]) -> Channel:
     InputError
         If it is no channel file, or was edited or damaged.
     """
-    return read(path)
+    return d.read_built(path, ChannelDocument, _channel)
 
 
 def load_without_boxes(path: str | os.PathLike[str]) -> Channel:

@@ -18,13 +18,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
-from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import Ratio
 from mechdesign.core.documents import Record, explained
 from mechdesign.core.errors import InputError
@@ -162,13 +160,6 @@ Proof: TypeAlias = Annotated[AnyProof, Field(discriminator="kind")]
 def _adapter() -> TypeAdapter[AnyProof]:
     """The reader of proofs, built when the first one is read."""
     return TypeAdapter(Proof)
-
-
-def with_proof(channel: Channel, proof: AnyProof) -> Channel:
-    """The channel with a proof in the certificate of its record."""
-    certificate = dict(channel.record.certificate or {})
-    certificate[PROOF] = proof.model_dump(mode="json", exclude_none=True)
-    return channel.with_record(replace(channel.record, certificate=certificate))
 
 
 def proof_in(certificate: Mapping[str, Any] | None) -> AnyProof | None:

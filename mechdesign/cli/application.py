@@ -23,9 +23,8 @@ from mechdesign.cli.first_options import (
     FIRST_OPTIONS,
     NAMES,
 )
-from mechdesign.cli.line import command
+from mechdesign.cli.line import PlainCommand, PlainGroup, command
 from mechdesign.cli.options import ConsoleOptions
-from mechdesign.cli.plain_help import PlainCommand, PlainGroup
 
 GROUP = "nonstochastic"
 """The module with commands of its own."""

@@ -72,8 +72,8 @@ class ApplyArguments:
     @property
     def manifest(self) -> str | None:
         """The path of the manifest: beside a file by default, and nowhere else."""
+        from mechdesign.core.files import STANDARD, is_url
         from mechdesign.formats.opening import is_folder
-        from mechdesign.formats.urls import STANDARD, is_url
 
         if self.sides.manifest is not None or self.target == STANDARD:
             return self.sides.manifest
@@ -246,7 +246,7 @@ def apply(
     identifier, and of all records where the counts of outputs are fixed. A job that was killed is
     run again, and writes the same bytes. OUT is complete or not there at all.
     """
-    from mechdesign.formats.urls import STANDARD, local
+    from mechdesign.core.files import STANDARD, local
     from mechdesign.jobs.stopping import stoppable
 
     # A file:// URL is a path: beside a file there is a manifest, and beside other URLs none.
@@ -308,7 +308,7 @@ def _answer_mechanism(
     common: options.CommonOptions,
 ) -> None:
     """Log a release through a mechanism, and print it unless the data went there."""
-    from mechdesign.formats.urls import STANDARD
+    from mechdesign.core.files import STANDARD
 
     reporter.done(
         "applied",
@@ -329,7 +329,7 @@ def _answer_channel(
     common: options.CommonOptions,
 ) -> None:
     """Log a release through channels, and print it unless the data went there."""
-    from mechdesign.formats.urls import STANDARD
+    from mechdesign.core.files import STANDARD
 
     details = asdict(result)
     dry_run = arguments.draws.dry_run
@@ -354,8 +354,8 @@ def _kept_guess(
     It is measured with --keep all on a file that has the sensitive columns. Columns kept by name
     are kept knowingly.
     """
+    from mechdesign.core.files import STANDARD, is_url
     from mechdesign.formats.opening import is_folder
-    from mechdesign.formats.urls import STANDARD, is_url
     from mechdesign.jobs.options import ALL
     from mechdesign.leaks.inspection import guess_from_kept, kept_note
 

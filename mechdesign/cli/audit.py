@@ -494,7 +494,7 @@ def _earlier_sentences(channel: md.Channel, earlier: list[md.Channel]) -> list[s
     contain the other: what was named and not given was not checked, and what was given without
     being named is checked all the same, and said.
     """
-    from mechdesign.channel.file import digest
+    from mechdesign.channel.file import file_digest
 
     # What the channel file says it was designed after, beside what the user gave.
     named = set(channel.record.after)
@@ -505,7 +505,7 @@ def _earlier_sentences(channel: md.Channel, earlier: list[md.Channel]) -> list[s
             f"It was designed after {len(named)} other release(s) of the same records. Whether "
             "all together keep the promise was not checked here; give each of them with --after."
         ]
-    given = {digest(release) for release in earlier}
+    given = {file_digest(release) for release in earlier}
     sentences = [
         f"Judged together with {len(earlier)} earlier release(s) of the same record."
     ]

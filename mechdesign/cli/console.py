@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 from mechdesign.cli.first_options import COMMANDS
 from mechdesign.cli.progress import Work
-from mechdesign.core.display import above
+from mechdesign.core.above import above
 from mechdesign.core.errors import (
     NAMES_OPTIONS,
     FileError,

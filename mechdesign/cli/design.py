@@ -41,7 +41,7 @@ from mechdesign.cli.design_options import (
     OutputOptions,
 )
 from mechdesign.cli.line import command_line
-from mechdesign.cli.report import ReportOptions
+from mechdesign.cli.options import ReportOptions
 from mechdesign.cli.row_options import RowOptions
 from mechdesign.cli.table_options import PeopleGuard
 from mechdesign.core.arguments import share_of
@@ -166,6 +166,8 @@ def _write(
     proposals: MergeProposals | None,
 ) -> None:
     """Write the channel and its reports, and print its promise."""
+    from mechdesign.channel.file import save
+
     channel = result.channel.with_provenance(**arguments.recorded)
     if result.messages:
         # A later report of the file says them, too; a public file leaves them out.
@@ -174,7 +176,7 @@ def _write(
     # The channel comes before its reports, whose curve may take longer than somebody waits.
     output = arguments.output
     if output.output is not None:
-        channel.save(output.output, overwrite=arguments.force, public=output.public)
+        save(channel, output.output, overwrite=arguments.force, public=output.public)
     with _noting_channel(arguments):
         if arguments.reports.asked:
             _save_reports(reporter, arguments, result)
@@ -197,11 +199,9 @@ def _read(
         joint, bins = arguments.rows.people(table, columns, earlier), None
     else:
         joint, bins = table.read_before_auto(columns)
-    # This notion is provisional: some budgets depend on the table, so `DesignBudget.designed`
-    # replaces it.
     request = DesignRequest(
         joint,
-        arguments.budget.kind.at(1.0),
+        arguments.budget.provisional,
         bins=bins,
         # A table of people has the columns of earlier releases already.
         after=earlier if joint.useful.people is not None else (),

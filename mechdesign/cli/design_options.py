@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import mechdesign as md
 from mechdesign.cli import options, parsing, table_options
 from mechdesign.cli.line import COMMAND, command_line, flag, option
-from mechdesign.cli.report import ReportOptions
+from mechdesign.cli.options import ReportOptions
 from mechdesign.cli.row_options import RowOptions
 from mechdesign.core.arguments import share_of
 from mechdesign.core.errors import InputError
@@ -94,6 +94,13 @@ class DesignBudget(options.BudgetOptions):
     def kind(self) -> type[md.Notion]:
         """The class of the notion."""
         return NOTIONS[self.notion or "alip"]
+
+    @property
+    def provisional(self) -> md.Notion:
+        """A notion of this kind, for a request whose budget is not known yet: --max-posterior and
+        --keep find it by the table, so `designed` replaces it.
+        """
+        return self.kind.at(1.0)
 
     def designed(self, request: DesignRequest) -> md.Design:
         """The channel of a request with this budget in the place of its notion."""

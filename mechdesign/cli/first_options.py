@@ -4,7 +4,7 @@ alone.
 Somebody who reads `--help` for the first time needs some twenty options, those in words before
 those in nats: FIRST_OPTIONS has their names, by command and in the order of the help. The others
 are in `--help-all`, so an option that is added elsewhere appears there by itself. COMMANDS has the
-group of each command, as ``"audit": VERIFY``. `plain_help` writes both helps, and `application` the
+group of each command, as ``"audit": VERIFY``. `line` writes both helps, and `application` the
 groups of commands. The names are here, apart from the options, because the help of the program must
 load no command.
 

@@ -32,8 +32,8 @@ from typing import Annotated, Any, NamedTuple, TypeAlias, get_type_hints
 from mechdesign.cli.apply import apply
 from mechdesign.cli.design import design
 from mechdesign.cli.line import COLUMNS, Declared, declared, groups_of
-from mechdesign.cli.options import CommonOptions
-from mechdesign.cli.report import ReportOptions, report
+from mechdesign.cli.options import CommonOptions, ReportOptions
+from mechdesign.cli.report import report
 from mechdesign.core.errors import InputError, errors_noting, notes_of
 
 LEFT_OUT = ("output", "dry_run", "fresh_draw", "insecure_seed")

@@ -19,9 +19,15 @@ import typer
 
 from mechdesign.cli import options, table_options
 from mechdesign.cli.console import NO, Reporter
-from mechdesign.cli.line import argument, command, flag, option
+from mechdesign.cli.line import (
+    PlainCommand,
+    PlainGroup,
+    argument,
+    command,
+    flag,
+    option,
+)
 from mechdesign.cli.parsing import columns
-from mechdesign.cli.plain_help import PlainCommand, PlainGroup
 from mechdesign.core.errors import InputError
 
 app = typer.Typer(cls=PlainGroup, add_completion=False, rich_markup_mode="rich")

@@ -320,8 +320,7 @@ def _compare(
     Both files are checked before the work, which can take minutes.
     """
     from mechdesign.comparison.rows import parse_grid
-    from mechdesign.core.files import check_target, replacing
-    from mechdesign.formats.urls import STANDARD
+    from mechdesign.core.files import STANDARD, check_target, replacing
     from mechdesign.nonstochastic.quantize_table import compare_budgets
     from mechdesign.nonstochastic.reports import curve_csv, text_of
 

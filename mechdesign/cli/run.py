@@ -49,8 +49,9 @@ from mechdesign.cli.line import (
     groups_of,
     option,
 )
+from mechdesign.cli.options import ReportOptions
 from mechdesign.cli.released import Files, OutputFormat
-from mechdesign.cli.report import ReportOptions, report
+from mechdesign.cli.report import report
 from mechdesign.core.errors import InputError, errors_noting
 from mechdesign.core.files import check_target
 

@@ -454,7 +454,7 @@ class PeopleGuard:
         writes : bool
             Whether a file will be written.
         """
-        from mechdesign.formats.urls import STANDARD, is_url
+        from mechdesign.core.files import STANDARD, is_url
         from mechdesign.leaks.people_notice import people_in
         from mechdesign.tables.reading import columns_named
 

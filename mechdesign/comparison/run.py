@@ -253,15 +253,7 @@ def compare(
                 "useful releases columns as one label, release as rows: give one of them"
             )
         useful = (*beside, *released)
-    if sensitive is not None and useful is not None:
-        joint = Joint.from_table(joint, sensitive=sensitive, useful=useful)
-    require_type(
-        "joint",
-        joint,
-        Joint,
-        "; Joint.from_table and Joint.from_counts make one, and of a data frame sensitive and "
-        "useful name the columns",
-    )
+    joint = _table_of(joint, sensitive, useful)
     if average is not None:
         _refuse_others(arguments, OF_AVERAGES)
         rows, messages = average_rows(joint, average, gap=gap, time_limit=time_limit)
@@ -309,13 +301,7 @@ def compare(
         if joint.useful.columns != useful:
             joint = joint.releasing((*beside, *released))
         names, left_out = row_ways(mechanisms, named, joint)
-        if distance is not None and not any(
-            name.startswith(DISTANCE) for name in names
-        ):
-            raise InputError(
-                "distance (--distance) is for the objective distance: give objectives "
-                "(--objectives distance)"
-            )
+        _check_distance(settings, names)
     if confidence is not None:
         at_level = names
         if released is not None:
@@ -336,6 +322,33 @@ def compare(
         file = r.ComparisonFile(output, joint, settings.recorded, force=force)
     run = _Run(joint, possible, settings, file, progress, [*left_out, *notices])
     return run.finish(executor)
+
+
+def _table_of(
+    data: Any,
+    sensitive: str | Sequence[str] | None,
+    useful: str | Sequence[str] | None,
+) -> Joint:
+    """The joint table to compare on; that of a data frame where its columns are named."""
+    if sensitive is not None and useful is not None:
+        data = Joint.from_table(data, sensitive=sensitive, useful=useful)
+    return require_type(
+        "joint",
+        data,
+        Joint,
+        "; Joint.from_table and Joint.from_counts make one, and of a data frame sensitive and "
+        "useful name the columns",
+    )
+
+
+def _check_distance(settings: ComparisonSettings, names: Sequence[str]) -> None:
+    """Raise InputError for a distance if no way of these names moves numbers."""
+    if settings.distance is None or any(name.startswith(DISTANCE) for name in names):
+        return
+    raise InputError(
+        "distance (--distance) is for the objective distance: give objectives (--objectives "
+        "distance)"
+    )
 
 
 def _refuse_others(arguments: Mapping[str, Any], known: frozenset[str]) -> None:

@@ -49,7 +49,7 @@ import numpy as np
 from mechdesign.auditing.extremes import strata_of
 from mechdesign.auditing.measures import beyond_given, utility
 from mechdesign.auditing.unchanged import unchanged_cells
-from mechdesign.auditing.verdict import Audit, audit
+from mechdesign.auditing.verdict import Audit, audit_on_table
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import own_rows
 from mechdesign.channel.record import TOTAL, ChannelRecord
@@ -154,11 +154,11 @@ def randomised_response(request: DesignRequest) -> Design:
     low = 0.0
     high = 1.0
     best = _staying(joint, 0.0, request)
-    verdict = audit(best, joint, notion)
+    verdict = audit_on_table(best, joint, notion)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         channel = _staying(joint, middle, request)
-        tried = audit(channel, joint, notion)
+        tried = audit_on_table(channel, joint, notion)
         if tried.satisfied:
             low = middle
             best, verdict = channel, tried

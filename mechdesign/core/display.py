@@ -4,35 +4,13 @@ A result that has words alone inherits `Described` and so has `summary()`; one t
 a picture, too, inherits `Displayed` with `to_frame()` and `plot()`. Each calls the function of its
 name in the module of displays (`report.display`), which chooses by the class of the result. Classes
 of results thus need nothing of what draws them. Notebooks call `_repr_html_`.
-
-*Modules above.* A result shows itself by the module of displays, a channel saves itself by the
-module of channel files, a joint table is read from files by the module of tables, a mechanism for
-numbers has a recipe of releases, and `design` and `apply` look for people with several records in
-frames. These modules know every kind of result, channel or
-frame, so they lie above these classes, and are imported when they are first needed: displays are
-heavy.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
-# ------------------------------------------------------------------------ modules above
-
-MODULES: dict[str, str] = {}
-"""The module for each purpose: "display" (`report.display`), "channel_file" (`channel.file`),
-"table_files" (`tables.reading`), "numbers" (`nonstochastic.numbers_recipe`), "people"
-(`frames.people_guard`), and "application" (`cli.application`).
-"""
-
-
-def above(purpose: str) -> Any:
-    """The module for a purpose."""
-    return import_module(MODULES[purpose])
-
-
-# ------------------------------------------------------------------------------ display
+from mechdesign.core.above import above
 
 
 class Described:

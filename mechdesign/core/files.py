@@ -41,13 +41,14 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import stat
 import sys
 import tempfile
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import cast
+from typing import TypeGuard, cast
 
 from mechdesign.core.errors import FileError, InputError, StartAgain
 
@@ -242,6 +243,14 @@ PARQUET_SUFFIXES = (".parquet", ".pq")
 
 LONGEST_NAME = 255
 """Bytes of a file name that the usual file systems allow."""
+
+
+STANDARD = "-"
+"""Standard input in the place of an input's path, standard output in that of an output's."""
+
+_LOCAL = re.compile(r"(?:file|local)://(.*)", re.IGNORECASE | re.DOTALL)
+
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
 def text_of(path: object) -> str:
@@ -457,6 +466,24 @@ def _hidden_beside(path: Path, suffix: str) -> Path:
         digest = hashlib.sha256(os.fsencode(path.name)).hexdigest()
         name = f".{digest}{suffix}"
     return path.with_name(name)
+
+
+def local(path: PathLike) -> PathLike:
+    """The path of a ``file://`` URL, in which, as in fsspec, no character is encoded.
+
+    Other paths stay as they are.
+    """
+    if not isinstance(path, str):
+        return path
+    match = _LOCAL.fullmatch(path)
+    return path if match is None else match[1]
+
+
+def is_url(path: PathLike) -> TypeGuard[str]:
+    """Whether a file is at a URL other than ``file://``."""
+    if not isinstance(path, str) or _URL.match(path) is None:
+        return False
+    return _LOCAL.fullmatch(path) is None
 
 
 def real_path(path: PathLike) -> Path:

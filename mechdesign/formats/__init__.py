@@ -3,8 +3,8 @@
 A file passes through these modules. `opening` chooses those of its format, and
 reads the files of a folder as one table:
 
-    reading     urls, inputs, file_kinds > csv_text, csv_blocks, csv    (CSV)
-                                         > parquet                      (Parquet)
+    reading     urls, compression, inputs > csv_text, csv_blocks, csv    (CSV)
+                                          > parquet                      (Parquet)
     writing     csv_sinks       (CSV)
                 parquet_sink    (Parquet)
 

@@ -34,10 +34,10 @@ from mechdesign.formats import _csv
 from mechdesign.formats.arrow_arrays import Output, arrow_offsets
 from mechdesign.formats.cell_forms import FORMULAS, as_text
 from mechdesign.formats.column_names import Header, require_columns, title_hint
+from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
 from mechdesign.formats.csv_blocks import Blocks, Positions, TextBlock, pieces_of
 from mechdesign.formats.csv_sinks import CellWriter, CsvLayout, CsvSink
 from mechdesign.formats.csv_text import TextInput, TextOptions
-from mechdesign.formats.file_kinds import Compression, LeftOpen, compressed, write_all
 from mechdesign.formats.inputs import RawInput
 
 ROWS_AT_ONCE = 10_000

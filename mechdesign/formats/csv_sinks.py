@@ -56,9 +56,9 @@ from mechdesign.formats.arrow_arrays import (
 )
 from mechdesign.formats.cell_forms import NUMBER
 from mechdesign.formats.cells import encode, simple_texts
+from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
 from mechdesign.formats.csv_blocks import Positions, TextBlock
 from mechdesign.formats.csv_text import TextOptions
-from mechdesign.formats.file_kinds import Compression, LeftOpen, compressed, write_all
 
 # --------------------------------------------------------------------------------- text
 

@@ -33,25 +33,26 @@ from typing import BinaryIO, TypeAlias
 from mechdesign.core.errors import FileChanged, FileError
 from mechdesign.core.files import (
     PARQUET_SUFFIXES,
+    STANDARD,
     NamelessFile,
     PathLike,
+    is_url,
+    local,
     on_failure,
     read_errors,
     reason,
     text_of,
 )
 from mechdesign.core.progress import Progress
-from mechdesign.formats.file_kinds import (
+from mechdesign.formats.compression import (
     EMPTY_ZIP,
     ZIP,
     Compression,
     Decompressed,
     Unzipped,
-    compression_of,
-    looks_like_text,
     write_all,
 )
-from mechdesign.formats.urls import BLOCK, STANDARD, Remote, is_url, local
+from mechdesign.formats.urls import BLOCK, Remote
 
 PARQUET_MAGIC = b"PAR1"
 """First and last bytes of a Parquet file."""
@@ -68,6 +69,14 @@ _STATISTICS = (
     (b"HEADER RECORD*******LIB", "SAS transport"),
 )
 """First bytes of files of statistics, and the program that writes them."""
+
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_ZSTD_SKIPPABLE = b"\x2a\x4d\x18"
+"""Bytes 2 to 4 of a zstd frame without data. Parallel compressors begin with one."""
+
+_CONTROLS = bytes(set(range(32)) - set(b"\t\n\f\r"))
+"""Bytes that text does not have."""
 
 SNIFFED = 4096
 """Bytes at the beginning of a file that decide its format."""
@@ -381,6 +390,23 @@ class RawInput:
         """Close the file if it was opened here."""
         if self._opened is not None:
             self._opened.close()
+
+
+def compression_of(head: bytes) -> Compression | None:
+    """The compression of a file, from its first bytes."""
+    if head.startswith(_GZIP):
+        return "gzip"
+    if head.startswith(_ZSTD):
+        return "zstd"
+    # The first byte of such a frame is a number from 0 to 15, plus 0x50.
+    if head[1:4] == _ZSTD_SKIPPABLE and 0x50 <= head[0] <= 0x5F:
+        return "zstd"
+    return None
+
+
+def looks_like_text(head: bytes) -> bool:
+    """Whether the first bytes of a file are lines of text, in whatever encoding with ASCII."""
+    return b"\n" in head and not any(code in head for code in _CONTROLS)
 
 
 def _is_parquet(head: bytes) -> bool:

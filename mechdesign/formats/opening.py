@@ -45,17 +45,23 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias
 
 from mechdesign.core.errors import FileError, InputError
-from mechdesign.core.files import PARQUET_SUFFIXES, NamelessFile, PathLike, on_failure
+from mechdesign.core.files import (
+    PARQUET_SUFFIXES,
+    NamelessFile,
+    PathLike,
+    is_url,
+    local,
+    on_failure,
+)
 from mechdesign.formats.arrow_arrays import Output
 from mechdesign.formats.cells import as_whole
+from mechdesign.formats.compression import Compression, compression_named, write_all
 from mechdesign.formats.csv import CsvBatch, CsvSource
 from mechdesign.formats.csv_sinks import CsvSink, TextSink
 from mechdesign.formats.csv_text import TextOptions
-from mechdesign.formats.file_kinds import Compression, compression_named, write_all
 from mechdesign.formats.inputs import GuardedInput, RawInput
 from mechdesign.formats.parquet import ParquetBatch, ParquetSource
 from mechdesign.formats.parquet_sink import ParquetLayout, ParquetSink
-from mechdesign.formats.urls import is_url, local
 
 # --------------------------------------------------------- files of statistics programs
 

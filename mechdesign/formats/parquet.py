@@ -33,7 +33,7 @@ from mechdesign.core.wording import quoted
 from mechdesign.formats.arrow_arrays import Output, arrow_integers, taken_records
 from mechdesign.formats.cells import encode
 from mechdesign.formats.column_names import require_columns
-from mechdesign.formats.file_kinds import Compression, LeftOpen
+from mechdesign.formats.compression import Compression, LeftOpen
 from mechdesign.formats.inputs import RawInput
 from mechdesign.formats.parquet_sink import ARROW_SCHEMA, ParquetLayout, ParquetSink
 

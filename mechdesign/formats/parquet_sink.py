@@ -53,7 +53,7 @@ from mechdesign.formats.arrow_arrays import (
     values_of,
     without_dictionaries,
 )
-from mechdesign.formats.file_kinds import LeftOpen
+from mechdesign.formats.compression import LeftOpen
 
 # -------------------------------------------------------------------------------- notes
 

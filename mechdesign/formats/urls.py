@@ -1,6 +1,7 @@
 """Files at URLs that fsspec can reach: they are read through a copy, and published whole.
 
-``file://`` and ``local://`` URLs are plain paths (`local`); every other URL is a `Remote`:
+``file://`` and ``local://`` URLs are plain paths (`core.files.local`); every other URL is a
+`Remote`:
 
     file:///data/a.csv      the path /data/a.csv
     memory://a.csv          a `Remote`
@@ -24,13 +25,18 @@ import shutil
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 from mechdesign.core.errors import FileChanged, FileError, InputError
-from mechdesign.core.files import EXISTS, PathLike, real_path, text_of
-
-STANDARD = "-"
-"""Standard input in the place of an input's path, standard output in that of an output's."""
+from mechdesign.core.files import (
+    EXISTS,
+    STANDARD,
+    PathLike,
+    is_url,
+    local,
+    real_path,
+    text_of,
+)
 
 FRAME = "a data frame"
 LAZY = "a lazy table"
@@ -45,10 +51,6 @@ PUBLISHING = ("gcs", "gs", "memory", "s3", "s3a")
 Others may show half of it.
 """
 
-_LOCAL = re.compile(r"(?:file|local)://(.*)", re.IGNORECASE | re.DOTALL)
-
-_URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-
 _PASSWORD = re.compile(r"\w+://[^/]*:[^/]*@")
 
 _SIGNED = re.compile(
@@ -56,24 +58,6 @@ _SIGNED = re.compile(
     re.IGNORECASE,
 )
 """Parameters of addresses that let whoever has the address in."""
-
-
-def local(path: PathLike) -> PathLike:
-    """The path of a ``file://`` URL, in which, as in fsspec, no character is encoded.
-
-    Other paths stay as they are.
-    """
-    if not isinstance(path, str):
-        return path
-    match = _LOCAL.fullmatch(path)
-    return path if match is None else match[1]
-
-
-def is_url(path: PathLike) -> TypeGuard[str]:
-    """Whether a file is at a URL other than ``file://``."""
-    if not isinstance(path, str) or _URL.match(path) is None:
-        return False
-    return _LOCAL.fullmatch(path) is None
 
 
 def place_of(path: PathLike) -> str:

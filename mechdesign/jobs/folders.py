@@ -62,14 +62,13 @@ import numpy as np
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import EXISTS, PathLike, on_failure, real_path
+from mechdesign.core.files import EXISTS, PathLike, is_url, local, on_failure, real_path
 from mechdesign.core.progress import Progress
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import Encoded, encode
+from mechdesign.formats.compression import Compression, compression_named
 from mechdesign.formats.csv_text import TextOptions
-from mechdesign.formats.file_kinds import Compression, compression_named
 from mechdesign.formats.opening import SUFFIXES, files_of, is_folder
-from mechdesign.formats.urls import is_url, local
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
 from mechdesign.jobs.column_plan import lookalikes
 from mechdesign.jobs.file_run import FileRecipe

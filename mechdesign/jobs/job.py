@@ -39,9 +39,16 @@ from typing import Any
 from mechdesign.channel.channel import Channel
 from mechdesign.core.documents import canonical, versions
 from mechdesign.core.errors import InputError, StartAgain
-from mechdesign.core.files import PathLike, has_sha256, on_failure, real_path
+from mechdesign.core.files import (
+    STANDARD,
+    PathLike,
+    has_sha256,
+    is_url,
+    on_failure,
+    real_path,
+)
 from mechdesign.formats.census import Content
-from mechdesign.formats.urls import STANDARD, Remote, is_url, place_of
+from mechdesign.formats.urls import Remote, place_of
 from mechdesign.jobs.bare_records import BareRecords
 from mechdesign.jobs.earlier_releases import (
     FIRST_DRAW,
@@ -425,7 +432,7 @@ class Job:
             refuse_same_people(db, self.ledger, notable, self._people)
         return SameColumns(tuple(certain), tuple(notable))
 
-    def finish(
+    def enter(
         self,
         entry: Entry,
         content: Content | None = None,
@@ -544,7 +551,7 @@ class Job:
         # would draw its records a second time.
         with on_failure(lambda: self._take_back(entry)):
             out.commit(
-                before=lambda: self.finish(entry, content, releases, bare, columns),
+                before=lambda: self.enter(entry, content, releases, bare, columns),
                 after=lambda: self.done(entry),
             )
 

@@ -13,7 +13,7 @@ the job's steps with those of the output; what is released is said by `channel_r
     Job.renewed  renewed identifiers looked for  Job.renewed  renewed identifiers looked for
     _seal        nothing disclosed; synced,      -
                  hashed, side files written
-    Job.commit   entered, named, marked as done  Job.finish, Job.done
+    Job.commit   entered, named, marked as done  Job.enter, Job.done
 
 The orders differ because a file is drawn before its records are known, in one reading. If they turn
 out to belong to another job, it is drawn again with that job's keys. Of a lazy table the ledger
@@ -376,7 +376,7 @@ class KeyedRecipe(FileRecipe):
         )
         # Nobody has seen the table before it is returned, so it is entered and done at once.
         entry = drawn.entry(job, FRAME, None)
-        job.finish(entry, table_content, drawer.releases, bare, columns)
+        job.enter(entry, table_content, drawer.releases, bare, columns)
         job.done(entry)
         return released, (*drawn.earlier.notices, *record_notices(drawer.releases))
 
@@ -407,7 +407,7 @@ class KeyedRecipe(FileRecipe):
         # Its records are not known here, nor their number: what can be entered is the draw alone,
         # so that a later release of them is told that their symbols cannot be compared.
         entry = job.entry(LAZY, None, 0)
-        job.finish(entry)
+        job.enter(entry)
         job.done(entry)
         return replace(lean, keys=job.keys)
 

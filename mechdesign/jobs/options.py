@@ -29,8 +29,8 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.compression import Compression
 from mechdesign.formats.csv_text import TextOptions
-from mechdesign.formats.file_kinds import Compression
 from mechdesign.release.drawing import DRAWS
 from mechdesign.release.draws import Key
 from mechdesign.release.identified_draws import CHANGES

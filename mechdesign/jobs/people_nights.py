@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.file import digest
+from mechdesign.channel.file import file_digest
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import at_least, at_most, listed, quoted
 from mechdesign.formats.arrow_arrays import arrow_texts
@@ -192,7 +192,7 @@ def _is_counted(entry: Entry, after: Sequence[str]) -> bool:
         channels = channels_of(entry.drawn, ())
     except InputError:
         return False
-    return all(digest(channel) in after for channel in channels.values())
+    return all(file_digest(channel) in after for channel in channels.values())
 
 
 def reached_by_releases(

@@ -22,13 +22,13 @@ from typing import Any, Unpack, cast
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, errors_naming
-from mechdesign.core.files import PathLike, check_target
+from mechdesign.core.files import STANDARD, PathLike, check_target, is_url, local
 from mechdesign.core.progress import Progress
+from mechdesign.formats.compression import Compression
 from mechdesign.formats.csv_text import TextOptions
-from mechdesign.formats.file_kinds import Compression
 from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.opening import KINDS, Source, is_folder, open_source, packing_of
-from mechdesign.formats.urls import STANDARD, is_url, local, place_of
+from mechdesign.formats.urls import place_of
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
 from mechdesign.jobs.file_run import FileRecipe, FileRun
 from mechdesign.jobs.keyed_recipe import KeyedRecipe

@@ -58,9 +58,11 @@ from pathlib import Path
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import (
     MODE,
+    STANDARD,
     NamelessFile,
     PathLike,
     check_target,
+    is_url,
     keep_mode,
     on_failure,
     open_locked,
@@ -71,7 +73,7 @@ from mechdesign.core.files import (
     sync_folder,
 )
 from mechdesign.formats.inputs import BLOCK
-from mechdesign.formats.urls import STANDARD, Remote, is_url
+from mechdesign.formats.urls import Remote
 from mechdesign.jobs.keys import TAG
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.ledger_file import begins

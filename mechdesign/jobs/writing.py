@@ -45,10 +45,10 @@ from mechdesign.formats.arrow_arrays import (
     taken_records,
 )
 from mechdesign.formats.cell_forms import as_text
+from mechdesign.formats.compression import Compression
 from mechdesign.formats.csv import CsvBatch
 from mechdesign.formats.csv_sinks import CsvSink
 from mechdesign.formats.csv_text import TextOptions
-from mechdesign.formats.file_kinds import Compression
 from mechdesign.formats.opening import Batch, Kind, Sink, Source, open_source, sink_for
 from mechdesign.formats.parquet import ParquetSource
 from mechdesign.formats.parquet_sink import ParquetSink

@@ -188,17 +188,16 @@ def assess(
         If a column is missing or named twice, S has a single symbol, or the table has no records.
     """
     check_missing(missing)
+    gaps = counted_as(missing)
     symptoms: list[Symptom] = []
     is_file = isinstance(table, (str, Path))
     if is_file:
         symptoms += text_symptoms(table, text)
     try:
-        # Records that are left out or put together as people are needed one by one.
-        gaps = counted_as(missing)
         coded = coded_table(
             table,
             text,
-            # People's names are needed, too.
+            # People's names are needed, and records that are left out or put together one by one.
             hashing=person is None,
             folding=person is None and gaps != "drop",
             sample_by=_together(sensitive, columns, person),
@@ -222,8 +221,8 @@ def assess(
         (),
         coded.weights,
     )
-    symptoms += table_symptoms(looked_at, found, counted_as(missing))
-    coded = without_gaps(coded, counted_as(missing), tuple(looked_at.columns))
+    symptoms += table_symptoms(looked_at, found, gaps)
+    coded = without_gaps(coded, gaps, tuple(looked_at.columns))
     if person is not None:
         of_person = _named("person", person, coded)
         others = [name for name in others if name not in (*of_person, wave)]
@@ -250,13 +249,7 @@ def assess(
     telling = [column.name for column in measured if not column.identifier]
     telling_columns = [coded.columns[name] for name in telling]
     row = combined_codes(telling_columns, coded.rows)
-    counts = secret.counts()
-    shares: dict[str, float] = {}
-    rare_secrets: list[str] = []
-    for symbol, count in zip(secret.symbols, counts.tolist(), strict=True):
-        shares[symbol] = count / coded.records
-        if count < RARE:
-            rare_secrets.append(symbol)
+    counts = dict(zip(secret.symbols, secret.counts().tolist(), strict=True))
     unreadable: tuple[str, ...] = ()
     # Columns that the user has named are readable, or `_named` has refused them.
     if columns is None:
@@ -264,9 +257,9 @@ def assess(
     return Assessment(
         records=coded.records,
         sensitive=secret.names,
-        shares=shares,
-        rare_secrets=tuple(rare_secrets),
-        guessed_without=float(counts.max() / coded.records),
+        shares={symbol: count / coded.records for symbol, count in counts.items()},
+        rare_secrets=tuple(symbol for symbol in counts if counts[symbol] < RARE),
+        guessed_without=max(counts.values()) / coded.records,
         columns=tuple(measured),
         pairs=_worst_pairs(coded, telling, secret),
         row=disclosure_of(tuple(telling), row, secret),

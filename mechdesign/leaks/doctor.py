@@ -27,8 +27,7 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed, seen
 from mechdesign.formats.cell_forms import alike_groups, alike_notice
 from mechdesign.formats.column_names import SNIFFED_LINES, lines_above_header
-from mechdesign.formats.csv_text import TextOptions
-from mechdesign.formats.file_kinds import refuse_other_kinds
+from mechdesign.formats.csv_text import TextOptions, refuse_other_kinds
 from mechdesign.formats.inputs import RawInput
 from mechdesign.leaks.coded_table import CodedColumn, CodedTable
 from mechdesign.tables.bin_edges import days_remedy

@@ -72,9 +72,6 @@ NOTHING_TO_LIMIT = (
 GUESSES = ("guess", "gain")
 """Measures that change where two secrets of proportional records are taken for one."""
 
-NAMED = tuple(measure for measure in AVERAGE_MEASURES if measure != "gain")
-"""Measures that need nothing but their name."""
-
 
 def averages_of(asked: Any, joint: Joint) -> tuple[AverageBudget, ...]:
     """The budgets from a mapping of measures to numbers, or to texts such as ``25%``.
@@ -130,8 +127,10 @@ def kept_measure(asked: Any, joint: Joint) -> tuple[AverageMeasure, Gains]:
 def _check_known(measure: Any) -> None:
     """Raise InputError unless there is such a measure."""
     if measure not in AVERAGE_MEASURES:
+        # Gains come from a file, and need more than their name.
+        named = [name for name in AVERAGE_MEASURES if name != "gain"]
         raise InputError(
-            f"the average {measure!r} is not known; use one of {', '.join(NAMED)}, or a CSV file "
+            f"the average {measure!r} is not known; use one of {', '.join(named)}, or a CSV file "
             "of gains"
         )
 

@@ -48,7 +48,7 @@ from mechdesign.auditing.averages import AverageVerdict, average_verdicts
 from mechdesign.auditing.measures import Utility, utility
 from mechdesign.auditing.verdict import achieved_by
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.proof import EntropyProof, with_proof
+from mechdesign.channel.proof import EntropyProof
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms.average_budgets import (
@@ -170,7 +170,7 @@ def with_average_proof(
         leakages=tuple(optimum.multipliers.tolist()),
         alone=alone or None,
     )
-    return replace(design, channel=with_proof(design.channel, proof))
+    return replace(design, channel=design.channel.with_proof(proof))
 
 
 def _optimum(

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from mechdesign.auditing.population import lift_limits
 from mechdesign.channel.channel import DENOMINATOR, Channel
-from mechdesign.channel.proof import CostProof, with_proof
+from mechdesign.channel.proof import CostProof
 from mechdesign.channel.record import Objective
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import SolverFailure
@@ -263,7 +263,7 @@ class _OwnBoxes:
         channel = channel.with_record(record)
         # To prove it again takes a program for each box, which is left to the auditor.
         if proof is not None:
-            channel = with_proof(channel, proof)
+            channel = channel.with_proof(proof)
         return replace(design, channel=channel, least=least, messages=messages)
 
     def _deviation(self, channel: Channel) -> Fraction:

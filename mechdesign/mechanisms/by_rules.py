@@ -45,9 +45,9 @@ from mechdesign.auditing.composition import Composition
 from mechdesign.auditing.extremes import extreme_lifts
 from mechdesign.auditing.joint_leakage import compose
 from mechdesign.auditing.population import NOT_STACKED, lift_limits
-from mechdesign.auditing.verdict import audit, verdict_of
+from mechdesign.auditing.verdict import audit_on_table, verdict_of
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.file import digest
+from mechdesign.channel.file import file_digest
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.core.wording import quoted
@@ -270,11 +270,11 @@ def spending(
     all_channels = [*after, channel]
     together = compose(all_channels, whole)
     _check_agreement(together, notion)
-    achieved = audit(channel, rules.joint, notion).achieved
+    achieved = audit_on_table(channel, rules.joint, notion).achieved
     record = replace(
         channel.record,
         achieved=asdict(achieved),
-        after=tuple(digest(earlier) for earlier in after),
+        after=tuple(file_digest(earlier) for earlier in after),
     )
     return replace(
         design,

@@ -29,7 +29,7 @@ from typing import Any, ParamSpec, Protocol, cast, overload
 from mechdesign.auditing.population import lift_limits
 from mechdesign.channel.file import require_without_boxes
 from mechdesign.channel.record import TOTAL
-from mechdesign.core.display import above
+from mechdesign.core.above import above
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.mechanisms import combinations

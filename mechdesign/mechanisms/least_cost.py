@@ -40,7 +40,7 @@ import numpy as np
 
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
-from mechdesign.channel.proof import CostProof, with_proof
+from mechdesign.channel.proof import CostProof
 from mechdesign.channel.record import AverageBudget, Objective
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import NotPrivate, SolverFailure
@@ -225,7 +225,7 @@ def least_cost(
         proof = proof.model_copy(update={"costs": texts_of(costs.units, costs.unit)})
     if proof is not None and proof.sides is not None:
         # To prove it again takes programs for each symbol, which are left to the auditor.
-        return replace(design, channel=with_proof(design.channel, proof))
+        return replace(design, channel=design.channel.with_proof(proof))
     recorded = kept(design.channel, proof, lower_bound, rules.demands)
     return replace(design, channel=recorded)
 

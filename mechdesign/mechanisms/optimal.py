@@ -63,7 +63,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing.measures import utility
-from mechdesign.channel.proof import EntropyProof, with_proof
+from mechdesign.channel.proof import EntropyProof
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms.merged_sets import LEAST_SECONDS, merge_all, merge_subsets
 from mechdesign.mechanisms.result import Certificate, Design, finish
@@ -375,7 +375,7 @@ def optimal(rules: Rules, search: Search) -> Design:
     )
     if certificate.prices is not None:
         proof_of_it = EntropyProof(prices=certificate.prices)
-        channel = with_proof(design.channel, proof_of_it)
+        channel = design.channel.with_proof(proof_of_it)
         design = replace(design, channel=channel)
     return design
 

@@ -37,7 +37,7 @@ from mechdesign.auditing.extremes import (
     strata_of,
     stratum_demands,
 )
-from mechdesign.auditing.verdict import audit
+from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import own_rows
 from mechdesign.channel.proof import AverageCharge, CostProof
@@ -159,7 +159,7 @@ def plan_design(request: PlanRequest) -> Design:
             if proof is not None and averages:
                 proof = charged(proof, charges, alone=request.is_average_alone)
         channel = replace(_channel(request, plan, groups), record=record)
-        verdict = audit(
+        verdict = audit_on_table(
             channel, request.whole or joint, request.notion, after=request.after
         )
         leaked = average_verdicts(channel, joint, averages)

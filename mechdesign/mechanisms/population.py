@@ -275,7 +275,7 @@ class PopulationRules(Rules):
 
     def verdict(self, channel: Channel) -> Audit:
         """The audit of the table, with the verdict and the worst cell of the set."""
-        return auditing.audit(
+        return auditing.audit_with_confidence(
             channel, self.joint, self.notion, population=self.populations
         )
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from mechdesign.auditing.demands import Demand
 from mechdesign.auditing.proofs import cost_bound
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.proof import AverageCharge, CostProof, with_proof
+from mechdesign.channel.proof import AverageCharge, CostProof
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import LiftLimits, MeanLimits
@@ -257,7 +257,7 @@ def kept(
         return channel
     if proven < bound - SLACK * max(1.0, abs(bound)):
         return channel
-    return with_proof(channel, proof)
+    return channel.with_proof(proof)
 
 
 def texts_of(units: NDArray[Any], unit: int) -> tuple[tuple[str, ...], ...]:

@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.proof import TaskProof, with_proof
+from mechdesign.channel.proof import TaskProof
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.wording import quoted
@@ -303,7 +303,7 @@ def for_task(
         touched=touched,
         alone=alone or None,
     )
-    return replace(design, channel=with_proof(design.channel, proof))
+    return replace(design, channel=design.channel.with_proof(proof))
 
 
 @dataclass(frozen=True, eq=False)

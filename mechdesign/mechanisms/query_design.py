@@ -50,7 +50,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.proof import QueryProof, with_proof
+from mechdesign.channel.proof import QueryProof
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.limits import LiftLimits
@@ -208,7 +208,7 @@ def for_queries(
     design = with_purpose(with_budget(design, averages), accuracy)
     if proof is None or (averages and not alone and rules.cuts is not None):
         return design
-    return replace(design, channel=with_proof(design.channel, proof))
+    return replace(design, channel=design.channel.with_proof(proof))
 
 
 def _own_queries(queries: Queries) -> QueryProof | None:

@@ -467,7 +467,9 @@ class DesignRequest:
     @property
     def has_free_outputs(self) -> bool:
         """Whether outputs may be other than the column's symbols: for information or a purpose."""
-        return self.least_cost.name == INFORMATION or self.has_purpose
+        if isinstance(self.objective, str) and self.objective == INFORMATION:
+            return True
+        return self.has_purpose
 
     @property
     def has_purpose(self) -> bool:
@@ -672,7 +674,10 @@ class DesignRequest:
         if self.unknown != REFUSE:
             named["unknown"] = f"unknown={self.unknown}"
         if self.has_free_outputs:
-            named["free outputs"] = f"objective {self.least_cost.name}"
+            purpose = self.objective
+            if isinstance(purpose, Queries):
+                purpose = "queries of one's own"
+            named["free outputs"] = f"objective {purpose}"
         if any(channel.useful.people is None for channel in self.after):
             named["after releases of records"] = "after a release of single records"
         if self.promise == RELATIVE and self.after:

@@ -30,7 +30,8 @@ from mechdesign.auditing.population_promise import PopulationPromise, population
 from mechdesign.auditing.verdict import Achieved, Audit, Used
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord, Objective
-from mechdesign.core.display import Displayed, above
+from mechdesign.core.above import above
+from mechdesign.core.display import Displayed
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion, to_record
 from mechdesign.tables.confidence import ConfidenceSet

@@ -54,7 +54,7 @@ from mechdesign.auditing.demands import Demand, demands_of
 from mechdesign.auditing.extremes import extreme_lifts
 from mechdesign.auditing.verdict import (
     Audit,
-    audit,
+    audit_on_table,
     failing_outputs,
     is_stacked,
     verdict_of,
@@ -157,7 +157,7 @@ class Rules:
     def verdict(self, channel: Channel) -> Audit:
         """The exact audit."""
         if self.demands is None:
-            return audit(channel, self.joint, self.notion)
+            return audit_on_table(channel, self.joint, self.notion)
         lifts = extreme_lifts(columns_on(channel, self.joint), self.demands)
         return verdict_of(lifts, channel.outputs, self.notion)
 

@@ -30,10 +30,10 @@ import numpy as np
 from mechdesign.auditing.demands import demands_of
 from mechdesign.auditing.extremes import members_of, strata_of
 from mechdesign.auditing.measures import Utility, beyond_given, utility
-from mechdesign.auditing.verdict import audit
+from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import OutputCells
-from mechdesign.channel.proof import EntropyProof, proof_in, with_proof
+from mechdesign.channel.proof import EntropyProof, proof_in
 from mechdesign.channel.record import TOTAL, ChannelRecord
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.integers import IntegerRows
@@ -124,7 +124,7 @@ def by_strata(
     channel = _whole(request, joint, parts, released)
     record = ChannelRecord(promise_kind=request.promise)
     channel = replace(channel, record=record)
-    verdict = audit(channel, joint, notion)
+    verdict = audit_on_table(channel, joint, notion)
     if not verdict.satisfied:
         raise SolverFailure(
             "the channel of all given columns did not pass the exact audit: give a larger budget"
@@ -144,7 +144,7 @@ def by_strata(
     result = replace(result, channel=result.channel.with_record(kept))
     proof = _proof(parts, len(joint.useful))
     if proof is not None and not request.has_purpose and request.confidence is None:
-        result = replace(result, channel=with_proof(result.channel, proof))
+        result = replace(result, channel=result.channel.with_proof(proof))
     if request.task is not None:
         return with_purpose(result, _task_utility(request, parts))
     if request.has_purpose:

@@ -48,7 +48,7 @@ from pydantic import (
 )
 
 from mechdesign.core import documents
-from mechdesign.core.display import above
+from mechdesign.core.above import above
 from mechdesign.core.documents import FileDocument, Record
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike

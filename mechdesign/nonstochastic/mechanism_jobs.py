@@ -30,10 +30,10 @@ from typing import Any, TypedDict, Unpack, cast
 
 from mechdesign.core.documents import document_text
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike
+from mechdesign.core.files import STANDARD, PathLike, is_url, local
 from mechdesign.core.progress import Progress
+from mechdesign.formats.compression import Compression
 from mechdesign.formats.csv_text import TextOptions
-from mechdesign.formats.file_kinds import Compression
 from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.opening import (
     CUT,
@@ -42,7 +42,7 @@ from mechdesign.formats.opening import (
     open_source,
     packing_of,
 )
-from mechdesign.formats.urls import STANDARD, is_url, local, place_of
+from mechdesign.formats.urls import place_of
 from mechdesign.jobs.folders import sanitise_path
 from mechdesign.jobs.ledger import Ledger, Rehearsed, opened_ledger
 from mechdesign.jobs.target import Target, keep_off_ledger

@@ -39,12 +39,11 @@ from typing import Any, Unpack
 
 from mechdesign.core.arguments import fraction_of, fraction_of_text
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike
+from mechdesign.core.files import STANDARD, PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.core.wording import quoted
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import Source
-from mechdesign.formats.urls import STANDARD
 from mechdesign.nonstochastic.dividing import divided
 from mechdesign.nonstochastic.mechanism_file import (
     DISCLOSED_OUTSIDE,

@@ -29,7 +29,7 @@ from typing import Any, TypeAlias, cast
 from mechdesign import __version__
 from mechdesign.auditing.either import audit_boxes
 from mechdesign.auditing.measures import beyond_given, measure, utility
-from mechdesign.auditing.population import audit, set_behind
+from mechdesign.auditing.population import audit_with_confidence, set_behind
 from mechdesign.auditing.stated import (
     has_table,
     is_bound,
@@ -55,12 +55,8 @@ from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion
 from mechdesign.report import writing
 from mechdesign.report.boxes import kept_by
-from mechdesign.report.content import (
-    full_report,
-    public_report,
-    remarks_of,
-    summary_report,
-)
+from mechdesign.report.content import full_report, public_report, summary_report
+from mechdesign.report.first_lines import remarks_of
 from mechdesign.report.record import Command, Fact, Report, origin_of
 from mechdesign.tables.joint import Joint
 
@@ -206,7 +202,9 @@ def internal_report(
             else:
                 absent["measures"] = NO_MEASURES
             confidence = design.confidence
-            verdict = audit(channel, joint, design.notion, population=confidence)
+            verdict = audit_with_confidence(
+                channel, joint, design.notion, population=confidence
+            )
         summary = summary_report(
             design,
             joint,
@@ -253,7 +251,7 @@ def design_behind(
     # Nothing is taken from the file that can be computed from its integers and its table; only the
     # bound would need the search again, or its proof.
     confidence = set_behind(channel, joint)
-    verdict = audit(channel, joint, notion, population=confidence)
+    verdict = audit_with_confidence(channel, joint, notion, population=confidence)
     messages = _messages_of(channel)
     if not certificate and any(map(is_bound, stated_figures(channel))):
         messages = (NOT_AGAIN, *messages)

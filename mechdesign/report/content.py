@@ -63,6 +63,7 @@ from mechdesign.report.record import (
     Meaning,
     Population,
     Report,
+    Request,
     names_of,
     picked,
     request_of,
@@ -72,9 +73,8 @@ from mechdesign.report.sentences import (
     cell_sentences,
     group_lines,
     population_sentences,
-    spending_texts,
 )
-from mechdesign.report.wording import label, title
+from mechdesign.report.wording import title
 from mechdesign.tables.joint import Joint
 
 QUERY_NAMES = {
@@ -133,7 +133,7 @@ def public_report(
         promise=promise_of(notion, request, verdict, satisfied, {}),
         holds_for=holds_for,
         voided_by=void_texts(request),
-        least=_least(bare),
+        least=least_of(bare),
         law=(public_law_line(bare, fills=channel.fills),),
         boxes=None if bare.claims is None else Boxes(rows=rows_of(bare)),
         channel=table,
@@ -148,38 +148,29 @@ def summary_report(
     attained: Mapping[str, float],
     remarks: Sequence[str],
     table: str | None = None,
-    with_population: bool = True,
 ) -> Report:
     """The report with the table, most important facts first.
 
     `joint` is the table of the design; None of boxes, which carry counts in its place. `verdict` is
-    the audit against the table alone, which knows the worst cell. Without
-    `with_population` nothing is said of the population: its sentences need the templates, whose
-    loading is a tenth of a small design.
+    the audit against the table alone, which knows the worst cell.
     """
     channel = design.channel
-    record = channel.record
     request = request_of(channel, design.notion, joint, table)
     found: Boxes | None = None
     rivals = Kept.rivals
     verdict = verdict or design.audit
-    sensitive, useful = names_of(request)
     # The audit knows the worst cell; without it the design has the same budgets.
     achieved = (verdict or design).achieved
-    scope = "proven"
-    if design.certificate.scope == STATED:
-        scope = STATED
     if design.audit is not None:
+        scope = scope_of_bound(design)
         request = replace(request, records=kept_by(channel).records)
         found = boxes_of(channel, design.audit, scope)
         rivals = "channel for these boxes"
-    purpose = average_texts(record.averages, design.achieved, sensitive, scope)
-    purpose += purpose_texts(record.utility or {}, record.provenance, useful)
     return Report(
         audience="internal",
         asked=request,
         promise=promise_on_table(design, joint, request, verdict, attained),
-        population=_population(design, joint) if with_population else None,
+        population=_population(design, joint),
         holds_for=(*scope_texts(design, request, achieved), *_group_texts(design)),
         voided_by=void_texts(request),
         kept=Kept(
@@ -188,33 +179,13 @@ def summary_report(
             remarks=tuple(remarks),
             rivals=rivals,
         ),
-        least=_least(channel, _column_texts(design, joint)),
-        purpose=purpose,
+        least=least_of(channel, _column_texts(design, joint)),
+        purpose=purposes_of(design, request),
         numbers=moved(channel),
         law=tuple(channel_law_lines(channel, joint)),
         boxes=found,
         channel=_channel_table(channel),
     )
-
-
-def remarks_of(design: Design) -> list[str]:
-    """Repairs, earlier releases and fallbacks that a reader should know of."""
-    texts: list[str] = []
-    if design.as_published:
-        texts.append("This is the procedure as published, without repair.")
-    if design.repaired:
-        names = ", ".join(label(name) for name in design.borrowed) or "none"
-        texts.append(
-            "Repaired: merging the risky symbols among themselves was not private, so harmless "
-            f"ones were merged with them: {names}."
-        )
-    if design.spending is not None:
-        texts += spending_texts(design.spending)
-    if design.fallback_from is not None:
-        texts.append(
-            f"Fallback: {design.fallback_from} gave no better verified channel."
-        )
-    return texts
 
 
 def full_report(summary: Report, channel: Channel, joint: Joint | None) -> Report:
@@ -305,7 +276,7 @@ def _column_texts(design: Design, joint: Joint | None) -> tuple[tuple[str, ...],
     return tuple(tuple(row) for row in column_rows(design.truth, joint))
 
 
-def _least(
+def least_of(
     channel: Channel, by_column: tuple[tuple[str, ...], ...] = ()
 ) -> LeastKept | None:
     """Figures of a channel on the column's own symbols; None for any other."""
@@ -356,6 +327,21 @@ def _channel_table(channel: Channel) -> ChannelTable:
         rows=Computed(len(totals), entries),
         cells=tuple(cell_sentences(channel.record.rules)),
     )
+
+
+def scope_of_bound(design: Design) -> str:
+    """How the bound of a design is known: proven here, or stated by its file."""
+    return STATED if design.certificate.scope == STATED else "proven"
+
+
+def purposes_of(design: Design, request: Request) -> tuple[str, ...]:
+    """Sentences on average budgets, and on the queries or the task that a channel was made for."""
+    record = design.channel.record
+    sensitive, useful = names_of(request)
+    scope = scope_of_bound(design)
+    averages = average_texts(record.averages, design.achieved, sensitive, scope)
+    utility = record.utility or {}
+    return averages + purpose_texts(utility, record.provenance, useful)
 
 
 def purpose_texts(

@@ -1,7 +1,8 @@
 """Lines that the first screens of columns, rows and boxes share.
 
 `promise_lines` says what a released value can do to a belief, `uncovered_lines` what the promise
-leaves open; `lines_within` fits a table into the lines that are left.
+leaves open, `brief_law` what an analyst reads of a column, and `remarks_of` what a reader should
+know of the mechanism; `lines_within` fits a table into the lines that are left.
 
 *Merged symbols.* `proposal_lines` says what merging would buy. Every proposal
 (`mechanisms.merge_proposals`) is an item of a list: its options, what it keeps, and which symbols
@@ -15,17 +16,26 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mechdesign.analysis.linear import error_factor
 from mechdesign.auditing.averages import best_guess
 from mechdesign.auditing.extremes import given_away
+from mechdesign.auditing.law import label_of
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import RELATIVE
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.limits import LiftLimits
-from mechdesign.core.wording import listed, percent_of
+from mechdesign.core.wording import at_most, listed, percent_of, quoted
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import wording
+from mechdesign.report.law_section import (
+    DISTANCE_DIGITS,
+    NEARLY_KEPT,
+    TITLE,
+    law_lines,
+)
 from mechdesign.report.promises import COMPARED, FREE, FREE_SIDE, population_line
-from mechdesign.report.record import Report, Request, names_of, protected
+from mechdesign.report.record import Promise, Request, names_of, protected
+from mechdesign.report.sentences import spending_texts
 from mechdesign.tables.people import RECORDS
 
 if TYPE_CHECKING:
@@ -178,9 +188,9 @@ def _lead_of_boxes(request: Request) -> str:
     return f"{useful} {verb} {form}{given}; {protected(request)} is protected."
 
 
-def promise_lines(design: Design, report: Report) -> list[str]:
+def promise_lines(design: Design, asked: Request, promise: Promise) -> list[str]:
     """What a released value can do to a belief: by the table, and in the population."""
-    sensitive = names_of(report.asked)[0]
+    sensitive = names_of(asked)[0]
     limits = design.notion.limits
     if isinstance(limits, LiftLimits) and limits.need_shares:
         # "Any value" must be true of the symbol with the largest budgets, too.
@@ -198,7 +208,7 @@ def promise_lines(design: Design, report: Report) -> list[str]:
         table += f" ({_verdict(design)})."
     else:
         # Averages of lifts, and ratios between two rows, bound no single factor directly.
-        table = f"Table: {report.promise.statement}"
+        table = f"Table: {promise.statement}"
         if design.channel.published is not None:
             table = f"{table.removesuffix('.')} ({_verdict(design)})."
     lines = [*wording.lines_of(table), *wording.lines_of(_population_text(design))]
@@ -278,9 +288,9 @@ def _takes_confidence(design: Design) -> bool:
     return isinstance(design.notion.limits, LiftLimits) and is_single
 
 
-def uncovered_lines(design: Design, report: Report) -> list[str]:
+def uncovered_lines(design: Design, asked: Request) -> list[str]:
     """What the promise leaves open, in a line each."""
-    sensitive, useful = names_of(report.asked)
+    sensitive, useful = names_of(asked)
     if design.channel.useful.people is not None:
         items = [
             "Any other column released beside these, and other knowledge of them.",
@@ -347,6 +357,47 @@ def _given_of_records(channel: Channel) -> tuple[str, ...]:
     """The given columns; of people those of a record, and their number."""
     people = channel.useful.people
     return channel.given if people is None else (*people.given, RECORDS)
+
+
+def brief_law(design: Design) -> str:
+    """What an analyst reads of a column, in one line where its name is short."""
+    law = design.law
+    channel = design.channel
+    column = wording.title(channel.useful.columns)
+    if law is None:
+        label = quoted(label_of(channel.outputs))
+        factor = error_factor(channel)
+        if factor is None:
+            return f"{TITLE}: labels such as {label}, and no values of {column}."
+        times = at_most(factor, DISTANCE_DIGITS)
+        shares = f"estimated shares have up to {times} times the error"
+        return f"{TITLE}: labels such as {label}; {shares}."
+    if law.kept:
+        return f"{TITLE}: exactly the frequencies and means of {column} (expected)."
+    distance = at_most(law.total_variation, DISTANCE_DIGITS)
+    if law.total_variation <= NEARLY_KEPT:
+        return f"{TITLE}: the frequencies and means of {column} (expected, within {distance})."
+    return " ".join(law_lines(law))
+
+
+def remarks_of(design: Design) -> list[str]:
+    """Repairs, earlier releases and fallbacks that a reader should know of."""
+    texts: list[str] = []
+    if design.as_published:
+        texts.append("This is the procedure as published, without repair.")
+    if design.repaired:
+        names = ", ".join(wording.label(name) for name in design.borrowed) or "none"
+        texts.append(
+            "Repaired: merging the risky symbols among themselves was not private, so harmless "
+            f"ones were merged with them: {names}."
+        )
+    if design.spending is not None:
+        texts += spending_texts(design.spending)
+    if design.fallback_from is not None:
+        texts.append(
+            f"Fallback: {design.fallback_from} gave no better verified channel."
+        )
+    return texts
 
 
 # ----------------------------------------------------------------------- merged symbols

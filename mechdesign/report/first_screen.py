@@ -56,7 +56,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from mechdesign.channel.box_claims import BoxUtility
+from mechdesign.channel.channel import Channel
 from mechdesign.mechanisms.result import Design
+from mechdesign.release.released_values import moved
 from mechdesign.report import blocks, wording
 from mechdesign.report.boxes import (
     LITTLE,
@@ -69,27 +71,35 @@ from mechdesign.report.boxes import (
     rare_lines,
     slice_sentence,
 )
-from mechdesign.report.content import remarks_of, summary_report
+from mechdesign.report.content import least_of, purposes_of
 from mechdesign.report.first_lines import (
     FULL,
     MOST_LINES,
+    brief_law,
     kept_sentence,
     lead_of,
     lines_within,
     little_use_lines,
     promise_lines,
+    remarks_of,
     uncovered_lines,
 )
 from mechdesign.report.law_section import (
     HEADER,
-    brief_law,
     channel_law_lines,
     column_rows,
     least_blocks,
     moved_text,
 )
-from mechdesign.report.promises import population_items
-from mechdesign.report.record import Belief, Report, names_of, protected, request_of
+from mechdesign.report.promises import population_items, promise_on_table
+from mechdesign.report.record import (
+    Belief,
+    Promise,
+    Request,
+    names_of,
+    protected,
+    request_of,
+)
 from mechdesign.report.sentences import group_lines, rule_sentences
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.people import RECORDS, People
@@ -194,7 +204,12 @@ MOST_COLUMNS = 10
 
 
 def row_first_screen(
-    design: Design, report: Report, joint: Joint, *, last: Sequence[str]
+    design: Design,
+    asked: Request,
+    promise: Promise,
+    joint: Joint,
+    *,
+    last: Sequence[str],
 ) -> str:
     """The text of a design of rows, without a final newline.
 
@@ -203,25 +218,25 @@ def row_first_screen(
     Parameters
     ----------
     design : Design
-    report : Report
-        The summary of the design.
+    asked : Request
+        What was asked for.
+    promise : Promise
+        The promise of the design on its table.
     joint : Joint
-        Its table.
+        The table.
     last : sequence of str
         Lines on the files that were written and the next command.
     """
     before = [
         *little_use_lines(design),
-        *wording.lines_of(_lead(design, joint, report)),
+        *wording.lines_of(_lead(design, joint, asked)),
     ]
-    for rule in rule_sentences(report.promise, report.asked):
-        before += wording.lines_of(rule)
-    before += promise_lines(design, report)
+    before += wording.all_lines(rule_sentences(promise, asked))
+    before += promise_lines(design, asked, promise)
     # Budgets on averages.
-    for sentence in report.purpose:
-        before += wording.lines_of(sentence)
+    before += wording.all_lines(purposes_of(design, asked))
     before.append("")
-    law = wording.all_lines(report.law)
+    law = wording.all_lines(channel_law_lines(design.channel, joint))
     sentences = group_lines(
         design.smallest_group,
         known=design.known,
@@ -232,24 +247,24 @@ def row_first_screen(
     )
     groups = [line for text in sentences for line in wording.lines_of(text)]
     remarks = wording.all_lines(wording.remark_sentences(design.messages))
-    after = ["", *uncovered_lines(design, report), "", FULL, *last]
+    after = ["", *uncovered_lines(design, asked), "", FULL, *last]
     fixed = len(before) + len(law) + len(groups) + len(remarks) + len(after)
     columns = _column_lines(design, joint, MOST_LINES - fixed)
     return "\n".join([*before, *columns, *law, *groups, *remarks, *after])
 
 
-def _lead(design: Design, joint: Joint, report: Report) -> str:
+def _lead(design: Design, joint: Joint, asked: Request) -> str:
     """What is released, and what is protected."""
     channel = design.channel
     people = channel.useful.people
     if people is not None:
-        return _lead_of_people(people, joint, report)
+        return _lead_of_people(people, joint, asked)
     released = [name for name in channel.useful.columns if name not in channel.given]
     names = wording.title(tuple(released[:MOST_NAMED]))
     left = len(released) - MOST_NAMED
     if left > 0:
         names += f" and {wording.count(left, 'other column')}"
-    sensitive = protected(report.asked)
+    sensitive = protected(asked)
     given = ""
     if channel.given:
         given = f", beside {wording.title(channel.given)} as it is"
@@ -260,7 +275,7 @@ def _lead(design: Design, joint: Joint, report: Report) -> str:
     )
 
 
-def _lead_of_people(people: People, joint: Joint, report: Report) -> str:
+def _lead_of_people(people: People, joint: Joint, asked: Request) -> str:
     """What is released of people with several records."""
     names = wording.title(people.released[:MOST_NAMED])
     left = len(people.released) - MOST_NAMED
@@ -273,7 +288,7 @@ def _lead_of_people(people: People, joint: Joint, report: Report) -> str:
     return (
         f"{names} of all records of a person are released together as those of a person of the "
         f"table ({number} with at most {size}, {sequences}), beside {beside} as it is; "
-        f"{protected(report.asked)} is protected."
+        f"{protected(asked)} is protected."
     )
 
 
@@ -302,28 +317,26 @@ def first_screen(design: Design, joint: Joint, *, last: Sequence[str]) -> str:
     """
     if design.audit is not None:
         return box_first_screen(design, last=last)
-    remarks = remarks_of(design)
-    report = summary_report(
-        design, joint, attained={}, remarks=remarks, with_population=False
-    )
+    asked = request_of(design.channel, design.notion, joint)
+    promise = promise_on_table(design, joint, asked, None, {})
     if design.channel.releases_symbols:
-        return row_first_screen(design, report, joint, last=last)
-    before = [*little_use_lines(design), lead_of(report.asked)]
-    before += [*promise_lines(design, report), ""]
-    utility = _utility_lines(design, report)
-    after = ["", *uncovered_lines(design, report), "", FULL, *last]
+        return row_first_screen(design, asked, promise, joint, last=last)
+    before = [*little_use_lines(design), lead_of(asked)]
+    before += [*promise_lines(design, asked, promise), ""]
+    utility = _utility_lines(design, asked)
+    after = ["", *uncovered_lines(design, asked), "", FULL, *last]
     # The promise and its limits come whole; the utility, then the beliefs, take what room is left.
     room = MOST_LINES - len(before) - len(after)
     if len(utility) > room:
         # Only remarks are cut: the utility comes first.
         utility = [*utility[: room - 1], "Further remarks:  --full"]
-    beliefs = _belief_lines(report, room - len(utility))
+    beliefs = _belief_lines(asked, promise, room - len(utility))
     return "\n".join([*before, *beliefs, *utility, *after])
 
 
-def _belief_lines(report: Report, room: int) -> list[str]:
+def _belief_lines(asked: Request, promise: Promise, room: int) -> list[str]:
     """The probabilities before and after that can change most, as many as there is room for."""
-    beliefs = report.promise.beliefs
+    beliefs = promise.beliefs
     # Two lines go to the header and the empty line below, one to the remark if some are left out.
     rows = room - 2
     if rows < len(beliefs):
@@ -332,7 +345,7 @@ def _belief_lines(report: Report, room: int) -> list[str]:
         return []
     by_change = sorted(beliefs, key=change_of, reverse=True)
     most_changed = set(by_change[:rows])
-    sensitive = names_of(report.asked)[0]
+    sensitive = names_of(asked)[0]
     lines: list[Sequence[str]] = [
         (wording.label(sensitive), "before", "lowest after", "highest after")
     ]
@@ -358,35 +371,15 @@ def change_of(belief: Belief) -> float:
     return max(belief.highest - belief.before, belief.before - belief.lowest)
 
 
-def _utility_lines(design: Design, report: Report) -> list[str]:
+def _utility_lines(design: Design, asked: Request) -> list[str]:
     """The utility with its proven bound, unchanged cells, and remarks on the mechanism."""
-    useful = names_of(report.asked)[1]
-    kept = report.kept
-    if kept is None:
-        raise TypeError("the summary of a design has its utility")
-    beyond = ""
-    if design.channel.given:
-        beyond = f" beyond {wording.title(design.channel.given)}"
-    share = wording.percent_at_least(kept.nmi)
-    text = f"Kept: {share} of the information in {useful}{beyond}"
-    if kept.gap_nmi is not None and kept.upper_bound_nmi is not None:
-        gap = wording.percent_at_most(max(kept.gap_nmi, 0.0), step=wording.FINE)
-        proof = wording.proof_text(kept.scope)
-        near = f", within {gap} of the best possible ({proof})"
-        if kept.gap_nmi > wording.LARGE_GAP:
-            bound = wording.percent_at_most(kept.upper_bound_nmi)
-            near = (
-                "; how near that is to the best possible is not known, but that no channel "
-                f"keeps more than {bound} ({proof})"
-            )
-        text += near
-    lines = wording.lines_of(f"{text}.")
-    for sentence in report.purpose:
-        lines += wording.lines_of(sentence)
-    if report.least is not None:
-        for block in least_blocks(report.least, useful):
-            if isinstance(block, blocks.Text):
-                lines += wording.lines_of(block.text)
+    channel = design.channel
+    useful = names_of(asked)[1]
+    lines = wording.lines_of(_kept_text(design, useful))
+    if design.purpose is not None or channel.record.averages:
+        lines += wording.all_lines(purposes_of(design, asked))
+    if channel.record.objective is not None:
+        lines += _least_lines(channel, useful)
     else:
         unchanged = unchanged_share(design)
         if unchanged is not None:
@@ -396,11 +389,43 @@ def _utility_lines(design: Design, report: Report) -> list[str]:
                 "(expected)."
             )
     lines += wording.lines_of(brief_law(design))
-    for moved in report.numbers:
-        lines += wording.lines_of(moved_text(moved))
-    for remark in kept.remarks:
-        lines += wording.lines_of(wording.label(remark))
+    if channel.distance is not None or any(channel.useful.bins):
+        lines += wording.all_lines(map(moved_text, moved(channel)))
+    lines += wording.all_lines(map(wording.label, remarks_of(design)))
     return lines
+
+
+def _kept_text(design: Design, useful: str) -> str:
+    """The share of the information that is kept, and how near it is to the best possible."""
+    beyond = ""
+    if design.channel.given:
+        beyond = f" beyond {wording.title(design.channel.given)}"
+    share = wording.percent_at_least(design.nmi)
+    text = f"Kept: {share} of the information in {useful}{beyond}"
+    certificate = design.certificate
+    if certificate.gap_nmi is None or certificate.upper_bound_nmi is None:
+        return f"{text}."
+    proof = wording.proof_text(certificate.scope)
+    if certificate.gap_nmi > wording.LARGE_GAP:
+        bound = wording.percent_at_most(certificate.upper_bound_nmi)
+        return (
+            f"{text}; how near that is to the best possible is not known, but that no channel "
+            f"keeps more than {bound} ({proof})."
+        )
+    gap = wording.percent_at_most(max(certificate.gap_nmi, 0.0), step=wording.FINE)
+    return f"{text}, within {gap} of the best possible ({proof})."
+
+
+def _least_lines(channel: Channel, useful: str) -> list[str]:
+    """The expected cost of a channel on the column's own symbols, and its conditions."""
+    least = least_of(channel)
+    if least is None:
+        return []
+    # Its tables are for all sections.
+    parts = least_blocks(least, useful)
+    return wording.all_lines(
+        part.text for part in parts if isinstance(part, blocks.Text)
+    )
 
 
 def unchanged_share(design: Design) -> Fraction | None:

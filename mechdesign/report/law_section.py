@@ -43,13 +43,11 @@ from mechdesign.auditing.law import (
     absent_law,
     cells_of_labels,
     channel_law,
-    label_of,
 )
 from mechdesign.auditing.unchanged import constant_truth_of_records
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import sum_above
 from mechdesign.core.wording import about, at_least, at_most, quoted
-from mechdesign.mechanisms.result import Design
 from mechdesign.release.released_values import (
     Moved,
     distance_text,
@@ -148,27 +146,6 @@ def public_law_line(channel: Channel, *, fills: bool = False) -> str:
         f"{TITLE}: released {what}s need not have the frequencies of the table, nor what is "
         "computed from them. Who holds the table reads in the internal report how far they move."
     )
-
-
-def brief_law(design: Design) -> str:
-    """What an analyst reads of a column, in one line where its name is short."""
-    law = design.law
-    channel = design.channel
-    column = wording.title(channel.useful.columns)
-    if law is None:
-        label = quoted(label_of(channel.outputs))
-        factor = error_factor(channel)
-        if factor is None:
-            return f"{TITLE}: labels such as {label}, and no values of {column}."
-        times = at_most(factor, DISTANCE_DIGITS)
-        shares = f"estimated shares have up to {times} times the error"
-        return f"{TITLE}: labels such as {label}; {shares}."
-    if law.kept:
-        return f"{TITLE}: exactly the frequencies and means of {column} (expected)."
-    distance = at_most(law.total_variation, DISTANCE_DIGITS)
-    if law.total_variation <= NEARLY_KEPT:
-        return f"{TITLE}: the frequencies and means of {column} (expected, within {distance})."
-    return " ".join(law_lines(law))
 
 
 def untitled(sentences: Sequence[str]) -> list[str]:

@@ -23,9 +23,9 @@ from mechdesign.mechanisms.result import Design
 from mechdesign.report import blocks, plain_values, wording
 from mechdesign.report.boxes import box_texts, told_lines
 from mechdesign.report.channel_section import amount, measure_blocks
-from mechdesign.report.content import remarks_of, summary_report
+from mechdesign.report.content import summary_report
 from mechdesign.report.document import summary_sections
-from mechdesign.report.first_lines import kept_sentence, lead_of
+from mechdesign.report.first_lines import kept_sentence, lead_of, remarks_of
 from mechdesign.report.first_screen import change_of
 from mechdesign.report.law_section import channel_law_lines
 from mechdesign.report.promises import (

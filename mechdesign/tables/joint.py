@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.above import above
 from mechdesign.core.arguments import list_argument
 from mechdesign.core.balls import MOST_RECORDS
-from mechdesign.core.display import Displayed, above
+from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cell_forms import CellForm

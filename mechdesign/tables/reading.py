@@ -61,7 +61,14 @@ from mechdesign.formats.opening import (
     is_folder,
     open_source,
 )
-from mechdesign.tables.cell_values import check_missing
+from mechdesign.tables.cell_values import (
+    NO_RULES,
+    REFUSE,
+    SYMBOL,
+    CellRules,
+    check_missing,
+    released_as,
+)
 from mechdesign.tables.exact_table import Entry, exact_table, refuse_margins
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.tally import Missing, Roles, Tally, UnusableCell
@@ -248,8 +255,11 @@ def read_joint(
             what = "probability"
         elif weighted:
             what = "weight"
-        check_missing(missing)
-        return _read_wide(path, sensitive, useful, what, missing, bins, text)
+        rules = NO_RULES
+        if missing not in (REFUSE, SYMBOL):
+            rules = _rules_of_wide(missing)
+        joint = _read_wide(path, sensitive, useful, what, missing == SYMBOL, bins, text)
+        return replace(joint, rules=rules)
     if sensitive is None or useful is None:
         question = NO_SENSITIVE
         if sensitive is not None:
@@ -267,6 +277,14 @@ def read_joint(
         # intervals for a population need one.
         records.tally.is_counts = False
     return _joint_of_records(records, bins)
+
+
+def _rules_of_wide(missing: Missing) -> CellRules:
+    """What `apply` releases for an empty cell, where the table has counts in place of records: of
+    these none is left out.
+    """
+    check_missing(missing)
+    return CellRules(missing=released_as(missing))
 
 
 def columns_named(
@@ -472,7 +490,7 @@ def _read_wide(
     sensitive: ColumnNames,
     useful: ColumnNames,
     what: Entry,
-    missing: Missing,
+    has_empty_symbols: bool,
     bins: Any,
     text: TextOptions | None,
 ) -> Joint:
@@ -491,7 +509,12 @@ def _read_wide(
         header = source.header
         rows = all_rows(source)
         joint = _joint_of_wide(
-            header, rows, _one_name(sensitive), _one_name(useful), what, missing
+            header,
+            rows,
+            _one_name(sensitive),
+            _one_name(useful),
+            what,
+            has_empty_symbols,
         )
         return joint if bins is None else joint.binned(bins)
 
@@ -513,7 +536,7 @@ def _joint_of_wide(
     sensitive: str | None,
     useful: str | None,
     what: Entry,
-    missing: Missing,
+    has_empty_symbols: bool,
 ) -> Joint:
     """The joint of the header and the rows of a wide table.
 
@@ -532,7 +555,7 @@ def _joint_of_wide(
         labels.append(row[0])
         cells.append(row[1:])
     columns = header[1:]
-    if missing != "symbol":
+    if not has_empty_symbols:
         _require_labels(labels, columns)
     titles = (sensitive or header[0] or "sensitive", useful or "useful")
     try:

@@ -421,7 +421,7 @@ class Preparation:
     def make_pricer(self, outer: Polytope, resources: Resources) -> None:
         """All pairs where the rows depend on one number; else branch and bound, or all triples."""
         separate = None
-        if self._leading_row is None:
+        if self._leading_row is None and self._polytope.may_be_separate:
             separate = separate_search(self._polytope, outer)
         if separate is not None:
             self._is_separate = True

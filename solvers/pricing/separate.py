@@ -107,8 +107,7 @@ def separate_search(
     polytope: Polytope, relaxation: Polytope
 ) -> StaircaseSearch | BoxSearch | None:
     """The search where all rows bound one coordinate each; None for other polytopes."""
-    # Nearly all polytopes are others, and their first row tells.
-    if not polytope.m or np.count_nonzero(polytope.rows[0]) != 1:
+    if not polytope.may_be_separate:
         return None
     steps = _steps(polytope)
     outer_steps = _steps(relaxation)
@@ -126,7 +125,7 @@ def separate_search(
 
 def staircase(polytope: Polytope) -> StaircaseSearch | None:
     """The staircase that a polytope is, with its vertices; None for other polytopes."""
-    if not polytope.m or np.count_nonzero(polytope.rows[0]) != 1:
+    if not polytope.may_be_separate:
         return None
     steps = _steps(polytope)
     if steps is None or steps.room > 0.0:

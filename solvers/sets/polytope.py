@@ -186,6 +186,13 @@ class Polytope:
         return self.rows.shape[0]
 
     @property
+    def may_be_separate(self) -> bool:
+        """Whether all rows may bound one coordinate each; False for nearly all polytopes, whose
+        first row tells.
+        """
+        return self.m > 0 and np.count_nonzero(self.rows[0]) == 1
+
+    @property
     def auxiliary_columns(self) -> Array:
         """`auxiliary`, (m, k); k = 0 without."""
         if self.auxiliary is None:

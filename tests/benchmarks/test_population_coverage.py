@@ -21,7 +21,7 @@ import pytest
 
 from mechdesign import Joint, design
 from mechdesign.auditing.population import audit_population
-from mechdesign.auditing.verdict import audit
+from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.core.balls import SCALE
 from mechdesign.notions import LDP, LIP, Notion
 from mechdesign.tables.confidence import confidence_set
@@ -105,7 +105,7 @@ def test_a_verdict_on_a_set_costs_at_most_ten_of_one_on_the_table(
         return min(found)
 
     ratio = least(lambda: audit_population(made.channel, adult, notion, chosen))
-    ratio /= least(lambda: audit(made.channel, adult, notion))
+    ratio /= least(lambda: audit_on_table(made.channel, adult, notion))
     print(
         f"\n{notion.text}: a verdict on the set takes {ratio:.1f} times that on the table"
     )

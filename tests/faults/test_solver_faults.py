@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mechdesign.auditing.verdict import audit
+from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.channel.channel import Channel
 from mechdesign.cli import main
 from mechdesign.cli.progress import Work
@@ -458,7 +458,7 @@ def test_a_bug_of_ours_on_the_command_line_writes_nothing(table, monkeypatch, ca
 def test_a_tiny_budget_is_served_never_broken(adult, kind, epsilon):
     notion = kind.at(epsilon)
     found = design(adult, notion)
-    assert audit(found.channel, adult, notion).satisfied
+    assert audit_on_table(found.channel, adult, notion).satisfied
 
 
 @pytest.mark.parametrize("kind", [ALIP, LIP, LDP, MaxLift, Chi2Lift, AlphaLift])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mechdesign.auditing.matrix import audit_matrix
 from mechdesign.auditing.measures import utility
-from mechdesign.auditing.verdict import audit, failing_outputs
+from mechdesign.auditing.verdict import audit_on_table, failing_outputs
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.mechanisms.rounding import (
     RoundingFailure,
@@ -85,7 +85,7 @@ def test_the_verdict_is_that_of_the_oracle(data, notion):
     joint = data.draw(joints())
     channel = data.draw(channels(joint))
     expected = exact_oracle.satisfies(joint.counts, channel.rows, notion.limits)
-    verdict = audit(channel, joint, notion)
+    verdict = audit_on_table(channel, joint, notion)
     assert verdict.satisfied is expected
     assert bool(failing_outputs(channel, joint, notion)) is not expected
 
@@ -96,7 +96,7 @@ def test_achieved_budgets_are_the_smallest_doubles_that_hold(data):
     joint = data.draw(joints())
     channel = data.draw(channels(joint))
     columns = exact_oracle.lifts(joint.counts, channel.rows)
-    achieved = audit(channel, joint, LIP(1.0)).achieved
+    achieved = audit_on_table(channel, joint, LIP(1.0)).achieved
     least = min(map(min, columns))
     widest = max(max(column) / min(column) for column in columns) if least else None
     assert exact_oracle.is_smallest_budget(max(map(max, columns)), achieved.eps_u)
@@ -111,7 +111,7 @@ def test_at_the_achieved_double_the_verdict_is_yes_and_at_the_next_smaller_one_n
 ):
     joint = data.draw(joints())
     channel = data.draw(channels(joint))
-    achieved = audit(channel, joint, LIP(1.0)).achieved
+    achieved = audit_on_table(channel, joint, LIP(1.0)).achieved
     needed = {
         LIP: max(achieved.eps_l, achieved.eps_u),
         LDP: achieved.eps_ldp,
@@ -119,11 +119,11 @@ def test_at_the_achieved_double_the_verdict_is_yes_and_at_the_next_smaller_one_n
         MinLift: achieved.eps_l,
     }[kind]
     if 0.0 < needed < 700.0:
-        assert audit(channel, joint, kind(needed)).satisfied
+        assert audit_on_table(channel, joint, kind(needed)).satisfied
         assert exact_oracle.satisfies(joint.counts, channel.rows, kind(needed).limits)
     below = math.nextafter(min(needed, 701.0), 0.0)
     if 0.0 < below < 700.0:
-        verdict = audit(channel, joint, kind(below))
+        verdict = audit_on_table(channel, joint, kind(below))
         assert not verdict.satisfied
         assert not exact_oracle.satisfies(
             joint.counts, channel.rows, kind(below).limits

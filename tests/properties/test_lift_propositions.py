@@ -22,7 +22,7 @@ from mechdesign.auditing.leakages import (
     posterior_at_most,
     smallest_lift,
 )
-from mechdesign.auditing.verdict import audit
+from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.mechanisms.rounding import partition_channel
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.notions import ALIP, LDP, LIP
@@ -280,7 +280,7 @@ def test_a_finer_partition_keeps_at_least_as_much(adult):
     fine = [[0, 1], [2, 3], [4, 5], *([x] for x in range(6, 15))]
     free = ALIP(700.0, math.inf)
     kept = [
-        audit(
+        audit_on_table(
             partition_channel(groups, Rules(adult, ALIP(math.inf, 700.0))).channel,
             adult,
             free,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mechdesign.auditing.matrix import audit_matrix
 from mechdesign.auditing.measures import measure
-from mechdesign.auditing.verdict import audit, failing_outputs
+from mechdesign.auditing.verdict import audit_on_table, failing_outputs
 from mechdesign.channel.channel import Channel
 from mechdesign.core.wording import order_of
 from mechdesign.mechanisms.designing import design
@@ -138,7 +138,7 @@ def test_no_verdict_is_wrong_at_or_beside_the_edge(case, data):
     joint = Joint.from_counts(counts)
     channel = channel_of(joint, rows, order)
     judge = judge_of(counts, rows, kind)
-    used = audit(channel, joint, notion_of(kind, 1.0, 1.0)).used
+    used = audit_on_table(channel, joint, notion_of(kind, 1.0, 1.0)).used
     assert judge.is_used(used.eps_l, inverse=True)
     assert judge.is_used(used.eps_u, inverse=False)
     for _ in range(4):
@@ -153,7 +153,7 @@ def test_no_verdict_is_wrong_at_or_beside_the_edge(case, data):
         if math.isinf(eps_l) and math.isinf(eps_u):
             continue
         notion = notion_of(kind, eps_l, eps_u)
-        verdict = audit(channel, joint, notion)
+        verdict = audit_on_table(channel, joint, notion)
         failing = judge.failing(eps_l, eps_u)
         assert verdict.satisfied == (failing == ())
         assert failing_outputs(channel, joint, notion) == failing
@@ -180,7 +180,10 @@ def test_no_design_fails_its_budget_even_one_double_below_what_it_used(
         found = design(joint, notion_of(kind, eps_l, eps_u), mechanism=mechanism)
         assert judge_of(counts, found.channel.rows, kind).failing(eps_l, eps_u) == ()
         eps_u = math.nextafter(
-            audit(found.channel, joint, notion_of(kind, eps_l, eps_u)).used.eps_u, 0.0
+            audit_on_table(
+                found.channel, joint, notion_of(kind, eps_l, eps_u)
+            ).used.eps_u,
+            0.0,
         )
         if eps_u <= 0.0:
             break
@@ -241,11 +244,13 @@ def test_audits_in_many_threads_are_those_of_one():
         joint.useful, ("a", "b", "c"), [[5, 2, 3], [1, 8, 1], [4, 0, 6]], 10
     )
     notions = [notion_of(kind, 0.4, 0.2) for kind in KINDS]
-    alone = [audit(channel, joint, notion) for notion in notions]
+    alone = [audit_on_table(channel, joint, notion) for notion in notions]
     together = {}
 
     def work(number):
-        together[number] = [audit(channel, joint, notion) for notion in notions]
+        together[number] = [
+            audit_on_table(channel, joint, notion) for notion in notions
+        ]
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
     for thread in threads:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import mechdesign as md
 from mechdesign.auditing.columns import columns_on, directions, everything
 from mechdesign.auditing.extremes import log_upper
-from mechdesign.auditing.verdict import Achieved, audit
+from mechdesign.auditing.verdict import Achieved, audit_on_table
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import sum_above
 from tests.oracles.joint_leakage import every_tuple, extremes
@@ -87,7 +87,7 @@ def test_equals_full_enumeration(cases):
         assert found.worst.lift == float(lift)
         assert max(rounded_up(lift), rounded_up(1 / lift if lift else None)) == side
         assert found.alone == tuple(
-            audit(channel, joint, md.LIP(1)).achieved for channel in channels
+            audit_on_table(channel, joint, md.LIP(1)).achieved for channel in channels
         )
 
 
@@ -156,7 +156,7 @@ def test_tuples_that_never_occur_are_left_out():
     )
     assert (
         md.compose([identity, identity]).achieved
-        == audit(identity, joint, md.LIP(1)).achieved
+        == audit_on_table(identity, joint, md.LIP(1)).achieved
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mechdesign.auditing.matrix import audit_file, audit_matrix
-from mechdesign.auditing.verdict import audit
+from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.notions import ALIP, LIP, L1Lift, MaxLift
@@ -24,7 +24,7 @@ def joint() -> Joint:
 def test_a_matrix_of_exact_decimals_is_judged_like_the_channel_it_is(joint):
     channel = Channel(joint.useful, ("u", "v"), [[10, 0], [3, 7], [0, 10]], 10)
     matrix = [["1.0", "0"], ["0.3", "0.7"], ["0e5", "1"]]
-    assert audit_matrix(matrix, joint, LIP(0.3), outputs=["u", "v"]) == audit(
+    assert audit_matrix(matrix, joint, LIP(0.3), outputs=["u", "v"]) == audit_on_table(
         channel, joint, LIP(0.3)
     )
 

@@ -10,9 +10,9 @@ import pytest
 
 import mechdesign as md
 from mechdesign import InputError, Joint, design
-from mechdesign.auditing import population_extremes, population_screen
+from mechdesign.auditing import population_extremes
 from mechdesign.auditing import population_promise as population_promise_module
-from mechdesign.auditing.population import audit, audit_population
+from mechdesign.auditing.population import audit_population, audit_with_confidence
 from mechdesign.auditing.population_extremes import OutOfTime
 from mechdesign.auditing.population_promise import population_promise
 from mechdesign.channel.channel import Channel
@@ -197,15 +197,17 @@ def test_the_verdict_and_the_figures_after_it_screen_the_outputs_once(monkeypatc
         confidence=0.95,
     )
     screened = []
-    whole = population_screen.Screen.largest_lifts
+    whole = population_extremes.Screen.largest_lifts
 
     def counted(screen, *column):
         screened.append(column)
         return whole(screen, *column)
 
-    monkeypatch.setattr(population_screen.Screen, "largest_lifts", counted)
+    monkeypatch.setattr(population_extremes.Screen, "largest_lifts", counted)
     population_extremes.population_of.cache_clear()
-    assert audit(design.channel, design.channel.joint, design.notion).satisfied
+    assert audit_with_confidence(
+        design.channel, design.channel.joint, design.notion
+    ).satisfied
     once = len(screened)
     assert once == len(design.channel.outputs)
     assert design.population is not None

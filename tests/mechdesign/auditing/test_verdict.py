@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mechdesign.auditing.extremes import log_upper
-from mechdesign.auditing.verdict import Achieved, audit, failing_outputs
+from mechdesign.auditing.verdict import Achieved, audit_on_table, failing_outputs
 from mechdesign.channel.channel import DENOMINATOR as D
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
@@ -44,7 +44,7 @@ def test_the_constant_channel_achieves_zero_and_satisfies_every_notion(joint):
         MaxLift(1e-9),
         MinLift(1e-9),
     ):
-        verdict = audit(constant(joint), joint, notion)
+        verdict = audit_on_table(constant(joint), joint, notion)
         assert verdict.satisfied
         assert verdict.notion is notion
         assert verdict.achieved == Achieved(0.0, 0.0, 0.0)
@@ -53,7 +53,7 @@ def test_the_constant_channel_achieves_zero_and_satisfies_every_notion(joint):
 
 
 def test_achieved_budgets_are_the_smallest_doubles_that_hold(joint):
-    achieved = audit(released(joint), joint, LIP(1.0)).achieved
+    achieved = audit_on_table(released(joint), joint, LIP(1.0)).achieved
     assert achieved.eps_u == smallest_budget(Fraction(4, 3))
     assert achieved.eps_l == smallest_budget(Fraction(3, 2))
     assert achieved.eps_ldp == smallest_budget(Fraction(2))
@@ -70,18 +70,18 @@ def test_achieved_budgets_are_the_smallest_doubles_that_hold(joint):
 )
 def test_the_verdict_turns_between_two_neighbouring_doubles(joint, ratio, notion):
     enough = smallest_budget(ratio)
-    assert audit(released(joint), joint, notion(enough)).satisfied
-    assert not audit(
+    assert audit_on_table(released(joint), joint, notion(enough)).satisfied
+    assert not audit_on_table(
         released(joint), joint, notion(math.nextafter(enough, 0.0))
     ).satisfied
 
 
 def test_worst_names_the_cell_that_uses_most_of_its_budget(joint):
-    verdict = audit(released(joint), joint, ALIP(eps_l=0.7, eps_u=0.3))
+    verdict = audit_on_table(released(joint), joint, ALIP(eps_l=0.7, eps_u=0.3))
     # log(4/3)/0.3 = 0.96 of the upper budget, log(3/2)/0.7 = 0.58 of the lower.
     assert (verdict.worst.sensitive, verdict.worst.output) == ("s1", "x0")
     assert verdict.worst.lift == 4 / 3
-    verdict = audit(released(joint), joint, ALIP(eps_l=0.3, eps_u=0.3))
+    verdict = audit_on_table(released(joint), joint, ALIP(eps_l=0.3, eps_u=0.3))
     assert not verdict.satisfied
     assert (verdict.worst.sensitive, verdict.worst.output, verdict.worst.against) == (
         "s0",
@@ -92,7 +92,7 @@ def test_worst_names_the_cell_that_uses_most_of_its_budget(joint):
 
 
 def test_worst_of_ldp_names_both_symbols(joint):
-    worst = audit(released(joint), joint, LDP(0.5)).worst
+    worst = audit_on_table(released(joint), joint, LDP(0.5)).worst
     assert (worst.sensitive, worst.against, worst.output, worst.lift) == (
         "s1",
         "s0",
@@ -105,7 +105,7 @@ def test_a_violated_side_is_named_before_a_satisfied_one_that_is_nearly_used_up(
     joint = Joint.from_counts([[1, 2, 3], [2, 1, 3]])
     upper = math.nextafter(smallest_budget(Fraction(4, 3)), 0.0)
     lower = smallest_budget(Fraction(3, 2))
-    verdict = audit(released(joint), joint, ALIP(eps_l=lower, eps_u=upper))
+    verdict = audit_on_table(released(joint), joint, ALIP(eps_l=lower, eps_u=upper))
     assert not verdict.satisfied
     assert verdict.worst.lift == 4 / 3
 
@@ -113,18 +113,18 @@ def test_a_violated_side_is_named_before_a_satisfied_one_that_is_nearly_used_up(
 def test_a_zero_lift_is_infinite_and_breaks_every_lower_budget():
     joint = Joint.from_counts([[0, 5], [5, 5]])
     for notion in (MinLift(700.0), LDP(700.0), LIP(700.0)):
-        verdict = audit(released(joint), joint, notion)
+        verdict = audit_on_table(released(joint), joint, notion)
         assert not verdict.satisfied
         assert verdict.worst.output == "x0"
         assert verdict.worst.lift == (0.0 if notion.name != "ldp" else 1.5)
         assert verdict.achieved.eps_l == verdict.achieved.eps_ldp == math.inf
-    assert audit(released(joint), joint, ALIP(math.inf, 1.1)).satisfied
-    assert audit(released(joint), joint, MaxLift(1.1)).satisfied
+    assert audit_on_table(released(joint), joint, ALIP(math.inf, 1.1)).satisfied
+    assert audit_on_table(released(joint), joint, MaxLift(1.1)).satisfied
 
 
 def test_one_sensitive_symbol_leaks_nothing():
     joint = Joint.from_counts([[1, 2, 3]])
-    verdict = audit(released(joint), joint, LDP(1e-300))
+    verdict = audit_on_table(released(joint), joint, LDP(1e-300))
     assert verdict.satisfied
     assert verdict.achieved == Achieved(0.0, 0.0, 0.0)
     assert verdict.worst.sensitive == verdict.worst.against == "s0"
@@ -137,24 +137,26 @@ def test_rows_in_another_order_are_matched_by_symbol(joint):
         [[row[x] for x in order] for row in joint.counts],
         useful_labels=[f"x{x}" for x in order],
     )
-    assert audit(channel, shuffled, LIP(0.4)) == audit(channel, joint, LIP(0.4))
+    assert audit_on_table(channel, shuffled, LIP(0.4)) == audit_on_table(
+        channel, joint, LIP(0.4)
+    )
 
 
 def test_a_table_with_other_symbols_is_refused(joint):
     channel = released(joint)
     more = Joint.from_counts([[1, 2, 3, 1], [2, 1, 3, 1]])
     with pytest.raises(InputError, match=r"no row for the useful symbol 'x3'"):
-        audit(channel, more, LIP(1.0))
+        audit_on_table(channel, more, LIP(1.0))
     fewer = Joint.from_counts([[1, 2], [2, 1]])
     with pytest.raises(
         InputError, match=r"the table has no useful symbol 'x2', which the channel has"
     ):
-        audit(channel, fewer, LIP(1.0))
+        audit_on_table(channel, fewer, LIP(1.0))
     spelled = Joint.from_counts(joint.counts, useful_labels=["X0", "x01", "x2 "])
     with pytest.raises(
         InputError, match="which the channel has; one of them differs in"
     ):
-        audit(channel, spelled, LIP(1.0))
+        audit_on_table(channel, spelled, LIP(1.0))
 
 
 class Tampered(Channel):
@@ -175,7 +177,7 @@ def test_the_audit_adds_up_the_rows_itself(joint):
         InputError,
         match=r"row 'x0' sums to 9007199254740992, not to the denominator 90071992547409",
     ):
-        audit(wrong, joint, LIP(1.0))
+        audit_on_table(wrong, joint, LIP(1.0))
 
 
 def test_the_audit_refuses_outputs_without_mass_and_negative_entries(joint):
@@ -187,7 +189,7 @@ def test_the_audit_refuses_outputs_without_mass_and_negative_entries(joint):
     with pytest.raises(
         InputError, match=r"the output 'b' has no mass, or an entry below zero"
     ):
-        audit(
+        audit_on_table(
             Tampered(released(joint), outputs=("a", "b"), integers=Columns(columns)),
             joint,
             LIP(1.0),
@@ -196,7 +198,7 @@ def test_the_audit_refuses_outputs_without_mass_and_negative_entries(joint):
     with pytest.raises(
         InputError, match=r"the output 'b' has no mass, or an entry below zero"
     ):
-        audit(
+        audit_on_table(
             Tampered(released(joint), outputs=("a", "b"), integers=Columns(columns)),
             joint,
             LIP(1.0),
@@ -256,14 +258,16 @@ def test_huge_counts_are_exact():
     low, high = (end * half / 2 for end in exp_bounds(Fraction(0.5), 60))
     for c, expected in ((math.floor(low), True), (math.ceil(high), False)):
         joint = Joint.from_counts([[c, half - c], [half - c, c]])
-        assert audit(released(joint), joint, MaxLift(0.5)).satisfied is expected
-        assert audit(
+        assert (
+            audit_on_table(released(joint), joint, MaxLift(0.5)).satisfied is expected
+        )
+        assert audit_on_table(
             released(joint), joint, MaxLift(math.nextafter(0.5, 1.0))
         ).satisfied
 
 
 def test_the_published_table_is_audited_in_full(adult):
-    verdict = audit(released(adult), adult, MaxLift(0.5))
+    verdict = audit_on_table(released(adult), adult, MaxLift(0.5))
     lift = np.array(adult.lift)
     s, x = np.unravel_index(lift.argmax(), lift.shape)
     assert verdict.achieved.eps_u == pytest.approx(math.log(lift.max()), rel=1e-14)

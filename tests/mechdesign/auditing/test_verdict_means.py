@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.auditing.verdict import audit, failing_outputs
+from mechdesign.auditing.verdict import audit_on_table, failing_outputs
 from mechdesign.channel.channel import DENOMINATOR as D
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import quotient_above
@@ -68,7 +68,7 @@ def is_smallest_double(value: float, exact: Decimal | None) -> bool:
 def test_verdict_and_used_budgets_agree_with_80_digits(case, name, eps_l, eps_u):
     joint, channel = case
     notion = KINDS[name](eps_l, eps_u)
-    verdict = audit(channel, joint, notion)
+    verdict = audit_on_table(channel, joint, notion)
     limits = notion.limits
     order = getattr(limits.mean, "order", math.nan)
     below, above = mean_oracle.used(joint.counts, channel.rows, limits.mean.name, order)
@@ -85,12 +85,12 @@ def test_the_verdict_turns_between_two_neighbouring_doubles(name):
     """Allowed at the budgets used, refused one double below, on either side."""
     joint = Joint.from_counts([[3, 1, 5], [2, 7, 1], [4, 4, 4]])
     channel = channel_of(joint, 7)
-    used = audit(channel, joint, KINDS[name](1.0, 1.0)).used
-    assert audit(channel, joint, KINDS[name](used.eps_l, used.eps_u)).satisfied
-    assert not audit(
+    used = audit_on_table(channel, joint, KINDS[name](1.0, 1.0)).used
+    assert audit_on_table(channel, joint, KINDS[name](used.eps_l, used.eps_u)).satisfied
+    assert not audit_on_table(
         channel, joint, KINDS[name](math.nextafter(used.eps_l, 0.0), used.eps_u)
     ).satisfied
-    assert not audit(
+    assert not audit_on_table(
         channel, joint, KINDS[name](used.eps_l, math.nextafter(used.eps_u, 0.0))
     ).satisfied
 
@@ -104,19 +104,19 @@ def test_l1_and_chi2_of_a_table_done_by_hand():
         [[D * (i == j) for j in range(3)] for i in range(3)],
     )
     expected = smallest_budget(Fraction(4, 3))
-    assert audit(released, joint, L1Lift(1.0, 1.0)).used.eps_u == expected
-    assert audit(released, joint, Chi2Lift(1.0, 1.0)).used.eps_u == expected
+    assert audit_on_table(released, joint, L1Lift(1.0, 1.0)).used.eps_u == expected
+    assert audit_on_table(released, joint, Chi2Lift(1.0, 1.0)).used.eps_u == expected
     # The inverses 3/2 and 3/4: l1 = 3/8.
-    assert audit(released, joint, L1Lift(1.0, 1.0)).used.eps_l == smallest_budget(
-        Fraction(11, 8)
-    )
+    assert audit_on_table(
+        released, joint, L1Lift(1.0, 1.0)
+    ).used.eps_l == smallest_budget(Fraction(11, 8))
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))
 def test_a_constant_channel_uses_nothing_at_the_smallest_budget(name):
     joint = Joint.from_counts([[1, 2, 3], [2, 1, 3]])
     constant = Channel(joint.useful, ("all",), [[D]] * 3)
-    verdict = audit(constant, joint, KINDS[name](5e-324, 5e-324))
+    verdict = audit_on_table(constant, joint, KINDS[name](5e-324, 5e-324))
     assert verdict.satisfied
     assert (verdict.used.eps_l, verdict.used.eps_u) == (0.0, 0.0)
 
@@ -130,7 +130,7 @@ def test_a_lift_of_zero_makes_the_inverse_infinite(name):
         joint.useful.names,
         [[D * (i == j) for j in range(3)] for i in range(3)],
     )
-    verdict = audit(released, joint, KINDS[name](700.0, 700.0))
+    verdict = audit_on_table(released, joint, KINDS[name](700.0, 700.0))
     assert not verdict.satisfied
     assert verdict.used.eps_l == math.inf
     assert (verdict.worst.sensitive, verdict.worst.output, verdict.worst.lift) == (
@@ -139,15 +139,15 @@ def test_a_lift_of_zero_makes_the_inverse_infinite(name):
         0.0,
     )
     assert failing_outputs(released, joint, KINDS[name](700.0, 700.0)) == (1,)
-    assert audit(released, joint, KINDS[name](math.inf, 700.0)).satisfied
+    assert audit_on_table(released, joint, KINDS[name](math.inf, 700.0)).satisfied
 
 
 def test_an_infinite_order_is_the_verdict_of_alip():
     joint = Joint.from_counts([[3, 1, 5], [2, 7, 1], [4, 4, 4]])
     channel = channel_of(joint, 3)
     for eps in (0.05, 0.1, 0.5, 1.0):
-        alpha = audit(channel, joint, AlphaLift(eps, eps, math.inf))
-        alip = audit(channel, joint, ALIP(eps, eps))
+        alpha = audit_on_table(channel, joint, AlphaLift(eps, eps, math.inf))
+        alip = audit_on_table(channel, joint, ALIP(eps, eps))
         assert (alpha.satisfied, alpha.achieved, alpha.worst) == (
             alip.satisfied,
             alip.achieved,
@@ -163,7 +163,7 @@ def test_worst_names_the_output_that_violates():
         joint.useful.names,
         [[D * (i == j) for j in range(3)] for i in range(3)],
     )
-    verdict = audit(released, joint, L1Lift(0.5, 3.0))
+    verdict = audit_on_table(released, joint, L1Lift(0.5, 3.0))
     assert not verdict.satisfied
     assert (verdict.worst.sensitive, verdict.worst.output) == ("s0", "x1")
     assert verdict.worst.lift == pytest.approx(1 * 200 / (100 * 51))

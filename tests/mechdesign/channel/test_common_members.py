@@ -179,7 +179,9 @@ def test_a_channel_is_judged_on_tables_or_says_why_not(kind, request):
         (lambda one, frame: one.apply(frame, draws="fixed"), "cannot be fixed"),
         (lambda one, frame: md.audit(one, frame), "audited on the counts"),
         (
-            lambda one, _: verdict.audit(one, one.parts[0].channel.joint, NOTION),
+            lambda one, _: verdict.audit_on_table(
+                one, one.parts[0].channel.joint, NOTION
+            ),
             "must be a Channel without boxes of rows",
         ),
         (lambda one, _: one.distribution({"k": "u"}), "the row has no column 'a'"),

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from mechdesign.core.errors import InputError
+from mechdesign.core.files import is_url, local
 from mechdesign.formats import urls
-from mechdesign.formats.urls import Remote, is_url, local, place_of
+from mechdesign.formats.urls import Remote, place_of
 from mechdesign.jobs.stopping import CutOff, stoppable
 from mechdesign.jobs.target import Target
 

@@ -12,9 +12,9 @@ import pytest
 from mechdesign.core.errors import InputError
 from mechdesign.formats import csv_blocks
 from mechdesign.formats.arrow_arrays import KeptColumn, WrittenColumn
+from mechdesign.formats.compression import compression_named
 from mechdesign.formats.csv_blocks import BLOCK, Splitter, line_breaks, pieces_of
 from mechdesign.formats.csv_text import TextOptions
-from mechdesign.formats.file_kinds import compression_named
 from mechdesign.formats.opening import open_source
 
 PEOPLE = b'id,job,note\n1,a,"p,q"\n2,"b",\n'

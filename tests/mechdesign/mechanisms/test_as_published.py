@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mechdesign.auditing.verdict import audit
+from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.search import RESPONSE as NAME
@@ -27,7 +27,7 @@ def failing_table():
 def test_where_merging_fails_the_channel_violates_and_says_so(mechanism):
     joint = failing_table()
     found = as_published(joint, LDP(1.0), mechanism)
-    assert not audit(found.channel, joint, LDP(1.0)).satisfied
+    assert not audit_on_table(found.channel, joint, LDP(1.0)).satisfied
     assert (found.verified, found.as_published, found.repaired, found.borrowed) == (
         False,
         True,
@@ -49,7 +49,9 @@ def test_it_cannot_be_saved_even_where_it_satisfies(
     adult, tmp_path, mechanism, epsilon
 ):
     found = as_published(adult, ALIP.from_epsilon(epsilon, 0.65), mechanism)
-    assert found.verified == audit(found.channel, adult, found.notion).satisfied
+    assert (
+        found.verified == audit_on_table(found.channel, adult, found.notion).satisfied
+    )
     with pytest.raises(
         InputError,
         match="made as published, without repair, is for study and is not written",

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mechdesign.auditing.verdict import audit
+from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.designing import design
@@ -97,7 +97,7 @@ def test_a_design_carries_what_was_asked_for_and_found(adult, method, tmp_path):
     assert (
         record.achieved
         == asdict(found.achieved)
-        == asdict(audit(found.channel, adult, notion).achieved)
+        == asdict(audit_on_table(found.channel, adult, notion).achieved)
     )
     assert record.utility == {
         "nmi": found.nmi, "mutual_information": found.mutual_information, "entropy": found.entropy,
@@ -170,7 +170,7 @@ def test_a_time_limit_ends_a_long_search_with_a_proven_gap(long_search):
     assert found.certificate.scope == "proven"
     assert 1e-4 < found.certificate.gap_nmi < 1.0 - merged.nmi
     assert "time limit reached" in found.messages[0]
-    assert audit(found.channel, joint, notion).satisfied
+    assert audit_on_table(found.channel, joint, notion).satisfied
 
 
 def test_ctrl_c_from_the_progress_line_ends_with_the_best_channel(long_search):
@@ -186,7 +186,7 @@ def test_ctrl_c_from_the_progress_line_ends_with_the_best_channel(long_search):
     assert found.messages == ("the search ended early (interrupted)",)
     assert found.certificate.gap_nmi > 1e-4
     assert found.certificate.upper_bound_nmi >= found.nmi
-    assert audit(found.channel, joint, notion).satisfied
+    assert audit_on_table(found.channel, joint, notion).satisfied
     assert len(lines) == 3
     assert str(lines[0]).startswith("utility 0.")
 
@@ -226,7 +226,7 @@ def test_a_real_signal_in_the_middle_of_the_search_ends_with_the_best_channel(
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
     assert found.messages == ("the search ended early (interrupted)",)
-    assert audit(found.channel, joint, notion).satisfied
+    assert audit_on_table(found.channel, joint, notion).satisfied
     assert found.certificate.upper_bound_nmi - found.nmi <= found.certificate.gap_nmi
 
 
@@ -267,7 +267,7 @@ def test_a_warm_start_gives_the_same_answers_in_no_more_rounds():
         assert last.nmi == pytest.approx(alone.nmi, abs=1e-4)
         assert last.certificate.gap_nmi <= 1e-4
         assert last.certificate.upper_bound_nmi >= alone.nmi
-        assert audit(last.channel, joint, notion).satisfied
+        assert audit_on_table(last.channel, joint, notion).satisfied
         cold.append(alone.certificate.details["rounds"])
         warm.append(last.certificate.details["rounds"])
     assert sum(warm[1:]) < sum(cold[1:])

@@ -12,9 +12,9 @@ import pytest
 
 import mechdesign as md
 from mechdesign.auditing.extremes import log_upper
-from mechdesign.auditing.verdict import audit
+from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.file import digest
+from mechdesign.channel.file import file_digest
 from mechdesign.mechanisms.by_rules import information
 from tests.cases.designs import notions_of, uniform_table
 from tests.oracles.joint_leakage import extremes
@@ -77,7 +77,7 @@ def test_it_is_the_optimum_and_never_exceeds_the_joint_budget(seed):
     first = md.design(joint, _half(notion)).channel
     found = md.design(joint, notion, after=[first])
     assert keeps(joint, [first, found.channel], notion.limits)
-    assert audit(found.channel, joint, notion, after=[first]).satisfied
+    assert audit_on_table(found.channel, joint, notion, after=[first]).satisfied
     rows, limits = [], notion.limits
     for y in range(len(first.outputs)):
         table = joint.p * first.matrix[:, y]
@@ -115,7 +115,7 @@ def test_a_third_release():
     second = md.design(joint, md.LIP(0.5), after=[first]).channel
     third = md.design(joint, notion, after=[first, second])
     assert keeps(joint, [first, second, third.channel], notion.limits)
-    assert third.channel.record.after == (digest(first), digest(second))
+    assert third.channel.record.after == (file_digest(first), file_digest(second))
     assert (
         third.spending.together.achieved
         == md.compose([first, second, third.channel]).achieved
@@ -144,9 +144,10 @@ def test_another_column():
     best = optimum(p_two, rows)
     assert found.nmi <= best + ERROR <= found.certificate.upper_bound_nmi + 2 * ERROR
     assert found.spending.kept <= found.spending.at_once.mutual_information + 1e-3
-    assert audit(found.channel, joint, notion, after=[first]).satisfied
+    assert audit_on_table(found.channel, joint, notion, after=[first]).satisfied
     assert (
-        found.achieved == audit(found.channel, joint.releasing("two"), notion).achieved
+        found.achieved
+        == audit_on_table(found.channel, joint.releasing("two"), notion).achieved
     )
 
 
@@ -223,7 +224,7 @@ def test_another_column_keeps_its_bins():
         found.useful.bins[0].labels
     )
     assert len(found.apply(["7", "119"], insecure_seed=1)) == 2
-    assert audit(found, joint, md.ALIP(0.5, 0.5), after=[first]).satisfied
+    assert audit_on_table(found, joint, md.ALIP(0.5, 0.5), after=[first]).satisfied
 
 
 @pytest.mark.parametrize("released", [{"useful": "job"}, {"release": ["job", "edu"]}])

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from mechdesign.auditing.verdict import audit
+from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.mechanisms.result import Certificate, finish
 from mechdesign.mechanisms.rounding import Rounded
@@ -27,7 +27,7 @@ def channel():
 
 
 def finished(channel, **more):
-    verdict = audit(channel, JOINT, LIP(0.5))
+    verdict = audit_on_table(channel, JOINT, LIP(0.5))
     return finish(Rounded(channel, verdict), JOINT, "optimal", "vertices", **more)
 
 

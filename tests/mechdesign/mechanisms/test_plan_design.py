@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.auditing.stated import statement_of
-from mechdesign.channel.file import digest
+from mechdesign.channel.file import file_digest
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.mechanisms import plan_design
 from mechdesign.mechanisms.least_cost_rounding import keeps_stays
@@ -478,7 +478,7 @@ def test_rows_after_rows(people):
     assert verdict.satisfied
     assert made.least.cost > designed(people, md.LIP(0.5)).least.cost
     # The file names what it was designed after, and its figures are those of its own table alone.
-    assert made.channel.record.after == (digest(first),)
+    assert made.channel.record.after == (file_digest(first),)
     assert made.achieved == md.audit(made.channel).achieved
     assert not statement_of(made.channel).wrong
     together = md.compose([first, made.channel], joint)

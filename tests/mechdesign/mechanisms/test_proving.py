@@ -24,7 +24,6 @@ from mechdesign.channel.proof import (
     CostProof,
     EntropyProof,
     proof_in,
-    with_proof,
 )
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.proving import (
@@ -580,7 +579,7 @@ def test_no_multipliers_refute_a_channel_of_own_boxes(sides, prices):
         sides=tuple(tuple(sides[4 * x : 4 * x + 4]) for x in range(4)),
     )
     (part,) = channel.parts
-    forged = with_proof(part.channel, proof)
+    forged = part.channel.with_proof(proof)
     assert len(forged.useful) == 4
     changed = 1.0 - channel.boxed.claims.utility.own
     assert least_changed(forged) <= changed + 1e-12

@@ -12,7 +12,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.auditing.stated import statement_of
-from mechdesign.channel.proof import PROOF, proof_in, with_proof
+from mechdesign.channel.proof import PROOF, proof_in
 from mechdesign.mechanisms.proving import (
     BESIDE_GIVEN,
     OWN_FUNCTIONS,
@@ -182,7 +182,7 @@ def test_forged_bounds_and_prices_beside_given_columns_are_not_proven():
 
     proof = proof_in(channel.record.certificate)
     half = tuple(1.5 * price for price in proof.prices)
-    forged = with_proof(channel, proof.model_copy(update={"prices": half}))
+    forged = channel.with_proof(proof.model_copy(update={"prices": half}))
     (unproven,) = proven(forged).unproven
     assert unproven.name == "upper_bound_nmi"
     assert unproven.proven > unproven.stated + 1e-4

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.auditing.verdict import audit
+from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.core.errors import NotPrivate
 from mechdesign.mechanisms import design, least_cost, search
 from mechdesign.mechanisms.search import envelope_by_any_method
@@ -27,7 +27,7 @@ def test_an_entry_of_one_unit_that_keeps_the_promise_stays(notion):
     result = design(joint, notion)
     assert result.nmi > 0.999
     assert result.certificate.gap_nmi <= 1e-4
-    assert audit(result.channel, joint, notion).satisfied
+    assert audit_on_table(result.channel, joint, notion).satisfied
     smallest = min(value for row in result.channel.rows for value in row if value)
     assert smallest == 1
 
@@ -37,7 +37,7 @@ def test_columns_follow_where_vertices_are_lost_in_rounding():
     for method in ("auto", "vertices", "columns"):
         result = design(joint, LIP(1e-4), method=method)
         assert result.nmi == pytest.approx(0.0262, abs=2e-4)
-        assert audit(result.channel, joint, LIP(1e-4)).satisfied
+        assert audit_on_table(result.channel, joint, LIP(1e-4)).satisfied
 
 
 def test_vertices_follow_where_columns_stall():
@@ -113,7 +113,7 @@ def test_subset_response_keeps_what_halved_budgets_keep(seed, power):
         kept = design(joint, make(2.0 * epsilon), mechanism="subset-response")
         halved = design(joint, make(epsilon), mechanism="subset-response")
         assert kept.nmi >= halved.nmi - 1e-4
-        assert audit(kept.channel, joint, make(2.0 * epsilon)).satisfied
+        assert audit_on_table(kept.channel, joint, make(2.0 * epsilon)).satisfied
 
 
 def test_sets_of_a_smaller_budget_are_said():
@@ -141,7 +141,7 @@ def test_a_constant_is_emitted_where_the_program_of_least_cost_gives_up():
         forbid=FORBIDDEN,
         keep_frequencies=False,
     )
-    assert audit(result.channel, joint, LIP(1e-6)).satisfied
+    assert audit_on_table(result.channel, joint, LIP(1e-6)).satisfied
     assert result.channel.outputs == ("x2",)
     assert result.least.cost_lower_bound <= result.least.cost
     assert any("tells nothing" in message for message in result.messages)
@@ -178,7 +178,7 @@ def test_records_are_drawn_anew_where_frequencies_are_kept(monkeypatch):
     assert result.least.frequency_deviation == 0.0
     assert result.least.cost == pytest.approx(1.0 - float(joint.p_x @ joint.p_x))
     assert result.least.cost_lower_bound == 0.0
-    assert audit(result.channel, joint, LDP(1e-9)).satisfied
+    assert audit_on_table(result.channel, joint, LDP(1e-9)).satisfied
     assert any("drawn anew" in message for message in result.messages)
     with pytest.raises(SolverFailure, match="gave up"):
         design(joint, LDP(0.1), objective="truth", forbid=[("x1", "x0")])

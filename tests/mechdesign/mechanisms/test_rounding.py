@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from mechdesign.auditing.measures import utility
-from mechdesign.auditing.verdict import audit
+from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.channel.channel import DENOMINATOR as D
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms import rounding
@@ -45,7 +45,7 @@ def test_releasing_x_gives_zeros_and_ones_and_keeps_the_names(joint):
     assert rounded.channel.outputs == ("a", "b", "c", "d")
     assert rounded.channel.joint is joint
     assert (rounded.mixing, rounded.merged) == (0.0, 0)
-    assert rounded.audit == audit(rounded.channel, joint, LIP(5.0))
+    assert rounded.audit == audit_on_table(rounded.channel, joint, LIP(5.0))
 
 
 def test_merging_is_exact_and_named_in_braces(joint):

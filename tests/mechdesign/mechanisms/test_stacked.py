@@ -9,7 +9,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.auditing.measures import measure
-from mechdesign.auditing.verdict import audit, failing_outputs
+from mechdesign.auditing.verdict import audit_on_table, failing_outputs
 from mechdesign.channel.channel import Channel
 from tests.oracles.stacked import optimum, rows_of
 
@@ -37,14 +37,17 @@ def test_each_is_the_optimum_of_the_stacked_tables(seed):
     for secret in joint.secrets:
         sides = [limits.lower] * 2, [limits.upper] * 2
         rows += rows_of(secret.p, secret.p_s, *sides, limits.ratio)
-        assert audit(found.channel, secret, notion).satisfied
+        assert audit_on_table(found.channel, secret, notion).satisfied
     best = optimum(joint.p_x, rows)
     assert found.nmi <= best + ERROR
     assert best <= found.certificate.upper_bound_nmi + ERROR
     assert found.certificate.gap_nmi <= 1e-4
     assert found.nmi >= md.design(whole, notion).nmi - 1e-4
-    assert found.achieved == audit(found.channel, joint, notion).achieved
-    parts = [audit(found.channel, secret, notion).achieved for secret in joint.secrets]
+    assert found.achieved == audit_on_table(found.channel, joint, notion).achieved
+    parts = [
+        audit_on_table(found.channel, secret, notion).achieved
+        for secret in joint.secrets
+    ]
     for side in ("eps_l", "eps_u", "eps_ldp"):
         assert getattr(found.achieved, side) == max(
             getattr(part, side) for part in parts
@@ -98,7 +101,7 @@ def test_budgets_of_single_symbols(seed):
     assert (
         (found.nmi <= plain.nmi + 1e-4) if seed % 2 else (found.nmi >= plain.nmi - 1e-4)
     )
-    assert audit(found.channel, joint, notion.with_budgets(own)).satisfied
+    assert audit_on_table(found.channel, joint, notion.with_budgets(own)).satisfied
 
 
 def test_the_file_keeps_what_was_promised(tmp_path):
@@ -110,16 +113,16 @@ def test_the_file_keeps_what_was_promised(tmp_path):
     assert loaded.sensitive.protects_columns
     assert loaded.joint == made.channel.joint
     promise = loaded.record.promise(loaded.sensitive)
-    assert audit(loaded, loaded.joint, promise).satisfied
-    assert audit(loaded, loaded.joint, promise).achieved == made.achieved
+    assert audit_on_table(loaded, loaded.joint, promise).satisfied
+    assert audit_on_table(loaded, loaded.joint, promise).achieved == made.achieved
     assert {each.symbol for each in loaded.record.budgets} == {("a",), ("n",)}
     public = loaded.public()
     assert public.sensitive.protects_columns
     assert public.record.budgets == loaded.record.budgets
     stricter = notion.with_budgets({"a": (0.01, 0.01)})
-    assert not audit(loaded, loaded.joint, stricter).satisfied
+    assert not audit_on_table(loaded, loaded.joint, stricter).satisfied
     assert failing_outputs(loaded, loaded.joint, stricter)
-    assert audit(loaded, loaded.joint, stricter).worst.sensitive == "a"
+    assert audit_on_table(loaded, loaded.joint, stricter).worst.sensitive == "a"
 
 
 def test_joint_leakage_is_that_of_each_secret():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.auditing.verdict import audit
+from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.progress import Step
 from mechdesign.mechanisms import rules, search
@@ -150,7 +150,7 @@ def test_a_notion_whose_posteriors_are_not_convex(notion):
     random = np.random.default_rng(4)
     table = Joint.from_counts(random.integers(1, 40, (3, 7)))
     found = design(table, notion, mechanism=NAME, gap=1e-3)
-    assert audit(found.channel, table, notion).satisfied
+    assert audit_on_table(found.channel, table, notion).satisfied
     assert found.nmi >= design(table, notion, mechanism="subset-merging").nmi
     assert found.nmi <= design(table, notion, gap=1e-3).certificate.upper_bound_nmi
 

@@ -11,7 +11,7 @@ import numpy as np
 
 import mechdesign as md
 from mechdesign.cli.console import Reporter
-from mechdesign.cli.report import commands
+from mechdesign.cli.options import commands
 from mechdesign.mechanisms.result import Design
 from mechdesign.report.collect import attributed, internal_report
 from mechdesign.report.content import public_report

@@ -15,7 +15,7 @@ import mechdesign as md
 from mechdesign import mechanisms
 from mechdesign.auditing.leakages import lift_range
 from mechdesign.auditing.measures import measure
-from mechdesign.auditing.verdict import audit
+from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.comparison import curve
@@ -97,7 +97,7 @@ def assert_document(report, joint, channel, notion):
         assert text in page.text
         assert text.replace("\\", "") in plain
     record = cases.record(report)
-    verdict = audit(channel, joint, notion)
+    verdict = audit_on_table(channel, joint, notion)
     assert record["promise"]["satisfied"] is verdict.satisfied
     for side in ("eps_l", "eps_u", "eps_ldp"):
         wanted = getattr(verdict.achieved, side)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mechdesign.core.errors import InputError
 from mechdesign.formats import csv_blocks, parquet
 from mechdesign.formats.opening import open_source
 from mechdesign.tables.joint import Joint
@@ -189,6 +190,20 @@ def test_an_empty_label_of_a_wide_table_can_be_a_symbol(write):
     joint = read_joint(write("s,,v\na,1,2\n,3,4\n"), contingency=True, missing="symbol")
     assert joint.useful.names == ("", "v")
     assert joint.sensitive.names == ("a", "")
+
+
+@pytest.mark.parametrize("missing", ["marginal", "output:v"])
+def test_a_wide_table_says_what_is_released_for_an_empty_cell(write, missing):
+    """As a table of records does: `apply` has nowhere else to know it from."""
+    path = write("s,u,v\na,1,2\nb,3,4\n")
+    joint = read_joint(path, contingency=True, missing=missing, bins=None)
+    assert joint.rules.missing == missing
+    assert joint.rules.counted == "refuse"
+    # Nothing is left out of counts, and empty cells are refused later as by default.
+    dropped = read_joint(path, contingency=True, missing="drop")
+    assert dropped.rules == read_joint(path, contingency=True).rules
+    with pytest.raises(InputError, match=r"missing \('often'\) must be refuse"):
+        read_joint(path, contingency=True, missing="often")
 
 
 def test_wide_probabilities_are_exact_decimals(write):
