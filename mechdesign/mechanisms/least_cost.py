@@ -73,7 +73,6 @@ from mechdesign.mechanisms.least_cost_rounding import (
     square,
     truth_of,
 )
-from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.posteriors import check_optimum, check_polytope
 from mechdesign.mechanisms.proofs import kept, texts_of
 from mechdesign.mechanisms.result import Design, LeastCost, finish
@@ -242,7 +241,7 @@ def least_cost(
     channel, verdict, lower_bound, proof, method = _found(program, costs)
 
     cost = _rounded_up(costs.expected(channel, joint))
-    if isinstance(rules, PopulationRules):
+    if proof is not None and proof.sides is not None:
         lower_bound -= SIDES_ROUNDING * max(1.0, abs(lower_bound))
     if convex is None:
         # Costs of a matrix are not negative.
@@ -274,11 +273,9 @@ def least_cost(
     design = _with_least(design, least)
     if proof is not None and least.objective.name == COSTS:
         proof = proof.model_copy(update={"costs": texts_of(costs.units, costs.unit)})
-    if isinstance(rules, PopulationRules):
-        # To prove it again takes a program for each symbol, which is left to the auditor.
-        if proof is not None and rules.has_prices:
-            design = replace(design, channel=design.channel.with_proof(proof))
-        return design
+    if proof is not None and proof.sides is not None:
+        # To prove it again takes programs for each symbol, which are left to the auditor.
+        return replace(design, channel=design.channel.with_proof(proof))
     recorded = kept(design.channel, proof, lower_bound, rules.demands)
     return replace(design, channel=recorded)
 
@@ -446,6 +443,11 @@ def _messages(
     if is_open:
         messages.append(
             f"the search ended early: the cost is proven to be within {gap:.2g} of the least"
+        )
+    if program.convex is not None:
+        messages.append(
+            "the channel file keeps no proof of the bound: functions of your own are Python code, "
+            "which no file has"
         )
     remedy = "give a larger budget, more records, or merge symbols"
     if is_open and program.is_late:
