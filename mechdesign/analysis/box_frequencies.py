@@ -38,7 +38,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -52,6 +51,7 @@ from mechdesign.analysis.frequencies import (
 )
 from mechdesign.analysis.joint_frequencies import JointFrequencies, estimate_joint
 from mechdesign.analysis.law_estimates import ColumnFrequencies
+from mechdesign.analysis.linear import errors_of_level
 from mechdesign.analysis.release_facts import facts_of_release
 from mechdesign.analysis.released_table import (
     Advance,
@@ -100,7 +100,10 @@ def estimate_file(
     The `settings` are those of `estimate_frequencies`; with `by`, a kept column, those of
     `estimate_joint`. Without a `policy`, what was released for cells without a symbol is looked up
     in the manifest: the one named, or the one beside the file. A notice says so if it is unknown.
+    Of boxes the frequencies are those of the boxes themselves.
     """
+    labels = channel.single()
+    # The manifest names the whole channel, of which that of the labels is a part.
     facts = facts_of_release(released, channel, manifest)
     shares = (missing_share, unknown_share)
     notices: tuple[str, ...] = ()
@@ -119,7 +122,7 @@ def estimate_file(
     if policy.unknown == NEAREST:
         notices = (*notices, NEAREST_COUNTS)
     file = released_file(
-        channel,
+        labels,
         released,
         columns,
         released_columns,
@@ -144,7 +147,7 @@ def estimate_file(
                 "draws in place of empty or unknown cells, whose share may differ from value to "
                 "value: leave --by out"
             )
-        joint = estimate_joint(channel, _crossed(file, by), form=form, **settings)
+        joint = estimate_joint(labels, _crossed(file, by), form=form, **settings)
         return replace(joint, notices=(*joint.notices, *notices))
     counted = counting.count_release(file)
     for finding in counted.findings:
@@ -152,7 +155,7 @@ def estimate_file(
             raise InputError(finding.text)
     counts = dict(zip(file.labels.names, counted.counts[0].tolist(), strict=True))
     estimated = estimate_frequencies(
-        channel,
+        labels,
         counts,
         form=form,
         policy=policy,
@@ -244,11 +247,10 @@ def estimate_box_column(
     """
     question = box_question(channel, name)
     settings: dict[str, Any] = {"level": level, "functionals": question.functionals}
-    single = channel.single()
     if isinstance(released, str | os.PathLike):
         found = estimate_file(
             released,
-            single,
+            channel,
             released_columns=released_columns,
             identity=identity,
             escape_formulas=escape_formulas,
@@ -259,7 +261,7 @@ def estimate_box_column(
         # Joint frequencies are those beside a kept column, which is not among the arguments.
         frequencies = cast("Frequencies", found)
     else:
-        frequencies = estimate_frequencies(single, released, **settings)
+        frequencies = estimate_frequencies(channel.single(), released, **settings)
     return question.answer(frequencies, any_data=any_data)
 
 
@@ -334,7 +336,7 @@ class BoxQuestion:
         variance += share_variance @ np.maximum(shares, 0.0) ** 2
         errors = np.sqrt(variance)
         # Each side of the interval fails with half of the probability.
-        half = NormalDist().inv_cdf((1.0 + frequencies.level) / 2.0) * errors
+        half = errors_of_level(frequencies.level) * errors
         estimates = np.clip(unbiased, 0.0, 1.0)
         return ColumnFrequencies(
             columns=(self.name,),

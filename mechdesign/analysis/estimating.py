@@ -44,6 +44,14 @@ from mechdesign.core.errors import InputError
 from mechdesign.mechanisms import combinations
 from mechdesign.tables.joint import names_of_columns
 
+NO_NUMBERS = (
+    "the table of the channel has weights or probabilities and no numbers of records, and its "
+    "released rows keep the frequencies with these: what an unweighted file of them says is not "
+    "what its records were. Keep the weights beside the rows (apply --keep) and weight what you "
+    "compute; where the records were drawn with these probabilities, no correction is needed"
+)
+"""Why rows of such a table are not estimated: here every released record counts once."""
+
 NOT_OF_LABELS = (
     "means (mean, --mean) and regressions (regress, --regress) are for a release of rows, and this "
     "channel releases labels in their place; `corrected_regression` of mechdesign.analysis takes "
@@ -85,6 +93,12 @@ def estimator_of(
             raise InputError(NOT_CORRECTED.format("boxes"))
         return Estimator.BOXES
     has_shares = channel.keeps_law or channel.tells_shares
+    joint = channel.joint
+    if has_shares and joint is not None and not joint.is_counts:
+        # Each record of a file counts once, whatever its weight in the table was.
+        if is_statistic or len(channel.released_columns) > 1:
+            raise InputError(NO_NUMBERS)
+        return Estimator.COLUMN
     if is_statistic:
         if not has_shares:
             raise InputError(NOT_OF_LABELS)
@@ -203,11 +217,10 @@ def estimate(
             "of and fixed are for a release of rows, and this channel releases labels: leave them "
             "out; estimates are of its useful column"
         )
-    channel = channel.single()
     if is_path:
         return estimate_file(released, channel, level=level, target=target, **options)
     return estimate_frequencies(
-        channel,
+        channel.single(),
         released,
         level=level,
         target=target,  # pyright: ignore[reportArgumentType]

@@ -43,7 +43,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -51,6 +50,7 @@ from numpy.typing import NDArray
 
 from mechdesign.analysis.counting import count_release
 from mechdesign.analysis.likelihood import check_level
+from mechdesign.analysis.linear import errors_of_level
 from mechdesign.analysis.released_table import Advance, released_file
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.output_cells import own_rows
@@ -150,7 +150,7 @@ def of_shares(
 ) -> ColumnFrequencies:
     """Frequencies that a release keeps, from unbiased shares and their variances."""
     errors = np.sqrt(variance)
-    width = NormalDist().inv_cdf((1.0 + level) / 2.0) * errors
+    width = errors_of_level(level) * errors
     return ColumnFrequencies(
         columns=columns,
         symbols=symbols,

@@ -31,7 +31,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -44,6 +43,7 @@ from mechdesign.analysis.law_estimates import (
     check_kept,
     counts_of_release,
 )
+from mechdesign.analysis.linear import errors_of_level
 from mechdesign.analysis.released_table import Advance
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.row_law import RowLaw
@@ -464,7 +464,7 @@ class _ReleasedLaw:
             sampled = self.weights @ influence**2
             variance += scale * np.clip(sampled, 0.0, None)
         errors = np.sqrt(variance / self.records)
-        width = NormalDist().inv_cdf((1.0 + confidence) / 2.0) * errors
+        width = errors_of_level(confidence) * errors
         is_there = ~np.isnan(estimates)
 
         def known(values: Array) -> Array:

@@ -47,12 +47,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.linear import Array, Estimator, coefficients
+from mechdesign.analysis.linear import Array, Estimator, coefficients, errors_of_level
 from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError
 
@@ -413,7 +412,7 @@ def score_interval(
     level : float
         Confidence level, in (0, 1).
     """
-    z = NormalDist().inv_cdf((1.0 + level) / 2.0)
+    z = errors_of_level(level)
     half_step = step / (2.0 * records)
     # Axis 0: the lower and the upper end.
     least, most, _ = np.broadcast_arrays(spread.least, spread.most, estimate)

@@ -47,6 +47,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
+from statistics import NormalDist
 from typing import Any, cast
 
 import numpy as np
@@ -136,6 +137,13 @@ class Identification:
             f"the channel has rank {self.rank} for {size} symbols: released data "
             f"cannot tell apart the frequencies within {shown}{more}, only their sum"
         )
+
+
+def errors_of_level(level: float) -> float:
+    """So many standard errors does a normal interval of this level reach on each side."""
+    # Of a level near 1 the share below the upper end is 1 in floating point; that below the lower
+    # end is not 0.
+    return -NormalDist().inv_cdf((1.0 - level) / 2.0)
 
 
 def group_name(group: Sequence[str]) -> str:

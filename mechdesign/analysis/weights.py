@@ -58,14 +58,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.analysis.likelihood import check_level
-from mechdesign.analysis.linear import Estimator
+from mechdesign.analysis.linear import Estimator, errors_of_level
 from mechdesign.analysis.model import (
     Codes,
     ReleaseModel,
@@ -423,7 +422,7 @@ def corrected_regression(
     bread = np.linalg.inv(normal)
     covariance: Array = bread @ (scores.T @ scores) @ bread.T
     errors = np.sqrt(np.diag(covariance))
-    reach = NormalDist().inv_cdf((1.0 + level) / 2.0) * errors
+    reach = errors_of_level(level) * errors
     return Regression(
         names=(*estimator.cells.names, *columns),
         coefficients=beta,

@@ -301,7 +301,7 @@ def _beliefs(report: Report) -> tuple[BeliefRow, ...]:
     from mechdesign.report import wording as w
 
     rows: list[BeliefRow] = []
-    for belief in report.promise.beliefs:
+    for belief in w.in_reading_order(report.promise.beliefs, lambda one: one.symbol):
         rows.append(
             BeliefRow(
                 symbol=w.label(belief.symbol),

@@ -347,7 +347,7 @@ def joint_of(table: MemoryTable, choice: Choice) -> md.Joint:
 def _joint_of_people(table: MemoryTable, choice: Choice) -> md.Joint:
     """The counts of people, whose symbols are the sequences of their records in the file."""
     from mechdesign.mechanisms.people_request import bins_of_people
-    from mechdesign.tables.people_tables import PeopleRoles, people_of_frame
+    from mechdesign.tables.people_tables import PeopleRoles, people_of_table
 
     roles = PeopleRoles(
         person=choice.person,
@@ -359,7 +359,7 @@ def _joint_of_people(table: MemoryTable, choice: Choice) -> md.Joint:
             choice.used_bins or None, (*choice.given, *choice.released)
         ),
     )
-    return people_of_frame(table.frame, roles, choice.missing)
+    return people_of_table(table.frame, roles, choice.missing)
 
 
 def _refuse_empty(table: MemoryTable, choice: Choice) -> None:
@@ -475,7 +475,8 @@ def belief_rows(
     lower = math.exp(-achieved.eps_l) * (1.0 - OUTWARDS)
     upper = math.exp(achieved.eps_u) * (1.0 + OUTWARDS)
     rows: list[BeliefRow] = []
-    for name, share in zip(names, shares, strict=True):
+    named = zip(names, shares, strict=True)
+    for name, share in w.in_reading_order(named, lambda one: one[0]):
         rows.append(
             BeliefRow(
                 symbol=w.label(name),

@@ -34,7 +34,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import ConfidenceSet, set_of_record
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.people_tables import PeopleRoles, people_of_frame
+from mechdesign.tables.people_tables import PeopleRoles, people_of_table
 from mechdesign.tables.records import bins_by_column
 
 NO_COUNTS = (
@@ -102,7 +102,7 @@ def _table_for(channel: Channel, table: Any) -> Any:
         return table
     if channel.useful.people is not None:
         rules = channel.record.rules
-        joint = people_of_frame(
+        joint = people_of_table(
             table,
             PeopleRoles.of(channel.useful),
             rules.counted,

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -61,6 +62,7 @@ from mechdesign.release.drawing import (
 )
 from mechdesign.release.draws import Key, records_of
 from mechdesign.release.released_frames import (
+    DrawnCells,
     apply_to_people,
     fix_where_whole,
     frame_of_columns,
@@ -71,7 +73,7 @@ from mechdesign.tables.box_coder import BoxCoder, BoxFill, RowsByBox, SymbolCoun
 from mechdesign.tables.columns import is_frame, positions_of, values_of
 from mechdesign.tables.joint import Array, Joint
 from mechdesign.tables.people import People
-from mechdesign.tables.rebuilding import rebuild
+from mechdesign.tables.rebuilding import rebuild_and_note
 from mechdesign.tables.row_boxes import BOX, NOTHING, Boxes, box_name
 from mechdesign.tables.variable import Variable, column_names
 
@@ -956,9 +958,12 @@ class Channel(Displayed):
                     "people are drawn as a whole table: leave first_row out"
                 )
             release = self.prepared(key_of(key, insecure_seed), policy=policy)
-            return apply_to_people(
+            released, notes = apply_to_people(
                 release, self.people, column, identity=identity, draws=draws
             )
+            for note in notes:
+                warnings.warn(note, stacklevel=2)
+            return released
         if self.coder is None:
             cells = values_of(column, self.useful)
         else:
@@ -973,19 +978,33 @@ class Channel(Displayed):
         if draws != INDEPENDENT:
             fix_where_whole(release, cells, records, is_asked=draws is not None)
         drawn = release.draw(cells, records)
+        notes: list[str]
         if is_frame(column):
+            columns: list[DrawnCells] = []
+            for place, name in enumerate(release.names):
+                own = self.writes_symbols(place, LABEL)
+                is_binned = self.writes_bins(place)
+                texts = release.texts[place]
+                columns.append(DrawnCells(name, drawn[place], texts, own, is_binned))
             # A label has the type of the first column that it replaces.
             first = self.hidden[0].columns[0]
-            return frame_of_columns(column, drawn, release.texts, release.names, first)
-        if len(self.output_columns) > 1:
-            return _tuples(drawn, release)
-        return rebuild(
-            column,
-            drawn[0].astype(np.int64),
-            self.outputs,
-            release.names[0],
-            own=self.releases_own_symbols,
-        )
+            released, notes = frame_of_columns(column, columns, first)
+        elif len(self.output_columns) > 1:
+            released = _tuples(drawn, release)
+            notes = []
+        else:
+            released, note = rebuild_and_note(
+                column,
+                drawn[0].astype(np.int64),
+                self.outputs,
+                release.names[0],
+                own=self.releases_own_symbols,
+                is_binned=self.writes_bins(0),
+            )
+            notes = [] if note is None else [note]
+        for note in notes:
+            warnings.warn(note, stacklevel=2)
+        return released
 
     def prepared(
         self,
@@ -1009,6 +1028,15 @@ class Channel(Displayed):
             return self.releases_own_symbols
         # Beside given columns, which stay as they are, free outputs have one label.
         return self.releases_symbols or self.output_columns[place] in self.given
+
+    def writes_bins(self, place: int) -> bool:
+        """Whether the released column at this place has bins of numbers."""
+        inputs = self.input_columns
+        # Labels of crossed columns are one column for several.
+        if place >= len(inputs):
+            return False
+        variable, part = inputs[place]
+        return variable.bins_of(part) is not None
 
     @property
     def releases_own_symbols(self) -> bool:

@@ -413,20 +413,59 @@ def _law_sentences(result: Applied, arguments: ApplyArguments) -> list[str]:
             "Counts are fixed: every row is released exactly as often as expected."
         )
     elif result.law_kept:
+        weighted = ""
+        if _is_weighted(arguments.channel):
+            weighted = " where each record counts with its weight there"
+        errors = ""
+        if not weighted and _is_estimated(arguments):
+            errors = "; `mechdesign estimate` gives their errors"
         sentences.append(
             "For records of the channel's own table, tables and means of the released columns are "
-            "the table's in expectation; `mechdesign estimate` gives their errors."
+            f"the table's in expectation{weighted}{errors}."
         )
     if result.law_kept is False:
-        sentences.append(
+        sentence = (
             "Frequencies are not those of the channel's table: `mechdesign audit` says how far "
-            "they move, and `mechdesign estimate` corrects them."
+            "they move"
         )
+        if _is_estimated(arguments):
+            sentence += ", and `mechdesign estimate` corrects them"
+        sentences.append(f"{sentence}.")
         if arguments.columns.also is None:
             sentences += _changes(arguments.channel)
     if result.whole_file:
         sentences.append("The promise holds for readers of the whole file, too.")
     return sentences
+
+
+def _is_weighted(path: str) -> bool:
+    """Whether the table of a channel has weights or probabilities in place of records."""
+    from mechdesign.channel.file import load
+
+    joint = load(path).joint
+    return joint is not None and not joint.is_counts
+
+
+def _is_estimated(arguments: ApplyArguments) -> bool:
+    """Whether `estimate` takes the release: not with draws in the place of cells of rows."""
+    from mechdesign.analysis.estimating import estimator_of
+    from mechdesign.channel.file import load
+    from mechdesign.release.samplers import Policy
+
+    channel = load(arguments.channel)
+    policy = arguments.published.policy([channel])
+    if policy is None:
+        policy = Policy.recorded(channel.record.rules)
+    try:
+        estimator_of(
+            channel,
+            has_others=not policy.lets_nothing_through,
+            is_statistic=False,
+            names_columns=False,
+        )
+    except InputError:
+        return False
+    return True
 
 
 def _changes(path: str) -> list[str]:

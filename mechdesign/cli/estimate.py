@@ -144,10 +144,9 @@ def estimate(
             _estimate_shares(reporter, file, loaded, besides, asked, common)
     if estimator is not Estimator.COLUMN:
         return
-    # Of boxes their own frequencies; `show` says which rows each of them has.
-    loaded = loaded.single()
     if asked.of is not None:
-        raise InputError(_of_refusal(loaded, asked))
+        raise InputError(_of_refusal(loaded.single(), asked))
+    # Of boxes their own frequencies; `show` says which rows each of them has.
     _estimate_column(reporter, file, loaded, asked, common, as_csv=as_csv)
 
 
@@ -229,7 +228,7 @@ def _estimate_column(
             **file.reading.arguments(),
         )
     reporter.done("estimated", f"{file.path} is counted", records=result.records)
-    names = [",".join(channel.useful.columns)]
+    names = [",".join(channel.single().useful.columns)]
     if asked.by is not None:
         names.append(asked.by)
     if as_csv:

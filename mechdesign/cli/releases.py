@@ -24,6 +24,7 @@ from mechdesign.cli.line import argument, option
 from mechdesign.cli.parsing import names
 from mechdesign.cli.released import LedgerOption
 from mechdesign.core.errors import InputError
+from mechdesign.core.wording import about_percent
 
 if TYPE_CHECKING:
     from mechdesign.jobs.ledger import Entry
@@ -170,7 +171,7 @@ def _total(
     if entries and share < 1:
         # Records are recognised by samples of their contents, so the share is an estimate.
         lines.append(
-            f"About {share:.0%} of the records of {data} were in these releases."
+            f"{about_percent(share).capitalize()} of the records of {data} were in these releases."
         )
     lines.append(f"{data}: {sentence}.")
     if people is not None:

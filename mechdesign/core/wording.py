@@ -9,10 +9,11 @@ as a plain quantity (`about`).
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
-from typing import SupportsFloat
+from typing import Any, SupportsFloat
 
 MOST_QUOTED = 60
 """Longest text, in characters, that an error message repeats in full."""
@@ -22,6 +23,9 @@ DIGITS = 5
 
 BLANK = "\\x20"
 """A blank that could not be seen."""
+
+TENTH = Decimal("0.1")
+"""The last decimal of a percentage."""
 
 BUDGET_DIGITS = 10
 """Most digits of a budget that is printed as it is. Longer ones are results of arithmetic and
@@ -102,6 +106,51 @@ def listed(
     return shown
 
 
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+
+_BIN = re.compile(r"[\[(](\S+), \S+[\])]")
+"""A bin of numbers, with its lower edge."""
+
+
+def reading_order(rows: Sequence[Sequence[str]]) -> list[int]:
+    """The places of rows of texts in the order in which people read them.
+
+    A column whose texts are all numbers, or bins of numbers, is ordered by them, with missing cells
+    (the empty text) at its end; any other by the first appearance of its texts. Without such a
+    column, rows stay as they stand, and so do rows of different lengths. For example, the one
+    column ("10", "9") has the order [1, 0].
+    """
+    if len(set(map(len, rows))) != 1:
+        return list(range(len(rows)))
+    columns = [_reading_keys(column) for column in zip(*rows, strict=True)]
+    if not any(are_numbers for _, are_numbers in columns):
+        return list(range(len(rows)))
+    keys = list(zip(*(keys for keys, _ in columns), strict=True))
+    return sorted(range(len(rows)), key=keys.__getitem__)
+
+
+def _reading_keys(texts: Sequence[str]) -> tuple[list[Any], bool]:
+    """A key for every text of a column to order it by, and whether these are numbers."""
+    numbers = [_number_in(text) for text in texts]
+    if any(texts) and None not in numbers:
+        return numbers, True
+    places: dict[str, int] = {}
+    for text in texts:
+        places.setdefault(text, len(places))
+    return [places[text] for text in texts], False
+
+
+def _number_in(text: str) -> Decimal | None:
+    """The number of a text, of a bin its lower edge, of a missing cell infinity; else None."""
+    if not text:
+        return Decimal("inf")
+    of_bin = _BIN.fullmatch(text)
+    number = text if of_bin is None else of_bin[1]
+    if of_bin is not None and number == "-inf":
+        return Decimal("-inf")
+    return Decimal(number) if _NUMBER.fullmatch(number) else None
+
+
 def joined_name(values: Sequence[str]) -> str:
     """The name of values that count as one."""
     return " or ".join(value or '""' for value in values)
@@ -125,6 +174,51 @@ def about(value: SupportsFloat) -> str:
 def percent_of(level: float) -> str:
     """A confidence level such as ``95 %``, rounded down."""
     return f"{at_least(Decimal(repr(level)) * 100)} %"
+
+
+def percent(
+    share: float, rounding: str = ROUND_HALF_EVEN, *, step: Decimal = TENTH
+) -> str:
+    """A share of one as a percentage with one decimal, or with those of another `step`:
+    ``8.8 %``, ``<0.1 %``.
+
+    Only a share of exactly 0 or 1 is written as 0 or 100 %.
+    """
+    if share in (0, 1):
+        # Not of a negative zero.
+        return f"{int(share) * 100} %"
+    # `Decimal` of a double is exact, so only `quantize` rounds, in the direction asked for.
+    rounded = (Decimal(share) * 100).quantize(step, rounding=rounding)
+    # "0.0 %" of a share above 0, or "100.0 %" of one below 1, would claim a certainty.
+    if rounded <= 0 < share:
+        if rounding == ROUND_FLOOR:
+            return ">0 %"
+        return f"<{step} %"
+    if rounded >= 100 and share < 1:
+        if rounding == ROUND_CEILING:
+            return "<100 %"
+        return f">{100 - step} %"
+    return f"{rounded} %"
+
+
+def about_percent(share: float) -> str:
+    """An estimated share in words: ``about 80 %``, ``less than 1 %``, ``more than 99 %``."""
+    text = percent(share, step=Decimal(1))
+    if text.startswith("<"):
+        return f"less than {text[1:]}"
+    if text.startswith(">"):
+        return f"more than {text[1:]}"
+    return f"about {text}"
+
+
+def percent_at_most(share: float, *, step: Decimal = TENTH) -> str:
+    """An upper bound on a share: rounded up."""
+    return percent(share, ROUND_CEILING, step=step)
+
+
+def percent_at_least(share: float) -> str:
+    """A lower bound on a share: rounded down."""
+    return percent(share, ROUND_FLOOR)
 
 
 def order_of(order: float) -> str:

@@ -328,9 +328,16 @@ def sanitise_people(
         order: Integers | None = None
         if asked.shuffle:
             order = _random_order(drawer, "people", count)
-        result = released_frame(
-            table, frame, released, kept=asked.kept, order=order, names=asked.renamed
+        result, changes = released_frame(
+            table,
+            frame,
+            released,
+            binned=drawer.binned,
+            kept=asked.kept,
+            order=order,
+            names=asked.renamed,
         )
+        notices += changes
         adapter = adapter_of(result)
         if asked.shuffle:
             places = _random_order(drawer, "order", len(adapter))

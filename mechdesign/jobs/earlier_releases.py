@@ -56,7 +56,7 @@ from typing import Any
 from mechdesign.channel.channel import Channel
 from mechdesign.core.documents import canonical
 from mechdesign.core.errors import InputError
-from mechdesign.core.wording import at_most, listed
+from mechdesign.core.wording import about_percent, at_most, listed
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.census import Content
 from mechdesign.jobs.joint_budget import drawn_uses, joint_budget, local_budget
@@ -74,7 +74,7 @@ def second_draw_refusal(share: float, entry: Entry, identity: Sequence[str]) -> 
     """The error if a `share` of the records was released in `entry` and would be drawn again."""
     subject = "these records have"
     if share < 1:
-        subject = f"about {share:.0%} of these records have"
+        subject = f"{about_percent(share)} of these records have"
     known_by = "their row number"
     if entry.identity:
         known_by = f"the column {listed(entry.identity)}"
@@ -95,7 +95,7 @@ def renamed_records_refusal(share: float, entry: Entry, identity: Sequence[str])
     """The error if a `share` of the records was released in `entry` under other identifiers."""
     subject = "these records have"
     if share < 1:
-        subject = f"about {share:.0%} of these records have"
+        subject = f"{about_percent(share)} of these records have"
     return (
         f"{subject} been released through this channel before (to {entry.target} on "
         f"{entry.started[:10]}), but under other identifiers in the column {listed(identity)}: "
@@ -109,9 +109,10 @@ def renamed_records_notice(share: float, entry: Entry) -> str:
     released in `entry` under other ones.
     """
     return (
-        f"about {share:.0%} of the records with new identifiers have been released through this "
-        f"channel before (to {entry.target} on {entry.started[:10]}) under other ones, and are "
-        "drawn a second time, which can leak far more than one release: restore their identifiers"
+        f"{about_percent(share)} of the records with new identifiers have been released through "
+        f"this channel before (to {entry.target} on {entry.started[:10]}) under other ones, and "
+        "are drawn a second time, which can leak far more than one release: restore their "
+        "identifiers"
     )
 
 
@@ -157,8 +158,8 @@ def redraw_notice(draws: int) -> str:
 def shared_records_notice(share: float) -> str:
     """The notice if a `share` of the records, less than counts as the same, has other draws."""
     return (
-        f"about {share:.0%} of these records have been released through this channel before, with "
-        "draws of their own: name the column that identifies them (--identity), so that each "
+        f"{about_percent(share)} of these records have been released through this channel before, "
+        "with draws of their own: name the column that identifies them (--identity), so that each "
         "keeps its draw from now on"
     )
 

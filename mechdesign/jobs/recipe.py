@@ -498,6 +498,11 @@ class Drawer(ABC):
         return False
 
     @property
+    def binned(self) -> Collection[str]:
+        """The released columns that hold bins."""
+        return frozenset()
+
+    @property
     @abstractmethod
     def labels(self) -> dict[Place, tuple[str, ...]]:
         """The different labels of every released column."""

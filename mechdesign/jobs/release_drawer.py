@@ -27,7 +27,7 @@ twice. `record_name` names a record in a message in the same terms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
@@ -65,12 +65,11 @@ from mechdesign.release.draws import (
 from mechdesign.tables.columns import RecordFault, encode_for
 from mechdesign.tables.rebuilding import (
     arrow_type,
+    change_note,
     empty_note,
-    kind_of,
     own_type_of,
     own_values,
-    rebuild,
-    type_note,
+    rebuild_and_note,
 )
 
 
@@ -112,19 +111,15 @@ class ReleaseDrawer(Drawer):
         super().__init__(recipe, header, plan, checks)
 
     @cached_property
-    def _binned(self) -> set[str]:
+    def binned(self) -> Collection[str]:
         """The released columns that hold bins."""
         binned: set[str] = set()
         for column in self.plan.columns:
             if column.release is None:
                 continue
             number, part = column.release
-            inputs = self._channels[number].input_columns
-            # Labels of crossed columns are one column for several.
-            if part < len(inputs):
-                variable, place = inputs[part]
-                if variable.bins_of(place) is not None:
-                    binned.add(column.name)
+            if self._channels[number].writes_bins(part):
+                binned.add(column.name)
         return binned
 
     @property
@@ -181,12 +176,15 @@ class ReleaseDrawer(Drawer):
 
     def rebuild(self, like: Any, drawn: DrawnColumn, name: str) -> Any:
         """A released column in the kind of container that `like` is."""
-        column = rebuild(like, drawn.codes, drawn.labels, name, own=drawn.own)
-        if drawn.own:
-            before, after = kind_of(like), kind_of(column)
-            self._note_type(name, before, after, drawn.labels)
-        else:
-            self.note(empty_note(name, drawn.labels))
+        column, note = rebuild_and_note(
+            like,
+            drawn.codes,
+            drawn.labels,
+            name,
+            own=drawn.own,
+            is_binned=name in self.binned,
+        )
+        self.note(note)
         return column
 
     def own_type(self, column: OutputColumn, type_of: Callable[[int], Any]) -> Any:
@@ -203,18 +201,9 @@ class ReleaseDrawer(Drawer):
         if own_values(labels, own_type) is None:
             own_type = None
         after = own_type or arrow_type(kind)
-        self._note_type(column.name, kind, after, labels)
+        is_binned = column.name in self.binned
+        self.note(change_note(column.name, kind, after, labels, is_binned))
         return own_type
-
-    def _note_type(
-        self, name: str, before: Any, after: Any, labels: Sequence[str]
-    ) -> None:
-        """Note it for the user if a released column has another type than its source, or other
-        missing cells.
-        """
-        # Bins of numbers are texts by design.
-        changed = None if name in self._binned else type_note(name, before, after)
-        self.note(changed or empty_note(name, labels, after))
 
     def note(self, note: str | None) -> None:
         """Note this for the user, once; None is nothing to note."""

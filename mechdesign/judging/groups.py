@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechdesign.core.integers import Integers
-from mechdesign.core.wording import listed
+from mechdesign.core.wording import listed, percent
 from mechdesign.judging.figures import NUMBER, WHOLE, Figure, Part
 from mechdesign.judging.instruments import groups_by_pycanon, singling_out_by_anonymeter
 from mechdesign.judging.own_row import combined
@@ -174,7 +174,7 @@ def groups_part(files: Files, untouched: Files, places: Sequence[int]) -> Part:
             )
         if here.own < 1:
             notes.append(
-                f"{100 * (1 - here.own):.0f} % of the rows have other cells than their person, so "
+                f"{percent(1 - here.own)} of the rows have other cells than their person, so "
                 "groups mix people who are not alike, and in a small group the share of a secret "
                 "is an accident: in a group of one it is 0 or 1 whatever is promised. l, t and "
                 "beta read these accidents as knowledge."

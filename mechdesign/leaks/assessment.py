@@ -29,7 +29,7 @@ import numpy as np
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import FileError, InputError
 from mechdesign.core.integers import Integers
-from mechdesign.core.wording import at_least, at_most, quoted
+from mechdesign.core.wording import at_least, at_most, percent_of, quoted
 from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.cells import Encoded, empty_as_missing
 from mechdesign.formats.column_names import require_column
@@ -340,7 +340,7 @@ def _people_symptoms(
             f". By {quoted(most)} alone, as it is, one record makes a value "
             f"{at_least(reach.single[0])} to {at_most(reach.single[1])} times as likely, and all "
             f"records of a person together {at_least(reach.lowest)} to {at_most(reach.highest)} "
-            f"times; for {reach.sure:,} people a value is more than {SURE:.0%} likely"
+            f"times; for {reach.sure:,} people a value is more than {percent_of(SURE)} likely"
         )
     option = f"--person {found.column.name}"
     return [Symptom("people", found.column.name, text, option)]

@@ -24,7 +24,7 @@ from typing import BinaryIO
 
 from mechdesign.core.errors import FileError
 from mechdesign.core.files import PathLike
-from mechdesign.core.wording import listed, seen
+from mechdesign.core.wording import listed, percent, seen
 from mechdesign.formats.cell_forms import alike_groups, alike_notice
 from mechdesign.formats.column_names import SNIFFED_LINES, lines_above_header
 from mechdesign.formats.csv_text import TextOptions, refuse_other_kinds
@@ -329,7 +329,7 @@ def table_symptoms(
                 Symptom(
                     "empty",
                     column.name,
-                    f"{seen(column.name)} has {empty:,} {cells} ({100 * share:.1f} % of the "
+                    f"{seen(column.name)} has {empty:,} {cells} ({percent(share)} of the "
                     f"records), {effect}",
                     "--missing drop, symbol or marginal",
                 )

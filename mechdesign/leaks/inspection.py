@@ -30,7 +30,7 @@ import numpy as np
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
-from mechdesign.core.wording import listed, quoted
+from mechdesign.core.wording import listed, percent, quoted
 from mechdesign.formats.cells import Encoded, encode, encode_anything
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.csv_text import TextOptions
@@ -313,6 +313,6 @@ def kept_note(guess: RowGuess, *, sensitive: Sequence[str]) -> str:
         figure = f" (AUC {guess.auc:.3f}; 0.5 is chance)"
     return (
         f"the kept columns together guess {listed(list(sensitive))} right for "
-        f"{guess.right:.1%} of the records{figure}, where {guess.right_without:.1%} are right "
-        "without them: no budget bounds this; release these columns too (design --release)"
+        f"{percent(guess.right)} of the records{figure}, where {percent(guess.right_without)} are "
+        "right without them: no budget bounds this; release these columns too (design --release)"
     )

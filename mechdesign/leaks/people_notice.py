@@ -33,7 +33,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.integers import Integers
-from mechdesign.core.wording import at_least, at_most, listed, quoted
+from mechdesign.core.wording import at_least, at_most, listed, percent_of, quoted
 from mechdesign.formats.cells import Encoded, empty_as_missing
 from mechdesign.formats.census import Hashes
 from mechdesign.formats.csv_text import TextOptions
@@ -128,8 +128,8 @@ def together_sentence(
         f"{at_most(together.highest)} times as likely for a value of {quoted(','.join(sensitive))},"
         f" where they are independent given it; one record reaches {at_least(low)} to "
         f"{at_most(high)} times. {together.above:,} of {together.people:,} people can be told more "
-        f"of than one record tells, and for {together.sure:,} a value can become more than 90% "
-        "likely"
+        f"of than one record tells, and for {together.sure:,} a value can become more than "
+        f"{percent_of(SURE)} likely"
     )
 
 
@@ -353,7 +353,7 @@ def people_notice(
             f"{at_most(reach.single[1])} times as likely; all records of a person together, each "
             f"drawn by itself, reach {at_least(reach.lowest)} to {at_most(reach.highest)} times: "
             f"{reach.above:,} of {reach.people:,} people more than one record can, and for "
-            f"{reach.sure:,} a value is more than {SURE:.0%} likely"
+            f"{reach.sure:,} a value is more than {percent_of(SURE)} likely"
         )
     return f"{text}: {REMEDY.format(name=found.column.name)}"
 

@@ -39,6 +39,7 @@ from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.progress import Step
+from mechdesign.core.wording import percent_at_least, percent_at_most
 from mechdesign.mechanisms.box_request import TRUTH, BoxRequest
 from mechdesign.mechanisms.least_cost_objective import (
     LARGE_MARGIN,
@@ -256,9 +257,9 @@ class _OwnBoxes:
         if gap > max(self._gap, SHOWN_GAP) * self._problem.spread():
             messages = (
                 *messages,
-                f"The search ended early: {100 * least.truth:.1f} % of the records keep their box, "
-                f"and no channel for these boxes leaves more than "
-                f"{100 * (1 - least.cost_lower_bound):.1f} %.",
+                f"The search ended early: {percent_at_least(least.truth)} of the records keep "
+                "their box, and no channel for these boxes leaves more than "
+                f"{percent_at_most(1 - least.cost_lower_bound)}.",
             )
         channel = channel.with_record(record)
         # To prove it again takes a program for each box, which is left to the auditor.

@@ -212,6 +212,13 @@ REFUSALS = (
         "every row has a box, also one that the table does not have",
     ),
     Refusal(
+        BOXES,
+        "missing",
+        "--missing marginal, output:LABEL",
+        "no box covers an empty cell, so that none is released for it; as a symbol (symbol) it has "
+        "boxes",
+    ),
+    Refusal(
         BOXES, "constraints", "", "they are functions of symbols, and boxes are learned"
     ),
     Refusal(BOXES, "mechanism", "--mechanism", "the optimum of the boxes is one"),

@@ -51,7 +51,7 @@ from mechdesign.notions import Notion
 from mechdesign.tables.cell_values import REFUSE
 from mechdesign.tables.joint import Joint, Missing, names_of_columns
 from mechdesign.tables.people import PERSON, RECORD
-from mechdesign.tables.people_tables import PeopleRoles, people_of_frame
+from mechdesign.tables.people_tables import PeopleRoles, people_of_table
 from mechdesign.tables.records import Records
 from solvers.pace import one_thread
 
@@ -452,7 +452,7 @@ def _joint_of_people(
     )
     earlier = [channel.useful for channel in options.get("after") or ()]
     roles = roles.widened(earlier)
-    return people_of_frame(frame, roles, columns.get("missing", REFUSE), form)
+    return people_of_table(frame, roles, columns.get("missing", REFUSE), form)
 
 
 def _require_frame(frame: Any, columns: Mapping[str, Any]) -> None:

@@ -673,6 +673,8 @@ class DesignRequest:
             named["mechanism"] = f"mechanism {self.mechanism}"
         if self.unknown != REFUSE:
             named["unknown"] = f"unknown={self.unknown}"
+        if self.joint.rules.missing != REFUSE:
+            named["missing"] = f"--missing {self.joint.rules.missing}"
         if self.has_free_outputs:
             purpose = self.objective
             if isinstance(purpose, Queries):

@@ -104,6 +104,10 @@ class Releasable(Protocol):
         """True if the outputs are symbols of the one useful column, made to stand in its place."""
         ...
 
+    def writes_bins(self, place: int) -> bool:
+        """True if the output column at this place has bins of numbers."""
+        ...
+
     @property
     def given(self) -> tuple[str, ...]:
         """Columns that are released as they are."""

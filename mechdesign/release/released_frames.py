@@ -17,7 +17,8 @@ sequence. Nothing else is kept.
 # pyright: basic
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from mechdesign.release.draws import Records, RowNumbers, identity_of, records_o
 from mechdesign.release.samplers import NEAREST, REFUSE
 from mechdesign.tables.people import People
 from mechdesign.tables.people_source import FoldedTable, fold_frame
-from mechdesign.tables.rebuilding import rebuild
+from mechdesign.tables.rebuilding import rebuild_and_note
 
 # ---------------------------------------------------------------- records of the design
 
@@ -59,32 +60,53 @@ def fix_where_whole(
 # ------------------------------------------------------------------------------- frames
 
 
-def frame_of_columns(
-    frame: Any,
-    drawn: Sequence[Any],
-    texts: Sequence[Sequence[str]],
-    names: Sequence[str],
-    first: str,
-) -> Any:
-    """A frame of the kind of `frame` with the drawn columns alone.
+@dataclass(frozen=True)
+class DrawnCells:
+    """A released column before it is one of a frame.
 
-    Parameters
+    Attributes
     ----------
-    frame : pandas, polars or pyarrow table
-    drawn : for each released column an array of places in its texts
-    texts, names : the texts and the name of each released column
-    first : str
-        The column whose type a released column has that `frame` does not have.
+    name : str
+    codes : (n,) array
+        The place of each record's text among the texts.
+    texts : sequence of str
+    own : bool
+        Whether the texts are symbols of the source.
+    is_binned : bool
+        Whether they are bins of its numbers.
+    """
+
+    name: str
+    codes: Any
+    texts: Sequence[str]
+    own: bool
+    is_binned: bool
+
+
+def frame_of_columns(
+    frame: Any, drawn: Sequence[DrawnCells], first: str
+) -> tuple[Any, list[str]]:
+    """A frame of the kind of `frame` with the drawn columns alone, and a sentence for each that
+    has another type than its source. A column that `frame` does not have takes that of `first`.
     """
     import narwhals as nw
 
     table = nw.from_native(frame, eager_only=True)
     columns: dict[str, Any] = {}
-    for codes, labels, name in zip(drawn, texts, names, strict=True):
-        source = name if name in table.columns else first
-        native = table[source].to_native()
-        columns[name] = rebuild(native, codes, labels, name, own=True)
-    return frame_of(table, columns)
+    notes: list[str] = []
+    for column in drawn:
+        source = column.name if column.name in table.columns else first
+        columns[column.name], note = rebuild_and_note(
+            table[source].to_native(),
+            column.codes,
+            column.texts,
+            column.name,
+            own=column.own,
+            is_binned=column.is_binned,
+        )
+        if note is not None:
+            notes.append(note)
+    return frame_of(table, columns), notes
 
 
 def frame_of(table: Any, columns: dict[str, Any]) -> Any:
@@ -119,8 +141,10 @@ def apply_to_people(
     *,
     identity: Sequence[str] | None,
     draws: str | None,
-) -> Any:
-    """The released frame; parameters and errors are those of `Channel.apply`."""
+) -> tuple[Any, list[str]]:
+    """The released frame, and a sentence for each column that has another type there; parameters
+    and errors are those of `Channel.apply`.
+    """
     policy = release.policy
     if policy.unknown not in (REFUSE, NEAREST) or policy.missing != REFUSE:
         raise InputError(
@@ -139,9 +163,12 @@ def apply_to_people(
         fix_where_whole(release, cells, records, is_asked=draws is not None)
     drawn = release.draw(cells, records)
     released: dict[str, Encoded] = {}
-    for name, codes, texts in zip(release.names, drawn, release.texts, strict=True):
-        released[name] = Encoded(codes, texts)
-    return released_frame(table, frame, released)
+    binned: set[str] = set()
+    for place, name in enumerate(release.names):
+        released[name] = Encoded(drawn[place], release.texts[place])
+        if release.channel.writes_bins(place):
+            binned.add(name)
+    return released_frame(table, frame, released, binned=binned)
 
 
 def released_frame(
@@ -149,17 +176,21 @@ def released_frame(
     frame: Any,
     released: Mapping[str, Encoded],
     *,
+    binned: Collection[str] = (),
     kept: Sequence[Any] = (),
     order: Integers | None = None,
     names: Mapping[str, str] | None = None,
-) -> Any:
-    """A frame of the kind of `frame` with the released records of people.
+) -> tuple[Any, list[str]]:
+    """A frame of the kind of `frame` with the released records of people, and a sentence for each
+    released column that has another type there.
 
     Parameters
     ----------
     table : FoldedTable
         The people of the frame.
     released : mapping of folded column to (people,) column
+    binned : collection of str
+        The folded columns that hold bins.
     kept : sequence of column names
         Columns that stay as they are.
     order : (people,) array, optional
@@ -171,6 +202,12 @@ def released_frame(
 
     native = nw.from_native(frame, eager_only=True)
     columns: dict[str, Any] = {}
+    notes: list[str] = []
+    in_frame = names or {}
+    bins: set[str] = set()
+    for folded in binned:
+        name = table.people.column_of[folded]
+        bins.add(in_frame.get(name, name))
     for column in table.long_form(
         native.columns, released, kept=kept, names=names, order=order
     ):
@@ -180,5 +217,9 @@ def released_frame(
             continue
         codes = np.asarray(column.cells.codes)
         texts = column.cells.texts
-        columns[column.title] = rebuild(like, codes, texts, column.title, own=True)
-    return frame_of(native, columns)
+        columns[column.title], note = rebuild_and_note(
+            like, codes, texts, column.title, own=True, is_binned=column.source in bins
+        )
+        if note is not None:
+            notes.append(note)
+    return frame_of(native, columns), notes

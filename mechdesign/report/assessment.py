@@ -31,6 +31,7 @@ from mechdesign.report import blocks
 from mechdesign.report.wording import (
     aligned,
     count,
+    in_reading_order,
     item,
     label,
     paragraph,
@@ -219,7 +220,7 @@ def _opening_texts(assessment: Assessment) -> list[str]:
     """Sentences on the records, the shares of the sensitive symbols, and the whole row."""
     # A symbol may be long, and its share must be seen.
     shares: list[str] = []
-    for name, share in assessment.shares.items():
+    for name, share in in_reading_order(assessment.shares.items(), lambda one: one[0]):
         shares.append(f"{short(name)} {percent(share)}")
     first = ", ".join(shares[:SHOWN_SHARES])
     if len(shares) > SHOWN_SHARES:

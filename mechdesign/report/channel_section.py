@@ -60,7 +60,7 @@ def promise_blocks(
 ) -> list[blocks.Block]:
     """The promise in a sentence, the beliefs that it leaves possible, and the verdict on it."""
     rows: list[tuple[blocks.Cell, ...]] = []
-    for belief in promise.beliefs:
+    for belief in wording.in_reading_order(promise.beliefs, lambda one: one.symbol):
         rows.append(
             blocks.cells(
                 wording.short(belief.symbol),

@@ -45,7 +45,7 @@ from typing import Any
 from mechdesign.comparison.recommending import MOST, NEARLY, Recommendation, falls
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.run import Comparison
-from mechdesign.core.wording import at_least, at_most
+from mechdesign.core.wording import TENTH, at_least, at_most
 from mechdesign.mechanisms.queries import TASK
 from mechdesign.report import wording
 from mechdesign.report.drawing import curve_name
@@ -327,7 +327,7 @@ def _percent(share: float | None, rounding: str) -> str:
     if share is None:
         return "-"
     # As a decimal the double 0.29 is what it is, 0.28999999999999998, and rounded down it is 28.9.
-    return str((Decimal(share) * 100).quantize(wording.TENTH, rounding=rounding))
+    return str((Decimal(share) * 100).quantize(TENTH, rounding=rounding))
 
 
 def _name(advice: Recommendation) -> str:
@@ -340,8 +340,10 @@ def _beliefs(advice: Recommendation) -> str:
     # The ranges at the largest budget, which are the widest; the widest first.
     last = advice.beliefs[-1].ranges
     by_width = sorted(range(len(last)), key=lambda s: last[s][0] - last[s][1])
-    # Back in the order of the table, which readers know.
-    shown = sorted(by_width[:MOST_BELIEFS])
+    # Back in the order of the table, or in that of numbers.
+    shown = wording.in_reading_order(
+        sorted(by_width[:MOST_BELIEFS]), advice.symbols.__getitem__
+    )
     header = ["epsilon", "kept"]
     before = ["before", ""]
     for s in shown:

@@ -305,7 +305,8 @@ def _symbols_text(names: Sequence[str]) -> str:
     if not names:
         return "symbols not recorded"
     most = 2 * blocks.MOST_SHARES
-    shown = ", ".join(wording.short(name) for name in names[:most])
+    ordered = wording.in_reading_order(names, str)
+    shown = ", ".join(wording.short(name) for name in ordered[:most])
     if len(names) > most:
         shown += f", and {len(names) - most:,} more"
     return f"{wording.count(len(names), 'symbol')} ({shown})"

@@ -51,6 +51,8 @@ NO_POPULATION = (
     "--confidence 0.95 protects others."
 )
 
+NO_NUMBERS = "Population: unknown, because the table has no numbers of records."
+
 NO_POPULATION_OF_PEOPLE = (
     "Population: not promised, where a person can reveal far more; "
     "--confidence 0.95 protects it."
@@ -258,7 +260,9 @@ def _population_text(design: Design) -> str:
     population = design.population
     if population is None and design.channel.useful.people is not None:
         return NO_POPULATION_OF_PEOPLE
-    if population is None and design.channel.published is not None:
+    table = design.channel.joint
+    has_numbers = table is None or table.is_counts
+    if population is None and design.channel.published is not None and has_numbers:
         return NO_POPULATION
     if population is None:
         joint = design.channel.joint
@@ -270,7 +274,7 @@ def _population_text(design: Design) -> str:
             return (
                 "Population: not computed within the time limit; `audit` computes it."
             )
-        return "Population: unknown, because the table has no numbers of records."
+        return NO_NUMBERS
     text = population_line(population, design.confidence, design.notion)
     if design.confidence is None and _takes_confidence(design):
         return f"{text.removesuffix('.')}; --confidence 0.95 protects it."
@@ -372,6 +376,9 @@ def brief_law(design: Design) -> str:
         times = at_most(factor, DISTANCE_DIGITS)
         shares = f"estimated shares have up to {times} times the error"
         return f"{TITLE}: labels such as {label}; {shares}."
+    joint = channel.joint
+    if law.kept and joint is not None and not joint.is_counts:
+        return f"{TITLE}: frequencies and means of {column}, weighted as the table is (expected)."
     if law.kept:
         return f"{TITLE}: exactly the frequencies and means of {column} (expected)."
     distance = at_most(law.total_variation, DISTANCE_DIGITS)

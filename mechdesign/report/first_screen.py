@@ -37,8 +37,8 @@ proven ones: upper factors are rounded up, lower ones down. `row_first_screen` a
 *Boxes.* The screen has these parts in their order::
 
     lead, promise         Job and Hours are released together in boxes of values; ..
-                          Population (95% confidence): ..       whole
-    kept_sentence         Kept: 31.2% of the information ..     whole
+                          Population (95 % confidence): ..       whole
+    kept_sentence         Kept: 31.2 % of the information ..     whole
     _columns              a table with a line for each column   cut to the lines left
     _remarks              limits of promise and search          whole
                           how the boxes came about              left out without room
@@ -350,7 +350,7 @@ def _belief_lines(asked: Request, promise: Promise, room: int) -> list[str]:
         (wording.label(sensitive), "before", "lowest after", "highest after")
     ]
     # In the order of the table, which readers know, and not in that of the changes.
-    for belief in beliefs:
+    for belief in wording.in_reading_order(beliefs, lambda one: one.symbol):
         if belief in most_changed:
             lines.append(
                 (

@@ -117,7 +117,7 @@ def opening_texts(judgement: Judgement) -> list[str]:
     ]
     if judgement.linked != "no":
         texts.append(
-            f"{100 * judgement.agreement:.1f} % of their cells are as in the original."
+            f"{percent(judgement.agreement)} of their cells are as in the original."
         )
     empty = sum(
         share for value, share in judgement.shares.items() if "" in value.split(", ")
@@ -286,7 +286,7 @@ def figure_text(value: float | None, unit: str) -> str:
     if unit == NUMBER:
         # Differences of equal sums of doubles are zero.
         return "0" if abs(value) < ROUNDING else f"{value:.3g}"
-    return f"{100 * value:.1f} %"
+    return percent(value)
 
 
 def _shown_header(part: Part) -> tuple[str, ...]:

@@ -67,6 +67,12 @@ NEARLY_KEPT = 1e-9
 DISTANCE_DIGITS = 2
 """Significant digits of a total variation in a sentence."""
 
+WEIGHTED = (
+    "The table has weights or probabilities and no numbers of records: a file of records has its "
+    "values where each record counts with its weight."
+)
+"""What is said besides where they are kept."""
+
 MOST_VALUES = 4
 """Most values of a column that are named as never released."""
 
@@ -77,7 +83,8 @@ def channel_law_lines(channel: Channel, joint: Joint | None) -> list[str]:
         return _box_law_lines(channel)
     law = channel_law(channel, joint)
     if law is not None:
-        return law_lines(law)
+        table = channel.joint if joint is None else joint
+        return [*law_lines(law), *_weighted_lines(law, table)]
     text = f"{TITLE}: {absent_channel_law(channel)}."
     factor = error_factor(channel)
     if factor is not None:
@@ -86,6 +93,12 @@ def channel_law_lines(channel: Channel, joint: Joint | None) -> list[str]:
             f"{at_most(factor, DISTANCE_DIGITS)} times those from true values."
         )
     return [text]
+
+
+def _weighted_lines(law: Law, table: Joint | None) -> list[str]:
+    """What the frequencies of a table without numbers of records mean for a file of records."""
+    is_near = law.kept or law.total_variation <= NEARLY_KEPT
+    return [WEIGHTED] if is_near and table is not None and not table.is_counts else []
 
 
 def _box_law_lines(channel: Channel) -> list[str]:
@@ -305,7 +318,8 @@ def least_blocks(least: LeastKept, useful: str) -> list[blocks.Block]:
         verb = "is" if len(asked["forbid"]) == 1 else "are"
         texts.append(f"{pairs} of symbols {verb} never released one for the other.")
     rows: list[tuple[blocks.Cell, ...]] = []
-    for name, share in least.by_symbol[: blocks.MOST_ROWS]:
+    stays = wording.in_reading_order(least.by_symbol, lambda stay: stay[0])
+    for name, share in stays[: blocks.MOST_ROWS]:
         rows.append(blocks.cells(wording.short(name), wording.percent_at_least(share)))
     what = "row" if least.of_rows else "value"
     caption = f"Probability that each {what} of {useful} is released as it is"

@@ -23,7 +23,7 @@ from mechdesign.analysis.frequencies import Frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
 from mechdesign.analysis.law_estimates import FEW, ColumnFrequencies
 from mechdesign.analysis.law_statistics import INTERCEPT, Statistics
-from mechdesign.core.wording import about, at_most, listed, percent_of
+from mechdesign.core.wording import about, at_most, listed, percent_of, reading_order
 from mechdesign.report import wording
 from mechdesign.report.plain_values import csv_text
 from mechdesign.report.record import picked
@@ -102,7 +102,7 @@ def estimate_text(result: Frequencies | JointFrequencies, *columns: str) -> str:
     """A line for each frequency of a column, or of it by another one, without a final newline."""
     titles = [label(column) for column in columns]
     rows = [[*titles, "estimate", "std.error", "interval"]]
-    records, note = largest(result.rows(), "--json and --csv")
+    records, note = largest(result.rows(), len(titles), "--json and --csv")
     for record in records:
         # The symbols, then the numbers in the order of `NUMBER_COLUMNS`; the last of them, the
         # unbiased estimate, is for programs.
@@ -226,7 +226,7 @@ def column_frequencies_text(frequencies: ColumnFrequencies) -> str:
         header.insert(-1, "not told apart")
 
     table = [header]
-    records, note = wording.largest(frequencies.rows(), "--json")
+    records, note = wording.largest(frequencies.rows(), len(names), "--json")
     for record in records:
         cells = [wording.label(record[name]) for name in frequencies.columns]
         # The middle of a range that stays open is no estimate.
@@ -325,7 +325,9 @@ def statistics_text(found: Statistics, *, fixed: bool, kept: bool) -> str:
                 f"Shown are the first {wording.MOST_ESTIMATES} of {len(rows):,}; all are in --json."
             )
         ]
-    for record, parts in zip(rows[: wording.MOST_ESTIMATES], found.names, strict=False):
+    order = reading_order(found.names)
+    for place in order[: wording.MOST_ESTIMATES]:
+        record, parts = rows[place], found.names[place]
         # The mean of all records has no parts.
         name = ", ".join(map(wording.label, parts)) or "all"
         if record["estimate"] is None:

@@ -7,7 +7,7 @@ shortened for a prompt. The others are macros of ``terminal.txt.jinja``, which g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Context, Decimal
 
@@ -195,6 +195,9 @@ def channel_text(channel: Channel) -> str:
         cells += [*_kept_lines(channel), *told_lines(channel, scope=STATED)]
         cells += box_texts(channel)
     codebook = _codebook(channel)
+    published = _in_reading_order(published)
+    if codebook is not None:
+        codebook = _in_reading_order(codebook)
     text = text_of("channel", channel, promised, published, population, cells, codebook)
     if not channel.record.averages or channel.joint is None:
         return text
@@ -202,6 +205,13 @@ def channel_text(channel: Channel) -> str:
     secret = ",".join(channel.joint.sensitive.columns)
     averages = average_texts(channel.record.averages, achieved, secret, STATED)
     return "\n".join([text, "", *averages])
+
+
+def _in_reading_order(
+    rows: Mapping[str, dict[str, float]],
+) -> dict[str, dict[str, float]]:
+    """Rows of a matrix in the order in which people read their names."""
+    return dict(wording.in_reading_order(rows.items(), lambda row: row[0]))
 
 
 def _kept_lines(channel: Channel) -> list[str]:

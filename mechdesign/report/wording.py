@@ -13,7 +13,7 @@ pads cells to the width of their column: ``a  10`` above ``bc  9`` with the firs
 *Templates* have macros with the words, one for each report, and filters with numbers and layout.
 `macros_of` loads the macros of one file, with the filters of this module, and
 `text_of` runs one of them. For example, a template line
-``{{ share | percent }} of {{ name | label }}`` becomes ``85.081 % of job``. In a template
+``{{ share | percent }} of {{ name | label }}`` becomes ``85.1 % of job``. In a template
 ``{% filter paragraph %}`` wraps the sentences that follow it, and ``{% filter aligned %}`` makes a
 table of lines whose cells are separated by bars.
 """
@@ -25,10 +25,10 @@ import re
 import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from decimal import Decimal
 from functools import partial
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mechdesign.core.wording import (
     STATED,
@@ -38,6 +38,10 @@ from mechdesign.core.wording import (
     escaped,
     factor_at_least,
     factor_at_most,
+    percent,
+    percent_at_least,
+    percent_at_most,
+    reading_order,
 )
 
 if TYPE_CHECKING:
@@ -45,11 +49,10 @@ if TYPE_CHECKING:
     from mechdesign.notions import Notion
 
 
+Item = TypeVar("Item")
+
 SPOKEN_DIGITS = 3
 """Significant digits of a factor in a sentence for everybody."""
-
-TENTH = Decimal("0.1")
-"""The last decimal of a percentage."""
 
 FINE = Decimal("0.001")
 """The last decimal of a percentage that is small, such as the distance from a bound."""
@@ -70,38 +73,11 @@ LONGEST_LABEL = 60
 """Characters of a label that a page shows."""
 
 
-def percent(
-    share: float, rounding: str = ROUND_HALF_EVEN, *, step: Decimal = TENTH
-) -> str:
-    """A share of one as a percentage with one decimal, or with those of another `step`:
-    ``8.8 %``, ``<0.1 %``.
-
-    Only a share of exactly 0 or 1 is written as 0 or 100 %.
-    """
-    if share in (0, 1):
-        return f"{share * 100:.0f} %"
-    # `Decimal` of a double is exact, so only `quantize` rounds, in the direction asked for.
-    rounded = (Decimal(share) * 100).quantize(step, rounding=rounding)
-    # "0.0 %" of a share above 0, or "100.0 %" of one below 1, would claim a certainty.
-    if rounded <= 0 < share:
-        if rounding == ROUND_FLOOR:
-            return ">0 %"
-        return f"<{step} %"
-    if rounded >= 100 and share < 1:
-        if rounding == ROUND_CEILING:
-            return "<100 %"
-        return f">{100 - step} %"
-    return f"{rounded} %"
-
-
-def percent_at_most(share: float, *, step: Decimal = TENTH) -> str:
-    """An upper bound on a share: rounded up."""
-    return percent(share, ROUND_CEILING, step=step)
-
-
-def percent_at_least(share: float) -> str:
-    """A lower bound on a share: rounded down."""
-    return percent(share, ROUND_FLOOR)
+def in_reading_order(items: Iterable[Item], name: Callable[[Item], str]) -> list[Item]:
+    """Items in the order in which people read their names (`reading_order`)."""
+    given = list(items)
+    order = reading_order([[name(item)] for item in given])
+    return [given[place] for place in order]
 
 
 def figure(value: float | None) -> str:
@@ -369,16 +345,18 @@ def fitted(cell: str) -> str:
 
 
 def largest(
-    records: Sequence[Mapping[str, Any]], all_in: str
+    records: Sequence[Mapping[str, Any]], names: int, all_in: str
 ) -> tuple[Sequence[Mapping[str, Any]], list[str]]:
     """The records that a terminal shows, and a line on the others if there are any.
 
-    Up to `MOST_ESTIMATES` records are all shown, in their order; of more, those with the largest
-    ``estimate``. `all_in` names the options that show all.
+    Up to `MOST_ESTIMATES` records are all shown, in the order in which people read their first
+    `names` entries; of more, those with the largest ``estimate``. `all_in` names the options that
+    show all.
     """
     # A column of 10,000 symbols would scroll away what was said above it.
     if len(records) <= MOST_ESTIMATES:
-        return records, []
+        order = reading_order([[*record.values()][:names] for record in records])
+        return [records[place] for place in order], []
     # Bounds have no estimates.
     has_bounds = any(record["estimate"] is None for record in records)
     key = "upper" if has_bounds else "estimate"
@@ -425,7 +403,8 @@ def macros_of(
     environment: Any = Environment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    for function in (about, at_least, at_most, count, fitted, label, percent):
+    percents = (percent, percent_at_least, percent_at_most)
+    for function in (about, at_least, at_most, count, fitted, label, *percents):
         environment.filters[function.__name__] = function
     for name, indent in (("flush", ""), ("paragraph", "  "), ("item", "  - ")):
         environment.filters[name] = partial(_filled, indent)

@@ -2,7 +2,7 @@
 
 `PeopleRoles` names the columns of the long table. `joint_of_people` folds its columns and counts
 the people: a table of one person a row, with which everything is designed and proven. `read_people`
-does so for a file, `people_of_frame` for a data frame.
+does so for a file, `people_of_table` for a data frame, too.
 
 For example, 600 people with four waves each and the released columns job and health give a table of
 600 people with nine columns: the number of records, and job and health in each of the four places.
@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -255,15 +256,19 @@ def _refuse_gaps(cells: Mapping[str, Encoded], names: Sequence[str]) -> None:
             )
 
 
-def people_of_frame(
-    frame: Any,
+def people_of_table(
+    table: Any,
     roles: PeopleRoles,
     missing: Missing = REFUSE,
     form: CellForm | None = None,
 ) -> Joint:
-    """The joint table of the people of a pandas, polars or pyarrow table; as `joint_of_people`."""
+    """The joint table of the people of a pandas, polars or pyarrow table, or of the files that a
+    path names; as `joint_of_people`.
+    """
+    if isinstance(table, (str, Path)):
+        return read_people(table, roles, missing, form=form)
     names = roles.columns
-    columns = dict(zip(names, encoded_columns(frame, names), strict=True))
+    columns = dict(zip(names, encoded_columns(table, names), strict=True))
     return joint_of_people(columns, roles, missing, form)
 
 

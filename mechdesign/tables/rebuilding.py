@@ -75,6 +75,33 @@ def rebuild(
     return _series(column, codes, labels, name, own)
 
 
+def rebuild_and_note(
+    column: Any,
+    codes: NDArray[np.integer[Any]],
+    labels: Sequence[str],
+    name: str,
+    *,
+    own: bool,
+    is_binned: bool = False,
+) -> tuple[Any, str | None]:
+    """What `rebuild` makes, and one sentence where it has another type than `column` or other
+    missing cells. With `is_binned` the labels are bins of numbers, which are texts by design.
+    """
+    released = rebuild(column, codes, labels, name, own=own)
+    if not own:
+        return released, empty_note(name, labels)
+    note = change_note(name, kind_of(column), kind_of(released), labels, is_binned)
+    return released, note
+
+
+def change_note(
+    name: str, before: Any, after: Any, labels: Sequence[str], is_binned: bool
+) -> str | None:
+    """`type_note`, if the labels are no bins, or else `empty_note`."""
+    changed = None if is_binned else type_note(name, before, after)
+    return changed or empty_note(name, labels, after)
+
+
 def own_values(labels: Sequence[str], kind: Any) -> Any:
     """Labels as values of the arrow type that they were the text of; the empty text is null.
 

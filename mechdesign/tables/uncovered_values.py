@@ -16,7 +16,7 @@ records and share p_s,
 where b p_s < 1 (docs/explanation/population.md, Proposition 6). The limit holds for every channel
 and every way to prove it, and not for ours alone.
 
-For example, a value has 12 of 1,000 records. With b = 2 and a confidence of 95% (delta = 0.05) the
+For example, a value has 12 of 1,000 records. With b = 2 and a confidence of 95 % (delta = 0.05) the
 limit is 2.46 nats. With 1,000 of 10,000 records it is 6.99 nats: more records raise it.
 """
 

@@ -10,6 +10,7 @@ import pytest
 from mechdesign.analysis.linear import (
     coefficients,
     covariance_of,
+    errors_of_level,
     identify,
 )
 
@@ -154,3 +155,12 @@ def test_long_groups_and_many_of_them_are_cut():
     known = identify(names, np.repeat(np.eye(30), 2, axis=0))
     assert "{x0, x1}; {x2, x3}; " in known.statement()
     assert "{x38, x39} and 10 more such groups, only their sum" in known.statement()
+
+
+@pytest.mark.parametrize(
+    ("level", "errors"),
+    [(0.95, 1.959964), (1e-12, 0.0), (1 - 2**-53, 8.292361)],
+)
+def test_every_level_has_a_width(level, errors):
+    """The last one is the largest double below 1, whose upper tail is 0 in floating point."""
+    assert errors_of_level(level) == pytest.approx(errors, abs=1e-6)

@@ -272,7 +272,7 @@ def test_the_same_records_among_others_are_not_drawn_anew_by_row_number(
     (people / "next.csv").write_text((people / "in.csv").read_text() + "5,clerk,N,\n")
     message = refused("apply", channel, "next.csv", "2.csv")
     assert (
-        "about 80% of these records have been released through this channel before"
+        "about 80 % of these records have been released through this channel before"
         in message
     )
     assert "name what identifies a record (--identity COL)" in message
@@ -454,7 +454,7 @@ def test_what_all_kept_columns_disclose_together_is_printed(run, folder, channel
     assert done.code == 0, done.err
     said = " ".join(done.err.split())
     assert (
-        "note: the kept columns together guess 'group' right for 100.0% of the" in said
+        "note: the kept columns together guess 'group' right for 100 % of the" in said
     )
     assert "release these columns too (design --release)" in said
     record = run(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.mechdesign.mechanisms.test_box_design import sample, truth
@@ -53,3 +55,18 @@ def test_refusals(released, run, options, message):
     refused = run("estimate", "out.csv", "--channel", "boxes.json", *options)
     assert refused.code == 2
     assert message in refused.err
+
+
+def test_the_manifest_of_boxes_is_found(released, run):
+    """It names the whole channel, of which that of the labels is a part."""
+    note = "no valid manifest of it"
+    ask = ("estimate", "out.csv", "--channel", "boxes.json")
+    for options in ((), ("--of", "a")):
+        told = run(*ask, *options)
+        assert note not in told.out + told.err
+    named = run(*ask, "--manifest", "out.csv.manifest.json", "--json")
+    assert named.record["records"] == len(released)
+    Path("out.csv.manifest.json").unlink()
+    for options in ((), ("--of", "a")):
+        told = run(*ask, *options)
+        assert note in " ".join((told.out + told.err).split())

@@ -108,7 +108,7 @@ def test_other_data_and_parts(channel, people, run):
     )
     (people / "more.csv").write_text(more)
     text = run("releases", "total", "more.csv").out
-    assert "About 50% of the records of more.csv were in these releases." in text
+    assert "About 50 % of the records of more.csv were in these releases." in text
     assert "the one draw of a record makes any value of" in text
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -277,3 +279,58 @@ def test_types_of_duckdb_that_arrow_lacks_come_back_or_are_named(kind, values, a
         with pytest.warns(UserWarning, match="'a' has the type TIME; its source has"):
             released = md.sanitise(relation, channel, insecure_seed=1, identity="id")
     assert str(released.types[0]) == after
+
+
+@pytest.mark.parametrize("held_by", ["column", "frame"])
+def test_a_draw_that_loses_the_type_of_its_column_says_so(held_by):
+    table = COLUMNS["period"][["s", "a"]]
+    design = md.design(table, md.LIP(0.3), sensitive="s", release="a", smallest_group=1)
+    records = table["a"] if held_by == "column" else table
+    message = (
+        r"released column 'a' has the type str; its source has the type period\[M\]"
+    )
+    with pytest.warns(UserWarning, match=message):
+        design.channel.apply(records, unit="record", insecure_seed=1)
+    numbers = COLUMNS["int64"][["s", "a"]]
+    design = md.design(
+        numbers, md.LIP(0.3), sensitive="s", release="a", smallest_group=1
+    )
+    records = numbers["a"] if held_by == "column" else numbers
+    # Warnings are errors here.
+    design.channel.apply(records, unit="record", insecure_seed=1)
+
+
+@pytest.mark.parametrize("way", ["apply", "sanitise"])
+def test_records_of_people_that_lose_a_type_are_named(way):
+    periods = pd.period_range("2020-01", periods=3, freq="M")
+    rng = np.random.default_rng(4)
+    person = np.repeat(np.arange(150), 2)
+    table = pd.DataFrame(
+        {
+            "id": person,
+            "s": np.where(person % 2 == 0, "y", "n"),
+            "a": pd.Series(periods[rng.integers(0, 3, 300)]),
+        }
+    )
+    design = md.design(table, md.LIP(1.0), sensitive="s", release="a", person="id")
+    message = (
+        r"released column 'a' has the type str; its source has the type period\[M\]"
+    )
+    release = design.channel.apply
+    if way == "sanitise":
+        release = partial(md.sanitise, channel=design.channel, shuffle=True)
+    with pytest.warns(UserWarning, match=message):
+        release(table, insecure_seed=1)
+
+
+@pytest.mark.parametrize("held_by", ["column", "frame"])
+def test_bins_are_texts_without_a_word(held_by):
+    numbers = COLUMNS["int64"][["s"]].assign(a=np.arange(SIZE) % 90)
+    design = md.design(
+        numbers, md.LIP(0.3), sensitive="s", release="a", smallest_group=1, bins=30
+    )
+    records = numbers["a"] if held_by == "column" else numbers
+    # Warnings are errors here.
+    released = design.channel.apply(records, unit="record", insecure_seed=1)
+    cells = released if held_by == "column" else released["a"]
+    assert set(cells) <= {"[0, 30)", "[30, 60)", "[60, 90)"}

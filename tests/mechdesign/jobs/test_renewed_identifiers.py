@@ -93,7 +93,7 @@ def test_less_than_half_is_noted(tmp_path):
     with pytest.raises(InputError, match="which strict makes an error"):
         release(tmp_path, mixed, strict=True, drop=["age", "pay"])
     notices = release(tmp_path, mixed).notices
-    assert "about 30% of the records with new identifiers" in notices[0]
+    assert "about 30 % of the records with new identifiers" in notices[0]
 
 
 def test_kept_identifiers_do_not_hide_renewed_ones(tmp_path):

@@ -180,7 +180,7 @@ def test_most_of_the_records_among_others(folder):
     release("one.csv")
     with pytest.raises(
         InputError,
-        match=r"about 91% of these records have been released .*[(]identity='COL'[)]",
+        match=r"about 91 % of these records have been released .*[(]identity='COL'[)]",
     ):
         release("no.csv", source="more.csv")
     with pytest.raises(InputError, match=AGAIN):
@@ -189,7 +189,7 @@ def test_most_of_the_records_among_others(folder):
     assert [
         text
         for text in told
-        if text.startswith("about 10% of these records have been released")
+        if text.startswith("about 10 % of these records have been released")
     ]
 
 

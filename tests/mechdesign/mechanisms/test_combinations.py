@@ -68,6 +68,7 @@ BY_NAME = {
     "known shares": {"known_shares": {"s": 0.4, "t": 0.6}},
     "unseen symbols": {"unseen": 2},
     "unknown": {"unknown": "nearest"},
+    "missing": {"missing": "marginal"},
     "an objective of queries of one's own": {"objective": md.Queries(np.ones((1, 8)))},
     "strata: ldp": {"notion": md.LDP(1.0)},
     "rows: means": {"notion": md.Chi2Lift.from_epsilon(0.5)},

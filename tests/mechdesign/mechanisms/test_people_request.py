@@ -253,3 +253,14 @@ def test_a_given_number_of_records_that_tells_is_named():
     frame = pd.DataFrame(rows, columns=["id", "year", "ill", "health"])
     with pytest.raises(md.NotPrivate, match="'number of records=1': promise relative"):
         md.design(frame, md.LIP(0.5), release="health", **ROLES)
+
+
+def test_a_file_of_people_is_designed_and_audited_as_its_frame_is(frame, tmp_path):
+    path = tmp_path / "people.csv"
+    frame.to_csv(path, index=False)
+    of_frame = designed(frame)
+    for place in (path, str(path)):
+        of_file = designed(place)
+        assert of_file.channel.joint == of_frame.channel.joint
+        assert of_file.achieved == of_frame.achieved
+        assert md.audit(of_file.channel, place).satisfied

@@ -16,7 +16,7 @@ from mechdesign.tables.columns import RecordFault
 from mechdesign.tables.folding import fold
 from mechdesign.tables.people import ABSENT, RECORDS, People
 from mechdesign.tables.people_source import fold_frame
-from mechdesign.tables.people_tables import PeopleRoles, people_of_frame
+from mechdesign.tables.people_tables import PeopleRoles, people_of_table
 
 ROLES = PeopleRoles(person=("p",), wave="w", sensitive=("s",), released=("a", "b"))
 
@@ -31,7 +31,7 @@ def test_people_stand_in_the_order_of_their_first_records_and_records_in_that_of
         ("x", 2, "yes", "a2", "b2"),
         ("y", 9, "no", "a3", "b3"),
     )
-    joint = people_of_frame(frame, ROLES)
+    joint = people_of_table(frame, ROLES)
     assert joint.useful.columns == (RECORDS, "a 1", "b 1", "a 2", "b 2")
     assert joint.sensitive.columns == ("s",)
     # 9 comes before 10, which texts do not.
@@ -110,15 +110,15 @@ def test_a_cell_with_the_text_of_an_absent_one_is_told_by_the_number_of_records(
 )
 def test_records_that_make_no_people_are_refused(rows, words):
     with pytest.raises(InputError, match=re.escape(words)):
-        people_of_frame(panel(*rows), ROLES)
+        people_of_table(panel(*rows), ROLES)
 
 
 def test_empty_cells_may_be_symbols():
     frame = panel(("x", 1, "s", None, "b"), ("y", 1, "t", "a", "b"))
-    joint = people_of_frame(frame, ROLES, "symbol")
+    joint = people_of_table(frame, ROLES, "symbol")
     assert ("1", "", "b") in joint.useful.symbols
     with pytest.raises(InputError, match="must be refuse or symbol"):
-        people_of_frame(frame, ROLES, "drop")
+        people_of_table(frame, ROLES, "drop")
 
 
 def test_more_records_than_the_most_are_refused_by_their_number():
@@ -163,7 +163,7 @@ def test_roles_that_exclude_each_other_are_refused(roles, words):
 
     frame = panel(("x", 1, "s", "a", "b"), ("y", 1, "t", "a", "c"))
     with pytest.raises(InputError, match=re.escape(words)):
-        people_of_frame(frame, replace(ROLES, **roles))
+        people_of_table(frame, replace(ROLES, **roles))
 
 
 def test_the_wave_may_be_released():
@@ -171,7 +171,7 @@ def test_the_wave_may_be_released():
         ("x", 1, "s", "a", "b"), ("x", 3, "s", "a", "b"), ("y", 2, "t", "a", "c")
     )
     roles = PeopleRoles(person=("p",), wave="w", sensitive=("s",), released=("w", "a"))
-    joint = people_of_frame(frame, roles)
+    joint = people_of_table(frame, roles)
     assert ("2", "1", "a", "3", "a") in joint.useful.symbols
 
 
@@ -197,7 +197,7 @@ def test_a_sequence_of_secrets_is_a_secret():
         ("y", 1, "t", "a", "c"),
         ("y", 2, "t", "a", "c"),
     )
-    joint = people_of_frame(frame, replace(ROLES, sensitive_of="sequence"))
+    joint = people_of_table(frame, replace(ROLES, sensitive_of="sequence"))
     assert joint.sensitive.columns == ("s 1", "s 2")
     assert joint.sensitive.symbols == (("s", "t"), ("t", "t"))
 
@@ -206,7 +206,7 @@ def test_pandas_integers_with_gaps_stay_integers():
     frame = panel(
         ("x", 1, "s", 1, "b"), ("y", 1, "t", np.nan, "c"), ("z", 1, "t", 2, "c")
     )
-    joint = people_of_frame(frame, ROLES, "symbol")
+    joint = people_of_table(frame, ROLES, "symbol")
     assert {symbol[1] for symbol in joint.useful.symbols} == {"1", "2", ""}
 
 
@@ -226,12 +226,12 @@ def test_two_spellings_of_one_person_are_refused(twins):
         (one, 1, "no", "a", "b"), (other, 2, "no", "c", "b"), ("8", 1, "yes", "a", "b")
     )
     with pytest.raises(InputError, match="differ only in blanks, leading zeros"):
-        people_of_frame(frame, ROLES)
-    assert people_of_frame(frame.iloc[1:], ROLES).total == 2
+        people_of_table(frame, ROLES)
+    assert people_of_table(frame.iloc[1:], ROLES).total == 2
 
 
 @pytest.mark.parametrize("blank", ["", "  ", None])
 def test_a_record_of_nobody_is_refused(blank):
     frame = panel(("7", 1, "no", "a", "b"), (blank, 2, "no", "a", "b"))
     with pytest.raises(RecordFault, match="belongs to no person or wave"):
-        people_of_frame(frame, ROLES)
+        people_of_table(frame, ROLES)
