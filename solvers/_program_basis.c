@@ -30,7 +30,7 @@ void slack_basis(const Problem *problem, Program *lp)
 }
 
 /* out = B^-1 rhs, for a vector over the rows; `out` is over the positions. */
-void solve_basis(const Problem *problem, const Program *lp, const double *rhs, double *out)
+HOT void solve_basis(const Problem *problem, const Program *lp, const double *rhs, double *out)
 {
     int M = lp->M;
     int N = problem->N;
@@ -87,7 +87,7 @@ static void deactivate_row(Program *lp, int row)
 
 /* Variable `enter`, whose column in terms of the basis is `direction`, takes the position
  * `place`. */
-void change_basis(const Problem *problem, Program *lp, int place, int enter)
+HOT void change_basis(const Problem *problem, Program *lp, int place, int enter)
 {
     int M = lp->M;
     int N = problem->N;

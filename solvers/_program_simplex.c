@@ -112,41 +112,42 @@ HOT void recompute(const Problem *problem, Program *lp)
 }
 
 /* Position of the variable to leave: the largest violation in units of its own row of the inverse
- * (dual steepest edge); -1 if none lies outside its ends. */
+ * (dual steepest edge); -1 if none lies outside its ends. Rows of the inverse are summed for these
+ * variables alone: mostly they are few, and rows may be many. */
 static int leaving_position(const Problem *problem, Program *lp)
 {
-    int M = lp->M;
     int N = problem->N;
-    int place = -1;
-    int violated = 0;
+    int *outside = lp->candidates; /* the positions of variables outside their ends */
     double *excess = lp->row_work;
-    double *norm = lp->direction;
-    for (int i = 0; i < M; i++) {
+    int count = 0;
+    for (int i = 0; i < lp->M; i++) {
         int j = lp->basis[i];
         double x = lp->basic_value[i];
         double below = lp->lower[j] - x;
         double above = x - lp->upper[j];
-        double outside = below > above ? below : above;
-        double tolerance = PRIMAL_TOL * (1.0 + fabs(x));
-        excess[i] = outside > tolerance ? outside : 0.0;
-        norm[i] = j >= N ? 1.0 : 0.0;
-        if (outside > tolerance) {
-            violated++;
-            place = i;
-        }
+        double distance = below > above ? below : above;
+        if (!(distance > PRIMAL_TOL * (1.0 + fabs(x))))
+            continue;
+        excess[i] = distance;
+        outside[count++] = i;
     }
-    if (violated < 2)
-        return place;
-    for (int slot = 0; slot < lp->active; slot++) {
-        const double *column = inverse_column(lp, slot);
-        for (int i = 0; i < M; i++)
-            norm[i] += column[i] * column[i];
-    }
+    if (count < 2)
+        return count ? outside[0] : -1;
+    int place = -1;
     double best = 0.0;
-    for (int i = 0; i < M; i++) {
+    double best_norm = 1.0;
+    for (int t = 0; t < count; t++) {
+        int i = outside[t];
+        double norm = lp->basis[i] >= N ? 1.0 : 0.0;
+        for (int slot = 0; slot < lp->active; slot++) {
+            double entry = inverse_column(lp, slot)[i];
+            norm += entry * entry;
+        }
         double square = excess[i] * excess[i];
-        if (square > best * norm[i]) {
-            best = square / norm[i];
+        /* square / norm > best / best_norm, without a division for each of them */
+        if (place < 0 || square * best_norm > best * norm) {
+            best = square;
+            best_norm = norm;
             place = i;
         }
     }

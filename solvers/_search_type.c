@@ -31,6 +31,8 @@ enum { RUN_DONE, RUN_PAUSED, RUN_COLUMNS, RUN_MEMORY };
 
 /* |log u| of a positive float32 stays below 104, so chord costs stay below max |y| and this. */
 #define LARGEST_SLOPE 100.0
+/* Costs that tell the other coordinates apart where one is maximised. */
+#define TIE_BREAK 1e-10
 /* Nodes between two looks at the clock, less one: a mask. */
 #define CLOCK_MASK 15
 /* Seconds that one node, one upper bound, or one local search with cuts may take: on hundreds of
@@ -318,11 +320,21 @@ PyObject *search_descend(SearchObject *self, PyObject *args)
 const char search_tighten_doc[] = "Upper bounds of the columns by linear programs: "
                                   "tighten(first, seconds) -> (next, bounds as bytes).";
 
+/* Costs of the program that maximises coordinate j. Beside -1 they are small and all different:
+ * if they were zero, all reduced costs would be tied, no step of the dual simplex would raise its
+ * value, and it would go in circles until it is given up. */
+static void maximise(const Problem *problem, Program *lp, int j)
+{
+    for (int i = 0; i < problem->n; i++)
+        lp->cost[i] = TIE_BREAK * (1.0 + (double)i / problem->n);
+    lp->cost[j] = -1.0;
+}
+
 /* Lower the upper bounds of the coordinates first, first + 1, ... to safe maxima over the
  * larger set, by one program each, one at least, until the time is over; the next coordinate. */
 static int tighten_tops(Search *search, int first, double seconds)
 {
-    const Problem *problem = &search->problem;
+    Problem *problem = &search->problem;
     Program *lp = &search->program;
     double end = now_seconds() + seconds;
     int j = first;
@@ -332,19 +344,22 @@ static int tighten_tops(Search *search, int first, double seconds)
         reset_rows(problem, lp);
     for (; j < problem->n && (j == first || now_seconds() <= end); j++) {
         /* the most that v_j can be is minus the least of -v_j */
-        lp->cost[j] = -1.0;
+        maximise(problem, lp, j);
         lp->deadline = now_seconds() + PATIENCE;
         recompute(problem, lp);
         solve(problem, lp, -INFINITY, INFINITY);
+        /* The multipliers of this basis at the true costs, where it is optimal, too. Whatever they
+         * are, the Lagrangian is a bound. */
+        memset(lp->cost, 0, sizeof(double) * (size_t)problem->n);
+        lp->cost[j] = -1.0;
         multipliers(lp);
-        /* valid however the program ended: the Lagrangian is a bound for any multipliers */
         double top = -lagrangian(problem, lp, lp->cost, lp->dual, 0.0, 1.0);
         if (top < problem->top[j])
             problem->top[j] = larger(top, 0.0);
         lp->upper[j] = problem->top[j]; /* at once, so that pauses change nothing */
-        lp->cost[j] = 0.0;
         drop_rows(problem, lp);
     }
+    open_box(problem, lp);
     return j;
 }
 

@@ -38,7 +38,6 @@ from solvers.errors import BackendFailure, OutOfTime, TooManyVertices
 from solvers.points import Array
 from solvers.pricing.concave import (
     MEMORY_LIMIT,
-    ConcaveSearch,
     check_limits,
     check_prices,
 )
@@ -65,9 +64,6 @@ MOST_TREES = 200
 
 MOST_OF_QUERIES = 100_000
 """Vertices up to which the variance of queries is proven, as it is designed."""
-
-MOST_ROWS = 1000
-"""Rounds of rows for one side of a proof; with 60 symbols up to 160 were seen."""
 
 TREE_SECONDS = 3.0
 """Time of one of them, before tangents are added where it stands."""
@@ -150,31 +146,6 @@ def proven_over_members(
     search.prepare(y + wanted)
     search.price_until(least - room)
     return search.bound
-
-
-def least_sides(uncertain: UncertainSet, sides: Array) -> Array:
-    """For every column of `sides`, (n, k), a lower bound of its product with every member, (k,)."""
-    point = uncertain.point
-    found: list[float] = []
-    for side in sides.T:
-        # Anew for each: rows of other sides make more rounds of slower programs.
-        rows = np.zeros((0, uncertain.n))
-        bound = -math.inf
-        for _ in range(MOST_ROWS):
-            ends = np.zeros(len(rows))
-            search = ConcaveSearch(Polytope(rows, ends, np.full(len(rows), np.inf)))
-            bound = search.least(side)
-            if bound >= -ROOM:
-                break
-            # Any row that all members keep is a valid one: those that the minimum breaks.
-            w = search.linear(side) / point
-            cuts = uncertain.cuts(w)
-            broken = cuts[cuts @ w < -ROOM]
-            if not len(broken):
-                break
-            rows = np.vstack([rows, (broken + uncertain.row_error) / point])
-        found.append(bound)
-    return np.array(found)
 
 
 def _priced(

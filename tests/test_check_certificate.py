@@ -156,6 +156,12 @@ COLUMNS = {
     ),
 }
 
+# Free outputs beside given columns.
+GIVEN = {
+    "given": (md.LIP(0.6), {}),
+    "given, relative": (md.LDP(0.3), {"promise": "relative"}),
+}
+
 # After a release of the same column, or of another released one.
 AFTER = {
     "after": (md.LIP(0.4), "code", {"useful": "code"}),
@@ -206,6 +212,19 @@ def design_columns(kind):
     return md.design(records(), notion, **options).channel
 
 
+def design_beside_given(kind):
+    notion, options = GIVEN[kind]
+    options = {
+        "sensitive": "s",
+        "release": ["job", "age"],
+        "given": ["region"],
+        **options,
+    }
+    made = md.design(records(), notion, objective="information", **options)
+    assert made.upper_bound_nmi < 0.99
+    return made.channel
+
+
 def design_after(kind):
     """The channel, and the one of the release before."""
     notion, before, options = AFTER[kind]
@@ -244,6 +263,7 @@ def files(tmp_path_factory):
     made = {kind: design_table(kind) for kind in KINDS}
     made |= {kind: design_rows(kind) for kind in ROWS}
     made |= {kind: design_columns(kind) for kind in COLUMNS}
+    made |= {kind: design_beside_given(kind) for kind in GIVEN}
     for kind, channel in made.items():
         channel.save(folder / f"{kind}.json")
     return {kind: folder / f"{kind}.json" for kind in made}
@@ -315,7 +335,10 @@ def test_no_forged_bound_is(files, tmp_path):
     assert run.stdout.count(" is proven") == 1
 
 
-@pytest.mark.parametrize("kind", ["information", "truth", "groups", "each", "guess"])
+@pytest.mark.parametrize(
+    "kind",
+    ["information", "truth", "groups", "each", "guess", "given", "task", "prefix"],
+)
 def test_other_multipliers_and_other_tables_prove_less(files, kind, tmp_path):
     def other_prices(document):
         proof = document["certificate"]["proof"]
@@ -387,6 +410,24 @@ def test_slopes_that_prove_nothing_are_refused(files, tmp_path):
         run = check(path)
         assert run.returncode == 1
         assert message in run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("kind", ["costs within chi2", "costs within mi", "tv", "mi"])
+def test_negative_prices_are_refused(files, kind, tmp_path):
+    """They would pay for what leaks, and make any bound better."""
+
+    def negative(document):
+        proof = document["certificate"]["proof"]
+        if "leakages" in proof:
+            proof["leakages"] = [-1.0]
+        for charge in proof.get("averages", []):
+            charge["price"] *= -1.0
+
+    path = tmp_path / "channel.json"
+    rewrite(files[kind], negative, path)
+    run = check(path)
+    assert run.returncode == 1
+    assert "a negative price of an average" in run.stderr
 
 
 def test_multipliers_of_a_secret_that_a_stratum_lacks_prove_nothing(tmp_path):

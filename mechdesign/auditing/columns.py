@@ -48,6 +48,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from operator import mul
 from typing import Any, TypeAlias
 
@@ -77,11 +78,25 @@ SPARSE = 8
 """Cells for every filled one from which sums over the filled cells are faster than those of an
 array."""
 
+FEW = 32
+"""Inputs of an output up to which Python's integers are added faster than arrays are made."""
+
+HALF = 31
+"""Bits of a half of a value (`FilledCounts`)."""
+
+LARGEST_VALUE = 1 << (2 * HALF)
+MOST_COUNTED = 1 << 32
+"""Values and sums of counts below these are added in halves of 64 bits."""
+
+MOST_CELLS = 1 << 22
+"""Cells of a table up to which it is held as an array: larger ones are mostly empty."""
+
 
 class FilledCounts:
     """The counts of a table by sensitive symbol, and where they are not zero.
 
-    Most counts of a large table are zero: that of a column with itself has one in each row.
+    Most counts of a large table are zero: that of a column with itself has one in each row. Outputs
+    of many symbols of a table that is filled are summed in arrays, exactly (`_in_halves`).
     """
 
     def __init__(self, counts: Sequence[Sequence[int]]) -> None:
@@ -92,10 +107,13 @@ class FilledCounts:
             places = [x for x, count in enumerate(row) if count]
             self._filled.append((places, [row[x] for x in places]))
         self._size = sum(len(places) for places, _ in self._filled)
-        self.is_sparse = SPARSE * self._size < self._width * len(counts)
+        self._is_sparse = SPARSE * self._size < self._width * len(counts)
 
     def masses(self, inputs: Sequence[int], values: Sequence[int]) -> list[int]:
         """For each sensitive symbol s the sum over x of count(s, x) W(y|x)."""
+        is_long = len(inputs) > FEW and max(values) < LARGEST_VALUE
+        if is_long and self._array is not None:
+            return self._in_halves(self._array, inputs, values)
         masses: list[int] = []
         if len(inputs) * len(self._counts) <= self._size:
             for row in self._counts:
@@ -107,6 +125,51 @@ class FilledCounts:
         for places, counts in self._filled:
             masses.append(sum(map(mul, counts, [entry_of[x] for x in places])))
         return masses
+
+    @cached_property
+    def _array(self) -> Integers | None:
+        """The counts as an array, (|S|, |X|), where sums of halves fit into 64 bits."""
+        cells = self._width * len(self._counts)
+        if self._is_sparse or self._width <= FEW or cells > MOST_CELLS:
+            return None
+        if max(sum(counts) for _, counts in self._filled) >= MOST_COUNTED:
+            return None
+        return np.array(self._counts, dtype=np.int64)
+
+    def _in_halves(
+        self, counts: Integers, inputs: Sequence[int], values: Sequence[int]
+    ) -> list[int]:
+        """The masses of one output: values are split into an upper and a lower half.
+
+        Each half is below 2^31 and the counts of a sensitive symbol add up to less than 2^32, so
+        that no sum reaches 2^63.
+        """
+        whole = np.array(values, dtype=np.int64)
+        if len(inputs) < self._width:
+            counts = counts[:, np.array(inputs)]
+        upper = counts @ (whole >> HALF)
+        lower = counts @ (whole & ((1 << HALF) - 1))
+        return [
+            (high << HALF) + low
+            for high, low in zip(upper.tolist(), lower.tolist(), strict=True)
+        ]
+
+
+def first_of_constants(columns: Sequence[Entries], n: int) -> list[int]:
+    """The outputs without those that all n symbols have with one probability, but for the first.
+
+    Such an output tells nothing: its lifts are 1, on every table and in every population. So one of
+    them stands for all. A channel that draws every record anew has no others.
+    """
+    chosen: list[int] = []
+    has_constant = False
+    for y, (inputs, values) in enumerate(columns):
+        if len(inputs) == n and min(values) == max(values):
+            if has_constant:
+                continue
+            has_constant = True
+        chosen.append(y)
+    return chosen
 
 
 def released_part(channel: Channel, joint: Joint) -> Joint:
@@ -224,19 +287,6 @@ BITS = 256
 costs no digit of the results.
 """
 
-FEW = 32
-"""Inputs of an output up to which Python's integers are added faster than arrays are made."""
-
-HALF = 31
-"""Bits of a half of a value (`_small_masses`)."""
-
-LARGEST_VALUE = 1 << (2 * HALF)
-MOST_COUNTED = 1 << 32
-"""Values and sums of counts below these are added in halves of 64 bits."""
-
-MOST_CELLS = 1 << 22
-"""Cells of a table up to which it is held as an array: larger ones are mostly empty."""
-
 
 @dataclass(frozen=True)
 class OutputMasses:
@@ -291,39 +341,10 @@ def masses_by_output(
     sums = joint.sensitive_counts
     total = joint.total
     filled = FilledCounts(joint.counts)
-    small = None if filled.is_sparse else _small_counts(joint)
     for inputs, values in columns:
         # m_s = sum over x of count(s, x) W(y|x)
-        if small is not None and len(inputs) > FEW and max(values) < LARGEST_VALUE:
-            masses = _small_masses(small, inputs, values)
-        else:
-            masses = filled.masses(inputs, values)
+        masses = filled.masses(inputs, values)
         yield OutputMasses(masses, sum(masses), sums, total)
-
-
-def _small_counts(joint: Joint) -> Integers | None:
-    """The counts as an array, (|S|, |X|), where sums of a half of each value fit into 64 bits."""
-    cells = len(joint.sensitive) * len(joint.useful)
-    if joint.total >= MOST_COUNTED or len(joint.useful) <= FEW or cells > MOST_CELLS:
-        return None
-    return np.array(joint.counts, dtype=np.int64)
-
-
-def _small_masses(
-    counts: Integers, inputs: Sequence[int], values: Sequence[int]
-) -> list[int]:
-    """The masses of one output, exactly: values are split into an upper and a lower half.
-
-    Each half is below 2^31 and all counts add up to less than 2^32, so that no sum reaches 2^63.
-    """
-    places = np.array(inputs)
-    whole = np.array(values, dtype=np.int64)
-    upper = counts[:, places] @ (whole >> HALF)
-    lower = counts[:, places] @ (whole & ((1 << HALF) - 1))
-    return [
-        (high << HALF) + low
-        for high, low in zip(upper.tolist(), lower.tolist(), strict=True)
-    ]
 
 
 def distances(output: OutputMasses, power: int, *, inverse: bool = False) -> Any:

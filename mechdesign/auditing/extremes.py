@@ -39,7 +39,7 @@ import numpy as np
 from flint import arb, fmpq
 from numpy.typing import NDArray
 
-from mechdesign.auditing.columns import Entries
+from mechdesign.auditing.columns import Entries, first_of_constants
 from mechdesign.auditing.demands import Demand, stacked
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import double_above
@@ -154,10 +154,13 @@ def extreme_lifts(
     demand nothing.
     """
     columns = list(columns)
-    chosen: Iterable[int] = range(len(columns))
-    if len(columns) > MANY_OUTPUTS:
-        chosen = _possible_extremes(columns, demands)
     largest = LargestQuotients()
+    if not demands:
+        return largest.extremes
+    chosen = first_of_constants(columns, len(demands[0].counts[0]))
+    if len(chosen) > MANY_OUTPUTS:
+        possible = _possible_extremes([columns[y] for y in chosen], demands)
+        chosen = [chosen[place] for place in possible]
     for y in chosen:
         for demand in demands:
             largest.add(output_masses(demand, *columns[y]), demand, y)

@@ -59,7 +59,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.columns import Entries
+from mechdesign.auditing.columns import Entries, first_of_constants
 from mechdesign.auditing.extremes import Achieved, log_upper
 from mechdesign.core.balls import SCALE
 from mechdesign.core.errors import InputError
@@ -77,7 +77,8 @@ are products of two rounded numbers: together less than that.
 """
 
 FIRST = 64
-"""Symbols of which the first are tried: wide intervals are filled after few of them."""
+"""Symbols of which the first are tried: wide intervals are filled after few of them. Where more
+were needed once, as many are tried at the next output."""
 
 UNIT = np.finfo(Number).eps / 2
 """Half of the distance of 1 to the next number: the relative error of one operation."""
@@ -115,6 +116,7 @@ class Screen:
         self._share_width = np.minimum(_shares(share_spread, unit), self._share_room)
         terms = self._lower.shape[0] + self._lower.shape[1] + 16
         self._error = MARGIN * terms * UNIT
+        self._first = FIRST
 
     def largest_lifts(self, inputs: Sequence[int], values: Sequence[int]) -> Largest:
         """Upper bounds for the output with the entries `values` at the symbols `inputs`."""
@@ -150,7 +152,7 @@ class Screen:
         """
         nearly = self._room - self._error
         surely = self._room + self._error
-        size = min(FIRST, len(order))
+        size = min(self._first, len(order))
         while True:
             first = order[:size]
             width = self._width[:, first]
@@ -158,6 +160,8 @@ class Screen:
             if size == len(order) or (masses[:, -1] > surely).all():
                 break
             size = min(2 * size, len(order))
+        # The next output needs about as many.
+        self._first = size
         worth = np.cumsum(width * w[first], axis=1)
         rows = np.arange(len(masses))
         # All of the last symbol, but for the mass that it does not take.
@@ -331,6 +335,7 @@ class Population:
             raise InputError(
                 "the set of populations is that of another table than the channel's own columns"
             )
+        self._symbols = len(confidence.lower[0])
         self._lower = [list(row) for row in confidence.lower]
         self._spread: list[list[int]] = []
         for low, high in zip(confidence.lower, confidence.upper, strict=True):
@@ -488,17 +493,20 @@ class Population:
             return [0]
         if columns == self._last[0]:
             return self._last[1]
+        chosen = first_of_constants(columns, self._symbols)
         bounds: list[Largest] = []
-        for column in columns:
+        for y in chosen:
             check_time(end)
-            bounds.append(self.screen.largest_lifts(*self._with_rest(column)))
+            bounds.append(self.screen.largest_lifts(*self._with_rest(columns[y])))
         found: set[int] = set()
         for kind, of_outputs in enumerate(zip(*bounds, strict=True)):
             largest = Number(0.0)
-            for y in sorted(range(len(columns)), key=lambda y: -of_outputs[y]):
-                if of_outputs[y] < largest:
+            falling = sorted(range(len(chosen)), key=lambda place: -of_outputs[place])
+            for place in falling:
+                if of_outputs[place] < largest:
                     break
                 check_time(end)
+                y = chosen[place]
                 found.add(y)
                 bound = self.extremes(columns[y], y)[kind]
                 largest = max(largest, _number_below(bound))

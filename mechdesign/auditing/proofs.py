@@ -88,7 +88,7 @@ def cost_bound(
 
     `demands` are the tables that earlier releases leave, where there are any. `least_sides` are
     lower bounds of the sides of the proof, one for each output, over the posteriors that are
-    allowed for all populations of a set.
+    allowed, be it for all populations of a set.
 
     Raises
     ------
@@ -114,7 +114,10 @@ def cost_bound(
         raise InputError(
             "costs of your own are not in the file, so nothing is proven of them"
         )
-    demands = demands or demands_of(joint, notion)
+    if least_sides is not None:
+        # The sides take the place of limits on lifts.
+        demands = []
+    demands = demands if demands is not None else demands_of(joint, notion)
     strata = (
         strata_of(channel.given, joint) if channel.given else [0] * len(joint.useful)
     )

@@ -66,9 +66,10 @@ class CostProof(Record):
     the objective costs, `cells` has the costs of the cells of rows.
 
     `averages` are the charges of average budgets, in their order; where these stand alone `lifts`
-    is empty. Of a promise for a set of populations `sides` takes the place of `lifts` and `ratios`.
-    Column y of it, with a row for each symbol, is a linear function of the posteriors that are
-    allowed.
+    is empty. Of a promise for a set of populations, or on averages over the secrets, `sides` takes
+    the place of `lifts` and `ratios`. Column y of it, with a row for each symbol, is a linear
+    function of the posteriors that are allowed; `touched` are posteriors at which rows that it is a
+    sum of touch the set of them.
     """
 
     kind: Literal["costs"] = "costs"
@@ -78,6 +79,7 @@ class CostProof(Record):
     costs: tuple[tuple[Ratio, ...], ...] | None = None
     cells: tuple[CellCost, ...] | None = None
     sides: tuple[Numbers, ...] | None = None
+    touched: tuple[Numbers, ...] | None = None
     averages: tuple[AverageCharge, ...] | None = None
 
 

@@ -45,7 +45,6 @@ from mechdesign.leaks.coded_table import (
     combined_codes,
     counted,
     first_places,
-    in_form,
     without_gaps,
 )
 from mechdesign.leaks.disclosure import Disclosure, Secret, disclosure_of, severity
@@ -194,19 +193,17 @@ def assess(
     is_file = isinstance(table, (str, Path))
     if is_file:
         symptoms += text_symptoms(table, text)
-    # Another form of the cells needs their texts.
-    hashing = form is None or form.changes_nothing
-    # Records that are left out, refused by their number or put together as people are needed one
-    # by one.
-    by_number = gaps == "refuse"
     try:
         coded = coded_table(
             table,
             text,
-            # People's names are needed, too, and a record is refused by its number.
-            hashing=hashing and person is None,
-            folding=person is None and gaps == SYMBOL,
-            sample_by=None if by_number else _together(sensitive, columns, person),
+            # People's names are needed, and records that are left out or put together one by one.
+            hashing=person is None,
+            folding=person is None and gaps != "drop",
+            sample_by=_together(sensitive, columns, person),
+            form=form or CellForm(),
+            # A record is refused by its number.
+            numbering_empty=gaps == "refuse",
         )
         names = _named("sensitive", sensitive, coded)
         others = [name for name in coded.columns if name not in names]
@@ -217,7 +214,6 @@ def assess(
         raise _with_remedies(error, symptoms) from None
     if coded.one_in > 1:
         symptoms.append(_sample_symptom(coded, person))
-    coded = in_form(coded, form or CellForm())
     found = identified(coded, [*names, *others])
     looked_at = CodedTable(
         coded.records,

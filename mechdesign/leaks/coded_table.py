@@ -62,6 +62,8 @@ from mechdesign.leaks.evidence import TextNumbers
 
 Codes: TypeAlias = NDArray[np.integer[Any]]
 
+AS_THEY_ARE = CellForm()
+
 IDENTIFIER_SHARE = 0.95
 """A column with so many values a record identifies its records."""
 
@@ -83,6 +85,9 @@ MOST_ONE_IN = 1 << 20
 MOST_CELLS = 1 << 23
 """Cells that are held of a table of mostly different rows (8 to 32 MB): of more, those of some
 rows."""
+
+MOST_COMBINATIONS = 1 << 62
+"""Combinations of values that are told apart by integers of eight bytes."""
 
 WIDE = 0.05
 """Values a record from which on a column decides by itself which rows are held: those of people
@@ -162,7 +167,8 @@ class CodedTable:
     """Columns of equal length, and the columns that hold no symbols (lists, structures, bytes).
 
     With `weights` a row stands for so many records; else each is one of them. Of a sample `records`
-    are those that are held, of one in `one_in` rows, and `read` all of them.
+    are those that are held, of one in `one_in` rows, and `read` all of them. `first_empty` is the
+    number of the first record with an empty cell, by column; None where nobody asked.
     """
 
     records: int
@@ -171,6 +177,7 @@ class CodedTable:
     weights: Integers | None = None
     one_in: int = 1
     read: int = 0
+    first_empty: Mapping[str, int] | None = None
 
     @property
     def rows(self) -> int:
@@ -189,15 +196,19 @@ def counted(codes: Codes, weights: Integers | None, size: int) -> Integers:
 def combined_codes(columns: Sequence[CodedColumn], rows: int) -> Integers:
     """A number below k for each of the k distinct combinations of values, row by row.
 
-    They are renumbered at every step: the product of the numbers of values may exceed 2**63.
+    Renumbering keeps the order, so it makes no difference after which columns it is done.
     """
     codes = np.zeros(rows, np.int64)
-    count = 1
+    possible = 1
     for column in columns:
-        codes *= len(column.values)
+        size = len(column.values)
+        if possible * size > MOST_COMBINATIONS:
+            # In place: of a long table they are most of the memory.
+            codes[:], possible = numbered(codes, possible)
+        codes *= size
         codes += column.codes
-        # In place: of a long table they are most of the memory.
-        codes[:], count = numbered(codes, count * len(column.values))
+        possible *= size
+    codes[:], _ = numbered(codes, possible)
     return codes
 
 
@@ -208,12 +219,14 @@ def coded_table(
     hashing: bool = False,
     folding: bool = False,
     sample_by: Callable[[Sequence[str]], Sequence[str]] | None = None,
+    form: CellForm = AS_THEY_ARE,
+    numbering_empty: bool = False,
 ) -> CodedTable:
-    """Read a file, or take a pandas, polars or pyarrow table.
+    """Read a file, or take a pandas, polars or pyarrow table, with its cells in a form.
 
     With `hashing` a column of a file that names records may have `HashedValues`; with `folding` the
     rows of a long file have weights. With `sample_by`, which gives columns for those of the header,
-    a long file of different rows is a sample.
+    a long file of different rows is a sample. With `numbering_empty` a file has `first_empty`.
 
     Raises
     ------
@@ -222,27 +235,37 @@ def coded_table(
     """
     if isinstance(source, (str, Path)):
         return _coded_file(
-            source, text, hashing=hashing, folding=folding, sample_by=sample_by
+            source,
+            text,
+            form,
+            hashing=hashing,
+            folding=folding,
+            sample_by=sample_by,
+            numbering_empty=numbering_empty,
         )
-    return _coded_frame(source)
+    return in_form(_coded_frame(source), form)
 
 
 def _coded_file(
     path: PathLike,
     text: TextOptions | None,
+    form: CellForm,
     *,
     hashing: bool,
     folding: bool,
     sample_by: Callable[[Sequence[str]], Sequence[str]] | None,
+    numbering_empty: bool,
 ) -> CodedTable:
     """A file, read batch by batch."""
     # Columns that seemed to name records at first.
     in_full: set[str] = set()
     while True:
         with open_source(path, text) as table, errors_naming(table.name):
-            builder = TableBuilder(table.header)
+            builder = TableBuilder(table.header, form)
             together = () if sample_by is None else sample_by(table.header)
             for batch in table.batches():
+                if numbering_empty:
+                    builder.look_for_empty(batch)
                 held = builder.sampled(batch)
                 builder.records += batch.num_rows if held is None else len(held)
                 for name in builder.readable():
@@ -254,6 +277,8 @@ def _coded_file(
                     builder.fold()
                 builder.narrow(together)
             coded = builder.table()
+            if numbering_empty:
+                coded = replace(coded, first_empty=builder.first_empty)
         wrong = [
             name
             for name, column in coded.columns.items()
@@ -309,15 +334,24 @@ def _coded_frame(frame: Any) -> CodedTable:
 
 
 class TableBuilder:
-    """Collects the codes of every column, batch by batch.
+    """Collects the codes of every column, batch by batch, with their cells in a form.
 
     For each batch the caller adds its number of records to `records`, and calls `add` with the
     cells of every column of `readable()`; `halve`, `fold` or `narrow` may follow, and before a
-    batch `sampled`. Last, `table` gives the whole.
+    batch `look_for_empty` and `sampled`. Last, `table` gives the whole.
+
+    Attributes
+    ----------
+    first_empty : dict of str to int
+        The number of the first record with an empty cell in each column that has one, from 1, of
+        the batches that were looked at.
     """
 
-    def __init__(self, header: Sequence[str]) -> None:
+    def __init__(self, header: Sequence[str], form: CellForm = AS_THEY_ARE) -> None:
         self.records = 0
+        self.first_empty: dict[str, int] = {}
+        self._looked_at = 0
+        self._form = form
         self._unreadable: list[str] = []
         # Of each column: the numbers of its texts, and the codes of its batches.
         self._numbers: dict[str, TextNumbers] = {}
@@ -349,16 +383,34 @@ class TableBuilder:
     def add(self, name: str, cells: Any) -> None:
         """Add the next cells of a column; a column of lists or bytes is set aside."""
         if name in self._hashes:
-            self._hashes[name].append(hashed_cells(self._hasher, name, cells))
+            self._hashes[name].append(
+                hashed_cells(self._hasher, name, cells, self._form)
+            )
             return
         try:
-            column = encode(cells, name)
+            column = self._form.cells(encode(cells, name))
         except InputError:
             self._unreadable.append(name)
             return
         texts = self._numbers[name]
         numbers = texts.of(column)
         self._parts[name].append(numbers.astype(code_type(len(texts))))
+
+    def look_for_empty(self, batch: Batch) -> None:
+        """Note the first record of a column whose cell is empty, before any record is left out."""
+        for name in self.readable():
+            if name in self.first_empty:
+                continue
+            try:
+                column = self._form.cells(encode(batch.column(name), name))
+            except InputError:
+                # `add` sets it aside.
+                continue
+            # The code -1 of a missing cell leads to the last entry.
+            empty = np.array([*(not text for text in column.texts), True])[column.codes]
+            if empty.any():
+                self.first_empty[name] = self._looked_at + int(np.argmax(empty)) + 1
+        self._looked_at += batch.num_rows
 
     def hash_identifier(self, name: str) -> None:
         """Keep hashes in place of the texts of a column that names records so far."""
@@ -389,10 +441,14 @@ class TableBuilder:
         if self._one_in == 1:
             return None
         for name, sample in self._whole.items():
-            hashes = hashed_cells(self._hasher, name, batch.column(name))
+            cells = batch.column(name)
+            hashes = hashed_cells(self._hasher, name, cells, self._form)
             sample.add(hashes, np.zeros(len(hashes), np.int64))
         keys = self._hasher.identifiers(
-            [_identifying(name, batch.column(name)) for name in self._together]
+            [
+                _identifying(name, batch.column(name), self._form)
+                for name in self._together
+            ]
         )
         held = _smallest(keys, self._one_in)
         self._keys.append(keys[held])
@@ -585,16 +641,18 @@ def first_places(codes: Integers) -> Integers:
     return first
 
 
-def hashed_cells(hasher: RowHasher, name: str, cells: Any) -> Hashes:
+def hashed_cells(
+    hasher: RowHasher, name: str, cells: Any, form: CellForm = AS_THEY_ARE
+) -> Hashes:
     """The hashes of the cells of a column; a missing one is the empty text."""
-    return hasher.identifiers([_identifying(name, cells)])
+    return hasher.identifiers([_identifying(name, cells, form)])
 
 
-def _identifying(name: str, cells: Any) -> Any:
-    """The cells of a column as a part of an identifier."""
-    texts = simple_texts(cells)
+def _identifying(name: str, cells: Any, form: CellForm) -> Any:
+    """The cells of a column in a form, as a part of an identifier."""
+    texts = simple_texts(cells) if form.changes_nothing else None
     if texts is None:
-        column = encode(cells, name)
+        column = form.cells(encode(cells, name))
         empty = len(column.texts)
         codes = np.where(column.codes < 0, empty, column.codes)
         return Encoded(codes, (*column.texts, ""))
@@ -665,6 +723,11 @@ def without_gaps(table: CodedTable, missing: str, names: Sequence[str]) -> Coded
     """
     if missing == "symbol":
         return table
+    if table.first_empty is not None:
+        for name in names:
+            if name in table.first_empty:
+                raise _empty_cell(name, table.first_empty[name])
+        return table
     complete = np.ones(table.records, dtype=bool)
     for name in names:
         column = table.columns[name]
@@ -672,10 +735,7 @@ def without_gaps(table: CodedTable, missing: str, names: Sequence[str]) -> Coded
             continue
         empty = column.codes == column.values.index("")
         if missing == "refuse" and empty.any():
-            raise InputError(
-                f"the column {quoted(name)} has an empty cell, in record "
-                f"{int(np.argmax(empty)) + 1:,}; fill it, or say what it means (--missing)"
-            )
+            raise _empty_cell(name, int(np.argmax(empty)) + 1)
         complete &= ~empty
     if complete.all():
         return table
@@ -689,3 +749,11 @@ def without_gaps(table: CodedTable, missing: str, names: Sequence[str]) -> Coded
         left = CodedColumn(name, column.codes[complete], column.values)
         columns[name] = _without_unused(left)
     return CodedTable(int(np.count_nonzero(complete)), columns, table.unreadable)
+
+
+def _empty_cell(name: str, number: int) -> InputError:
+    """The error for a cell that must not be empty."""
+    return InputError(
+        f"the column {quoted(name)} has an empty cell, in record {number:,}; fill it, or say what "
+        "it means (--missing)"
+    )

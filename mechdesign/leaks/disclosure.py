@@ -278,7 +278,8 @@ def _add_cells(
     found.logarithms += float((counts / total * logarithms).sum())
     # All records of the value have one symbol of S.
     found.pinned += int(counts[repeated & (counts == size)].sum())
-    found.guessed += _guessed(value, counts, starts)
+    # A value of one record says nothing of it: in a table of different rows most are such.
+    found.guessed += _guessed(value[repeated], counts[repeated])
 
 
 def _information(logarithms: float, masses: Integers) -> float:
@@ -293,12 +294,15 @@ def _information(logarithms: float, masses: Integers) -> float:
     return max(0.0, 1 + logarithms / entropy)
 
 
-def _guessed(value: Integers, counts: Integers, starts: Integers) -> int:
+def _guessed(value: Integers, counts: Integers) -> int:
     """How many records are guessed right from the other records with the same value.
+
+    Cells of one value stand together.
 
     A record is guessed right if its symbol is still the most frequent one once the record itself is
     taken out. So a value that one record has alone says nothing.
     """
+    starts = np.flatnonzero(np.diff(value, prepend=-1))
     # Within each value, the most frequent symbol first.
     order = np.lexsort((-counts, value))
     ranked = counts[order]

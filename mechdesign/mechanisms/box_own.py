@@ -263,7 +263,7 @@ class _OwnBoxes:
             )
         channel = channel.with_record(record)
         # To prove it again takes a program for each box, which is left to the auditor.
-        if proof is not None and self._rules.has_prices:
+        if proof is not None:
             channel = channel.with_proof(proof)
         return replace(design, channel=channel, least=least, messages=messages)
 

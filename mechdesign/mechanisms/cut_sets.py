@@ -239,6 +239,12 @@ def _pulled(cuts: CutSet, points: Array) -> tuple[Array, Array]:
     return shares, cuts.point + shares[:, None] * ways
 
 
+def rows_broken(cuts: CutSet, posterior: Array) -> Array:
+    """Rows a (k, n) with a.v >= 0 for every member v, some of which a posterior outside breaks."""
+    _, members = _pulled(cuts, posterior[None])
+    return cuts.rows_at(members[0])
+
+
 def _with_new(rows: Array, cuts: CutSet, posteriors: Array) -> Array:
     """The rows (m, n), of length 1, with those of further posteriors that are not among them."""
     for posterior in posteriors:

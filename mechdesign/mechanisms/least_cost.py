@@ -25,6 +25,10 @@ be 70 % and 80 %.
 Where frequencies are kept one symbol cannot do. Then every record becomes a symbol that is drawn
 with the frequencies of the table, whatever the record is; its lifts are 1, too. In the example 62 %
 of the records are untrue then.
+
+Forbidden pairs rule such channels out, but few of them change little. `nearly_constant` draws every
+record anew among the symbols that are allowed for it, with frequencies that are fitted to those of
+the table where they are kept. The exact audit decides whether that is private.
 """
 
 from __future__ import annotations
@@ -63,8 +67,12 @@ from mechdesign.mechanisms.least_cost_objective import (
     limits_of,
 )
 from mechdesign.mechanisms.least_cost_program import LeastCostProgram
-from mechdesign.mechanisms.least_cost_rounding import deviation_of, square, truth_of
-from mechdesign.mechanisms.population import PopulationRules
+from mechdesign.mechanisms.least_cost_rounding import (
+    candidates,
+    deviation_of,
+    square,
+    truth_of,
+)
 from mechdesign.mechanisms.posteriors import check_optimum, check_polytope
 from mechdesign.mechanisms.proofs import kept, texts_of
 from mechdesign.mechanisms.result import Design, LeastCost, finish
@@ -77,6 +85,12 @@ from solvers.assignment.assignment import LEAST_GAP, Assigned
 from solvers.errors import EmptyPolytope
 
 # -------------------------------------------------------------------- constant channels
+
+MOST_SCALED = 100
+"""Scalings of rows and columns. Each brings them nearer by the largest share that is forbidden."""
+
+SCALED = 1e-12
+"""Relative miss of a column at which they end."""
 
 
 def cheapest_constant(
@@ -126,6 +140,38 @@ def _redrawn(program: LeastCostProgram) -> tuple[Channel, Audit] | None:
     )
 
 
+def nearly_constant(program: LeastCostProgram) -> tuple[Channel, Audit] | None:
+    """The channel that draws every record anew among its allowed symbols; None if it breaks the
+    promise or another limit, or nothing is forbidden.
+
+    With kept frequencies rows and columns of p p^T without the forbidden pairs are scaled in turn
+    until they have the sums p, as far as they go.
+    """
+    limits = program.limits
+    if program.convex is not None or limits.allowed.all() or any(limits.stay):
+        return None
+    if not limits.allowed.any(axis=1).all():
+        return None
+    p = program.joint.p_x
+    masses = np.outer(p, p) * limits.allowed
+    masses *= (p / masses.sum(axis=1))[:, None]
+    if limits.keep:
+        for _ in range(MOST_SCALED):
+            columns = masses.sum(axis=0)
+            if not columns.all() or np.abs(columns / p - 1.0).max() <= SCALED:
+                break
+            masses *= p / columns
+            masses *= (p / masses.sum(axis=1))[:, None]
+    rounded = candidates(
+        masses / p[:, None], program.joint, limits, has_free_pairs=False
+    )
+    for channel in rounded:
+        judged = _judged(program, channel)
+        if judged is not None and program.keeps_limits(channel):
+            return judged
+    return None
+
+
 def _judged(
     program: LeastCostProgram, channel: Channel
 ) -> tuple[Channel, Audit] | None:
@@ -141,6 +187,9 @@ def _judged(
 
 CONSTANT = "constant"
 """The method of a channel whose rows are all the same."""
+
+NEARLY_CONSTANT = "redrawn"
+"""The method of a channel whose rows are the same but for forbidden pairs."""
 
 SIDES_ROUNDING = 1e-7
 """Share by which the bound for a set of populations is lowered: whoever proves it again solves a
@@ -192,7 +241,7 @@ def least_cost(
     channel, verdict, lower_bound, proof, method = _found(program, costs)
 
     cost = _rounded_up(costs.expected(channel, joint))
-    if isinstance(rules, PopulationRules):
+    if proof is not None and proof.sides is not None:
         lower_bound -= SIDES_ROUNDING * max(1.0, abs(lower_bound))
     if convex is None:
         # Costs of a matrix are not negative.
@@ -224,11 +273,9 @@ def least_cost(
     design = _with_least(design, least)
     if proof is not None and least.objective.name == COSTS:
         proof = proof.model_copy(update={"costs": texts_of(costs.units, costs.unit)})
-    if isinstance(rules, PopulationRules):
-        # To prove it again takes a program for each symbol, which is left to the auditor.
-        if proof is not None and rules.has_prices:
-            design = replace(design, channel=design.channel.with_proof(proof))
-        return design
+    if proof is not None and proof.sides is not None:
+        # To prove it again takes programs for each symbol, which are left to the auditor.
+        return replace(design, channel=design.channel.with_proof(proof))
     recorded = kept(design.channel, proof, lower_bound, rules.demands)
     return replace(design, channel=recorded)
 
@@ -261,6 +308,11 @@ def _found(program: LeastCostProgram, costs: Costs) -> _Found:
         return _Found(channel, verdict, solution.bound, program.proof, solution.method)
     except (SolverError, SolverFailure) as error:
         constant = cheapest_constant(program, costs)
+        # Without time it is not known whether the program has another channel.
+        if constant is None and program.is_late:
+            drawn = nearly_constant(program)
+            if drawn is not None:
+                return _Found(*drawn, -math.inf, None, NEARLY_CONSTANT)
         if constant is None:
             _refuse(program, error)
             remedy = "; allow more time (--time-limit)" if program.is_late else ""
@@ -392,6 +444,11 @@ def _messages(
         messages.append(
             f"the search ended early: the cost is proven to be within {gap:.2g} of the least"
         )
+    if program.convex is not None:
+        messages.append(
+            "the channel file keeps no proof of the bound: functions of your own are Python code, "
+            "which no file has"
+        )
     remedy = "give a larger budget, more records, or merge symbols"
     if is_open and program.is_late:
         remedy = "the time limit was over before anything else was found (--time-limit)"
@@ -404,5 +461,10 @@ def _messages(
         messages.append(
             "every record is drawn anew from the frequencies of the table, which tells nothing: "
             f"{remedy}"
+        )
+    elif method == NEARLY_CONSTANT:
+        messages.append(
+            "every record is drawn anew among the symbols that are not forbidden for it, which "
+            f"tells next to nothing: {remedy}"
         )
     return tuple(messages)

@@ -50,6 +50,7 @@ from mechdesign.channel.record import Objective
 from mechdesign.core.arguments import fraction_of, non_negative
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
+from mechdesign.core.integers import LARGEST_INTEGER
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import all_rows, open_source
@@ -219,17 +220,18 @@ class Costs:
     def expected(self, channel: Channel, joint: Joint) -> Fraction:
         """The expected cost of a record, exactly: the sum of P(x) W(y|x) d(x, y)."""
         position = {name: y for y, name in enumerate(joint.useful.names)}
-        columns = [position[label] for label in channel.outputs]
+        columns = np.array([position[label] for label in channel.outputs])
+        integers = channel.integers
+        # Costs of 0 and 1 add up to no more than the total of a row, which fits into 64 bits.
+        # Others are Python integers.
+        are_small = max(channel.row_totals) <= LARGEST_INTEGER
+        kind = np.int64 if self.units.dtype == np.bool_ and are_small else object
         expected = Fraction(0)
-        rows = zip(
-            joint.useful_counts,
-            self.units,
-            channel.integers.entries(),
-            channel.row_totals,
-            strict=True,
-        )
-        for count, costs, entries, total in rows:
-            cost = sum(int(costs[columns[output]]) * entry for output, entry in entries)
+        rows = zip(joint.useful_counts, self.units, channel.row_totals, strict=True)
+        for x, (count, costs, total) in enumerate(rows):
+            entries = slice(int(integers.indptr[x]), int(integers.indptr[x + 1]))
+            of_row = costs[columns[integers.indices[entries]]].astype(kind)
+            cost = int((of_row * integers.values[entries].astype(kind)).sum())
             expected += Fraction(count * cost, total)
         return expected / (joint.total * self.unit)
 

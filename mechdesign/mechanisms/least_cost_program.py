@@ -91,13 +91,23 @@ from mechdesign.mechanisms.least_cost_objective import (
 from mechdesign.mechanisms.least_cost_rounding import candidates, deviation_of, square
 from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.posteriors import has_polytope
-from mechdesign.mechanisms.proofs import of_assignment, of_sides, with_charges
+from mechdesign.mechanisms.proofs import (
+    of_assignment,
+    of_sides,
+    plain_rows,
+    with_charges,
+)
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from mechdesign.tables.joint import Joint
 from solvers import Array, ConvexSet, CoveredSet, Polytope, UncertainSet
 from solvers.assignment.assigning import assign
-from solvers.assignment.assignment import Assigned, Assignment, Multipliers
+from solvers.assignment.assignment import (
+    Assigned,
+    Assignment,
+    Multipliers,
+    sides_of,
+)
 from solvers.assignment.robust import assign_uncertain
 from solvers.average.assignment_convex import Total, assign_convex
 from solvers.average.problem import Leakage, measure_of
@@ -262,7 +272,15 @@ def _by_parts(
         touched = np.maximum(lifts, 1.0)
     if best is None:
         raise BackendFailure("no assignment was found in a convex part of the set")
-    return replace(best, bound=relaxed.bound)
+    # What proves the bound is that of the set around.
+    return replace(
+        best,
+        bound=relaxed.bound,
+        multipliers=relaxed.multipliers,
+        sides=relaxed.sides,
+        touched=relaxed.touched,
+        charges=relaxed.charges,
+    )
 
 
 # ------------------------------------------------------------------------------ program
@@ -388,7 +406,7 @@ class LeastCostProgram:
                 shares, self.joint, self.limits, has_free_pairs=self.allowed is None
             ):
                 verdict = self.rules.verdict(channel)
-                if verdict.satisfied and self._keeps_limits(channel):
+                if verdict.satisfied and self.keeps_limits(channel):
                     return channel, verdict, replace(solution, bound=bound)
         worst = ""
         if verdict is not None:
@@ -409,11 +427,29 @@ class LeastCostProgram:
                 return None
             masses = multipliers.masses if self.limits.keep else None
             return of_sides(solution.sides, masses)
+        if isinstance(self.rules.notion.limits, MeanLimits):
+            return self._proof_by_sides(solution)
         polytope = self.problem(0.0).columns
         proof = of_assignment(self.rules, polytope, multipliers, keep=self.limits.keep)
         if proof is None or self.means is None:
             return proof
         return with_charges(proof, self.rules, self.means.averages, solution.charges)
+
+    def _proof_by_sides(self, solution: Assigned) -> CostProof:
+        """The same for a notion on averages, whose classes have the sides of each symbol."""
+        sides = solution.sides
+        if sides is None:
+            # The promise is a polytope, whose rows were listed.
+            sides = sides_of(self.problem(0.0), solution.multipliers)
+        group = self.reduced.group
+        masses = solution.multipliers.masses[group] if self.limits.keep else None
+        proof = of_sides(sides[np.ix_(group, group)], masses)
+        if solution.touched is None or not len(solution.touched):
+            return proof
+        # All symbols of a class have the same posterior, in proportion to their shares.
+        shares = self.joint.p_x / self.table.p_x[group]
+        touched = solution.touched[:, group] * shares
+        return proof.model_copy(update={"touched": plain_rows(touched)})
 
     def set_reach(self, reach: float) -> None:
         """Reduce larger budgets to `reach` nats; see `REACHES`."""
@@ -542,7 +578,7 @@ class LeastCostProgram:
             progress=self._progress(),
         )
 
-    def _keeps_limits(self, channel: Channel) -> bool:
+    def keeps_limits(self, channel: Channel) -> bool:
         """Whether the integers keep the frequencies and the user's own constraints."""
         if self.limits.keep and deviation_of(channel, self.joint) > LARGEST_DEVIATION:
             return False

@@ -65,6 +65,7 @@ from numpy.typing import NDArray
 from mechdesign.auditing.measures import utility
 from mechdesign.channel.proof import EntropyProof
 from mechdesign.core.errors import SolverFailure
+from mechdesign.mechanisms.fewer_outputs import rounded_in_time
 from mechdesign.mechanisms.merged_sets import LEAST_SECONDS, merge_all, merge_subsets
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
@@ -213,7 +214,7 @@ def beginning_of(rules: Rules, search: Search, started: float) -> Beginning:
         start = neighbour.pool
         dual = neighbour.dual
     # Merging takes time, so it is done at most once, and only if its channels are needed.
-    merged = cache(lambda: _merged(rules, started, end))
+    merged = cache(lambda: merged_channels(rules, started, end))
     search_end = end
     interrupted = False
 
@@ -226,7 +227,7 @@ def beginning_of(rules: Rules, search: Search, started: float) -> Beginning:
         # Merging has taken its time: the share is one of what is left.
         now = time.process_time()
         until = now + rules.response_share * (end - now)
-        response = _response_until(rules, search, subsets, until)
+        response = response_until(rules, search, subsets, until)
         if response is not None:
             channels.append((response.weights, response.points))
             interrupted = response.interrupted
@@ -244,7 +245,7 @@ def beginning_of(rules: Rules, search: Search, started: float) -> Beginning:
     )
 
 
-def _response_until(
+def response_until(
     rules: Rules,
     search: Search,
     groups: Sequence[Sequence[int]],
@@ -268,7 +269,7 @@ def with_response(
 ) -> Envelope:
     """The envelope of a search that ran out of time, with the response where that is better."""
     subsets = beginning.merged().subsets
-    response = _response_until(rules, search, subsets, beginning.end, envelope.value)
+    response = response_until(rules, search, subsets, beginning.end, envelope.value)
     if response is None:
         return envelope
     status = envelope.status
@@ -286,7 +287,7 @@ def with_response(
     )
 
 
-def _merged(rules: Rules, started: float, end: float) -> MergedChannels:
+def merged_channels(rules: Rules, started: float, end: float) -> MergedChannels:
     """Complete and subset merging of classes, and of symbols where these are not the same.
 
     As incumbents their channels make sure that no time limit leaves less than merging would. The
@@ -433,7 +434,10 @@ def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, R
         try:
             # From classes of symbols back to symbols, then to integers.
             weights, points = rules.reduced.split(envelope.weights, envelope.points)
-            return envelope, rules.rounded(weights, points)
+            if not out_of_time:
+                return envelope, rules.rounded(weights, points)
+            seconds = search.afterwards()
+            return envelope, rounded_in_time(rules, weights, points, seconds)
         except RoundingFailure as error:
             failure = error
             # The next margin starts from the columns of this one.

@@ -46,9 +46,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -60,7 +60,7 @@ from mechdesign.auditing.population import lift_limits
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.proof import CostProof
-from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.core.errors import SolverFailure
 from mechdesign.core.integers import IntegerRows
 from mechdesign.mechanisms.classes import Classes
 from mechdesign.mechanisms.cut_sets import CutSet, PopulationCuts
@@ -74,7 +74,7 @@ from mechdesign.mechanisms.population_posteriors import (
 )
 from mechdesign.mechanisms.result import Certificate, Design
 from mechdesign.mechanisms.rounding import UNIT, columns_of
-from mechdesign.mechanisms.rules import Rules
+from mechdesign.mechanisms.rules import Rules, sides_of_table
 from mechdesign.mechanisms.search import Search, Solve, better_of, utility_entropy
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set
@@ -90,7 +90,7 @@ from solvers import (
     convex_envelope,
     robust_envelope,
 )
-from solvers.proving import least_sides
+from solvers.pricing.sides import least_sides, rows_for_all_tables
 
 # -------------------------------------------------------------------------------- rules
 
@@ -147,6 +147,12 @@ class PopulationRules(Rules):
     def reduced(self) -> Classes:
         """Every symbol is a class of its own, for each has an interval of its own."""
         return Classes.of_symbols(self.joint)
+
+    @property
+    def is_inside(self) -> Callable[[Array], NDArray[np.bool_]]:
+        """As of `Rules`: over a set of populations every output has all symbols."""
+        margin = self.margins[0]
+        return lambda posteriors: self.uncertain.excess(posteriors) <= -margin
 
     @property
     def margins(self) -> tuple[float, ...]:
@@ -237,30 +243,21 @@ class PopulationRules(Rules):
         """The set, approached by cuts."""
         return PopulationCuts(self.uncertain)
 
-    @property
-    def has_prices(self) -> bool:
-        """Where all symbols have the same budgets, as the compiled search needs it."""
-        return self.uncertain.is_uniform
-
     def least_sides(
-        self, proof: CostProof | None, law: Array | None = None
+        self, proof: CostProof, law: Array | None = None
     ) -> list[float] | None:
         """Lower bounds of the sides of a proof over the set; None without them.
 
         `law` are the shares of the symbols that the proof is about, by default those of the table.
         """
-        if proof is None or proof.sides is None or not self.has_prices:
+        if proof.sides is None:
             return None
-        n = len(self.joint.useful)
-        if len(proof.sides) != n or any(len(row) != n for row in proof.sides):
-            raise InputError(
-                f"the proof is of another table: its sides are not {n} x {n}"
-            )
+        sides = sides_of_table(proof, self.joint)
         uncertain = self.uncertain
         if law is not None:
             # Which outputs are allowed does not depend on it.
             uncertain = replace(uncertain, point=law)
-        return least_sides(uncertain, np.array(proof.sides)).tolist()
+        return least_sides(partial(rows_for_all_tables, uncertain), sides).tolist()
 
     @property
     def has_table(self) -> bool:

@@ -106,7 +106,7 @@ def charge_of(average: AverageBudget, price: float, slopes: Array) -> AverageCha
     if average.measure in LARGEST:
         # No sum of slopes may be above the price.
         slopes = slopes * DRAWN_IN
-    return AverageCharge(price=price, slopes=_plain(slopes))
+    return AverageCharge(price=price, slopes=plain_rows(slopes))
 
 
 def charged(
@@ -125,7 +125,7 @@ def of_sides(sides: Array, masses: Array | None) -> CostProof:
     n = len(sides)
     prices = np.zeros(n) if masses is None else masses
     return CostProof(
-        prices=tuple(np.nan_to_num(prices).tolist()), lifts=(), sides=_plain(sides)
+        prices=tuple(np.nan_to_num(prices).tolist()), lifts=(), sides=plain_rows(sides)
     )
 
 
@@ -223,15 +223,16 @@ def _proof(prices: Array, lifts: Array, ratios: Array, ratio: float) -> CostProo
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = np.where(gained > 0.0, np.minimum(paid / gained, 1.0), 1.0)
         lowered = np.where(ratios < 0.0, factor * DRAWN_IN, 1.0) * ratios
-        compared = _plain(lowered)
+        compared = plain_rows(lowered)
     return CostProof(
         prices=tuple(np.nan_to_num(prices).tolist()),
-        lifts=_plain(lifts),
+        lifts=plain_rows(lifts),
         ratios=compared,
     )
 
 
-def _plain(rows: Array) -> tuple[tuple[float, ...], ...]:
+def plain_rows(rows: Array) -> tuple[tuple[float, ...], ...]:
+    """The numbers of an array, as a proof has them."""
     # Adding zero turns -0.0 into 0.0.
     return tuple(tuple(row) for row in (rows + 0.0).tolist())
 

@@ -28,6 +28,7 @@ from functools import cached_property
 import numpy as np
 
 from mechdesign.auditing.demands import Demand, demands_of
+from mechdesign.auditing.measures import beyond_given
 from mechdesign.auditing.measures import utility as measured
 from mechdesign.auditing.population import set_behind
 from mechdesign.auditing.proofs import (
@@ -67,7 +68,7 @@ from mechdesign.mechanisms.averages import share_of_bound
 from mechdesign.mechanisms.cut_sets import polytope_at
 from mechdesign.mechanisms.least_leakage import least_for_share
 from mechdesign.mechanisms.population import PopulationRules
-from mechdesign.mechanisms.proofs import SLACK
+from mechdesign.mechanisms.proofs import MOST_SYMBOLS, SLACK
 from mechdesign.mechanisms.purposes import task_bound, task_figures_of
 from mechdesign.mechanisms.queries import NAMED_QUERIES, Queries, queries_of
 from mechdesign.mechanisms.query_design import (
@@ -77,6 +78,11 @@ from mechdesign.mechanisms.query_design import (
 )
 from mechdesign.mechanisms.rules import Rules, table_rules
 from mechdesign.mechanisms.search import share_bound, utility_entropy
+from mechdesign.mechanisms.strata_tables import (
+    SHRINK,
+    budgets_of_stratum,
+    strata_tables,
+)
 from mechdesign.tables.joint import Joint
 from solvers import Array, Polytope, SolverError
 from solvers.average.assignment_convex import Total
@@ -93,6 +99,15 @@ from solvers.proving import (
 )
 
 NO_PROOF = "the file keeps no proof of it"
+
+OWN_FUNCTIONS = (
+    "costs or constraints of your own are Python code, which no channel file has, so the file "
+    "keeps no proof of it"
+)
+
+BESIDE_GIVEN = (
+    "no proof is kept of tasks and queries beside given columns with free outputs"
+)
 
 NOT_REACHED = "the proof in the file does not reach it"
 
@@ -302,7 +317,11 @@ def _proven(
             # No channel leaks less than a constant.
             return constant
     proof = proof_in(channel.record.certificate)
-    if name == VARIANCE_BOUND:
+    if name == VARIANCE_BOUND and channel.given:
+        noise_free = _noise_free_beside_given(channel, joint)
+        if noise_free is not None and stated <= noise_free:
+            return noise_free
+    elif name == VARIANCE_BOUND:
         queries = _queries(channel, joint, proof)
         if queries is not None:
             # No channel tells more than X itself.
@@ -310,7 +329,7 @@ def _proven(
             if stated <= noise_free or proof is None:
                 return noise_free
     if proof is None:
-        raise InputError(NO_PROOF)
+        raise InputError(_why_without(channel))
     if name == LOWER_BOUND and isinstance(proof, CostProof):
         check_earlier(channel, beside.after)
         demands: Sequence[Demand] | None = None
@@ -320,8 +339,10 @@ def _proven(
             demands = demands_of(whole, notion, beside.after, joint)
         populations = set_behind(channel, joint)
         least_of_sides: Sequence[float] | None = None
-        if populations is not None and notion is not None:
-            rules = PopulationRules(joint, notion, populations=populations)
+        if notion is not None:
+            rules = Rules(joint, notion)
+            if populations is not None:
+                rules = PopulationRules(joint, notion, populations=populations)
             least_of_sides = rules.least_sides(proof)
         return cost_bound(channel, proof, demands, least_of_sides)
     if isinstance(proof, CostProof):
@@ -340,6 +361,22 @@ def _proven(
     raise InputError(NOT_OF_THIS_KIND)
 
 
+def _why_without(channel: Channel) -> str:
+    """Why a file has no proof of a bound that needs one."""
+    objective = channel.record.objective
+    if objective is not None and (
+        objective.name == "convex" or objective.constraints > 0
+    ):
+        return OWN_FUNCTIONS
+    if channel.given and channel.record.objective is None:
+        figures = channel.record.utility or {}
+        if TASK_BOUND in figures or VARIANCE_BOUND in figures:
+            return BESIDE_GIVEN
+    if len(channel.useful) > MOST_SYMBOLS:
+        return f"{NO_PROOF}: it has more than {MOST_SYMBOLS:,} symbols"
+    return NO_PROOF
+
+
 def _queries(channel: Channel, joint: Joint, proof: object) -> Queries | None:
     """The queries that a channel was designed for; None where the file does not have them."""
     if isinstance(proof, QueryProof) and proof.queries is not None:
@@ -348,6 +385,19 @@ def _queries(channel: Channel, joint: Joint, proof: object) -> Queries | None:
     if name in NAMED_QUERIES:
         return queries_of(name, joint)[0]
     return None
+
+
+def _noise_free_beside_given(channel: Channel, joint: Joint) -> float | None:
+    """The variance of X itself within the strata: the mean of theirs; None without the queries."""
+    name = str(channel.record.provenance.get("mechanism"))
+    if name not in NAMED_QUERIES:
+        return None
+    variances: list[float] = []
+    for _, table in strata_tables(channel.given, joint):
+        queries, _ = queries_of(name, table)
+        share = table.total / joint.total
+        variances.append(share * noise_free_variance(queries, table.p_x))
+    return math.fsum(variances)
 
 
 @dataclass(frozen=True)
@@ -374,8 +424,6 @@ class ProvenAgain:
             raise InputError(
                 "the proof is one of kept information, which was not the objective"
             )
-        if channel.given:
-            raise InputError("no proof is kept of bounds with given columns")
         if prices != len(self.joint.useful):
             raise InputError(
                 f"the proof is of another table: it has {prices} prices for "
@@ -427,6 +475,8 @@ class ProvenAgain:
 
         `stated` is what is to be proven: the pricing ends as soon as that is known.
         """
+        if self.channel.given:
+            return self._kept_beside_given(np.array(proof.prices))
         least = (1.0 - stated) * self.entropy
         if self.channel.record.averages:
             charged = self._charged(proof)
@@ -448,21 +498,52 @@ class ProvenAgain:
                 return proven
             # What is private for the whole set is private for the table.
             rules = Rules(self.joint, rules.notion)
-        # Any prices prove a bound. All of the mass of a class sits on the symbol with its best
-        # price, because H is concave, so the best price of a class is one for all of its symbols.
-        prices = np.full(len(rules.reduced.joint.useful), -np.inf)
-        np.maximum.at(prices, rules.reduced.group, np.array(proof.prices))
-        if rules.cuts is not None:
-            bound = self._over_members(rules, prices, least)
-        else:
-            bound = proven_bound(
-                rules.relaxation,
-                rules.reduced.joint.p_x,
-                prices,
-                least=least,
-                time_limit=self.time_limit,
-            )
+        bound = self._over_polytope(rules, np.array(proof.prices), least)
         return share_bound(bound, self.entropy)
+
+    def _kept_beside_given(self, prices: Array) -> float:
+        """The same of I(X;Y|K) with given columns K: the mean of all strata, each of which has
+        symbols, prices and allowed posteriors of its own.
+        """
+        channel, joint = self.channel, self.joint
+        notion = channel.record.promise(channel.sensitive)
+        if notion is None or channel.record.confidence is not None:
+            raise InputError(
+                "no proof is kept of a set of populations beside given columns"
+            )
+        promise = channel.record.promise_kind
+        bounds: list[float] = []
+        for members, table in strata_tables(channel.given, joint):
+            own = prices[members]
+            if len(table.useful) == 1 or len(table.sensitive) == 1:
+                # Nothing is to be said or hidden: all of it may be kept.
+                continue
+            widened = budgets_of_stratum(joint, notion, table, promise, widened=SHRINK)
+            rules = table_rules(table, widened)
+            # The design has made them so that no posterior costs less than nothing.
+            least = float(own @ table.p_x)
+            share = table.total / joint.total
+            bounds.append(share * self._over_polytope(rules, own, least))
+        largest = beyond_given(measured(channel, joint), joint, channel.given).entropy
+        return share_bound(math.fsum(bounds), largest)
+
+    def _over_polytope(self, rules: Rules, prices: Array, least: float) -> float:
+        """The bound on H(X|Y) over the allowed posteriors, from prices of all symbols.
+
+        Any prices prove a bound. All of the mass of a class sits on the symbol with its best price,
+        because H is concave, so the best price of a class is one for all of its symbols.
+        """
+        best = np.full(len(rules.reduced.joint.useful), -np.inf)
+        np.maximum.at(best, rules.reduced.group, prices)
+        if rules.cuts is not None:
+            return self._over_members(rules, best, least)
+        return proven_bound(
+            rules.relaxation,
+            rules.reduced.joint.p_x,
+            best,
+            least=least,
+            time_limit=self.time_limit,
+        )
 
     def _over_members(self, rules: Rules, prices: Array, least: float) -> float:
         """The bound where the allowed posteriors are no polytope."""

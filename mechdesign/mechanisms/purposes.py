@@ -36,6 +36,7 @@ Proofs: docs/explanation/purposes-theory.md, 'Tasks'.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -57,13 +58,19 @@ from mechdesign.mechanisms.averages import (
     with_own_lifts,
 )
 from mechdesign.mechanisms.cut_sets import CutSolver, solved_by_cuts
+from mechdesign.mechanisms.fewer_outputs import rounded_in_time
+from mechdesign.mechanisms.optimal import (
+    MergedChannels,
+    merged_channels,
+    response_until,
+)
 from mechdesign.mechanisms.queries import TASK
 from mechdesign.mechanisms.result import Design, QueryAccuracy, TaskUtility, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from mechdesign.tables.joint import Joint
-from solvers import Array, Points, Polytope, SolverError
+from solvers import Array, EnvelopeStatus, Points, Polytope, SolverError
 from solvers.average.assignment_convex import Total
 from solvers.average.problem import Leakage, measure_of
 from solvers.average.purposes import Purpose, PurposeWithin, TaskPurpose, best_within
@@ -83,11 +90,13 @@ def first_verified(
     solver: CutSolver[Solution],
     end: float,
     least_margin: float = 0.0,
+    search: Search | None = None,
 ) -> tuple[Rounded, Solution, Array | None]:
     """Solve with growing margins until the rounded channel passes the exact audit.
 
     A promise without polytope is approached by cuts until `end`, a moment of `time.process_time`.
-    The bound is then that of the polytope at the posteriors that come last; they are None else.
+    The bound is then that of the polytope at the posteriors that come last; they are None else. A
+    solution that ran out of the time of `search` has as many outputs as there is time for.
     """
     failure: RoundingFailure | None = None
     cuts = rules.cuts
@@ -99,7 +108,7 @@ def first_verified(
                 f"the optimum could not be computed: {error}"
             ) from error
         # What rounding breaks is repaired by mixing in a little of a constant.
-        rounded = rules.rounded(solution.weights, solution.points)
+        rounded = _rounded(rules, solution, search)
         return rounded, solution, touched
     for margin in rules.margins:
         # Solutions by HiGHS miss rows by more than smaller margins have room for.
@@ -112,13 +121,23 @@ def first_verified(
                 f"the optimum could not be computed: {error}"
             ) from error
         try:
-            rounded = rules.rounded(solution.weights, solution.points)
+            rounded = _rounded(rules, solution, search)
             return rounded, solution, None
         except RoundingFailure as error:
             failure = error
     raise SolverFailure(
         f"no verified channel came out of the optimum ({failure}); use a larger budget"
     )
+
+
+def _rounded(
+    rules: Rules, solution: LeastVariance | TaskEnvelope, search: Search | None
+) -> Rounded:
+    """The channel of a solution, with fewer outputs where all of them would take too long."""
+    seconds: float | None = None
+    if search is not None and solution.status is EnvelopeStatus.TIME_LIMIT:
+        seconds = search.afterwards()
+    return rounded_in_time(rules, solution.weights, solution.points, seconds)
 
 
 def touched_in_file(touched: Array | None) -> tuple[tuple[float, ...], ...] | None:
@@ -251,7 +270,14 @@ def for_task(
     single = replace(rules, by_symbol=True)
 
     end = search.end(started)
-    program = _TaskProgram(joint.p_x, given_x, search.gap * most, end)
+    merged: MergedChannels | None = None
+    search_end = end
+    if end < math.inf and not averages and single.cuts is None:
+        merged = merged_channels(single, started, end)
+        search_end -= single.response_share * (end - started)
+    program = _TaskProgram(
+        joint.p_x, given_x, search.gap * most, search_end, single, search, merged
+    )
     # Branch and bound has nodes; listed vertices need none.
     method = "vertices"
     status = "some posteriors are not listed"
@@ -273,7 +299,7 @@ def for_task(
         touched = touched_in_file(within.touched)
     else:
         rounded, solution, rows_at = first_verified(
-            single, program, end, least_margin=TASK_MARGIN
+            single, program, end, least_margin=TASK_MARGIN, search=search
         )
         touched = touched_in_file(rows_at)
         least = solution.bound
@@ -310,19 +336,38 @@ def for_task(
 class _TaskProgram:
     """Least expected entropy of the task, as `purposes.first_verified` asks for it.
 
-    `given_x` is P(T|X), (|T|, n), and `gap` in nats.
+    `given_x` is P(T|X), (|T|, n), and `gap` in nats. A search that does not end by `end` may have
+    found less than merged symbols tell: the best of the `merged` channels and of the response
+    within their sets is taken then.
     """
 
     point: Array
     given_x: Array
     gap: float
     end: float
+    rules: Rules
+    search: Search
+    merged: MergedChannels | None
 
     def solve(self, inner: Polytope, outer: Polytope) -> TaskEnvelope:
         """As of `CutSolver`."""
-        return task_envelope(
+        best = task_envelope(
             inner, outer, self.point, self.given_x, gap=self.gap, end=self.end
         )
+        if best.status is not EnvelopeStatus.TIME_LIMIT or self.merged is None:
+            return best
+        known = list(self.merged.channels)
+        until = time.process_time() + (self.search.left() or 0.0)
+        response = response_until(self.rules, self.search, self.merged.subsets, until)
+        if response is not None:
+            known.append((response.weights, response.points))
+        for weights, points in known:
+            # P(t, y) of every output, whose sum over t is the weight.
+            masses = points.images(self.given_x).T * weights
+            value = _conditional_entropy(masses)
+            if value < best.value:
+                best = replace(best, weights=weights, points=points, value=value)
+        return best
 
     def best_of(self, members: Array, weights: Array) -> TaskEnvelope:
         """As of `CutSolver`; one linear program has no need of the weights."""

@@ -8,6 +8,8 @@ probability of output k, v_k its posterior P(x | y), and u_k = v_k / p.
    Where they are too many, posteriors are chosen instead: those of the search for information, and
    one on the way to each symbol. Those of a column itself under LDP are sets, which are generated
    (`solvers.purposes.queries`).
+   Where the time is not enough for one step with these, symbols are merged into sets that are
+   private, and each set has a posterior on the way to each of its members: few symbols each.
 2. `solvers.purposes.queries` finds the weights t_k of least variance, and what no weights can go
    below.
 3. The channel is rounded and audited, and its variance computed from its integers.
@@ -55,6 +57,7 @@ from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import about
+from mechdesign.mechanisms.optimal import merged_channels
 from mechdesign.mechanisms.purposes import (
     first_verified,
     purpose_within,
@@ -77,6 +80,7 @@ from mechdesign.tables.joint import Joint
 from solvers import (
     Array,
     BackendFailure,
+    EnvelopeStatus,
     OutOfTime,
     Points,
     Polytope,
@@ -91,6 +95,7 @@ from solvers.purposes.queries import (
     LeastVariance,
     least_variance,
     least_variance_of_sets,
+    seconds_of_step,
 )
 from solvers.sets.polytope import towards_units
 
@@ -117,6 +122,16 @@ LEAST_WAY = 1e-12
 
 CHOSEN_SHARE = 0.5
 """Share of the time limit for choosing posteriors where all are too many."""
+
+LARGE_SET = 64
+"""Symbols of merged sets within which posteriors are chosen where time is short."""
+
+CHOSEN_FOR_EACH = 2
+"""Posteriors for each symbol that are chosen of many symbols."""
+
+CONNECTED_FROM = 256
+"""Symbols from which those that no output connects are looked at apart: smaller matrices are
+inverted at once."""
 
 RANK_TOLERANCE = 1e-9
 """Eigenvalues of the information matrix below this share of the largest count as zero, as in
@@ -224,24 +239,58 @@ def total_variance(channel: Channel, queries: Queries, joint: Joint) -> float:
 
     Infinite where the channel does not tell a query.
     """
-    w = channel.matrix
     p_x = joint.p_x
-    masses = p_x @ w
-    occurs = masses > 0.0
-    # M(x, x') = sum over y of W(y|x) W(y|x') / P(y), because u_y(x) = W(y|x) / P(y).
-    information = (w[:, occurs] / masses[occurs]) @ w[:, occurs].T
-    # Scaled by the frequencies, so that rare symbols are not lost in the inverse.
-    root = np.sqrt(p_x)
-    values, vectors = np.linalg.eigh(information * np.outer(root, root))
-    # Directions without information: a query with a part there has no unbiased estimate.
-    informed = values > RANK_TOLERANCE * values.max()
-    # The coordinates of each query along the eigenvectors: q^T M^-1 q sums their squares, each
-    # divided by its eigenvalue.
-    projected = (queries.matrix * root) @ vectors
-    if np.abs(projected[:, ~informed]).max(initial=0.0) > RANK_TOLERANCE:
-        return math.inf
-    spread = float((projected[:, informed] ** 2 / values[informed]).sum())
+    parts: list[tuple[Array, Array]] = []
+    for members, w in _connected(channel, p_x):
+        # Scaled by the frequencies, so that rare symbols are not lost in the inverse.
+        root = np.sqrt(p_x[members])
+        masses = p_x[members] @ w
+        occurs = masses > 0.0
+        # M(x, x') = sum over y of W(y|x) W(y|x') / P(y), because u_y(x) = W(y|x) / P(y).
+        information = (w[:, occurs] / masses[occurs]) @ w[:, occurs].T
+        values, vectors = np.linalg.eigh(information * np.outer(root, root))
+        # The coordinates of each query along the eigenvectors: q^T M^-1 q sums their squares, each
+        # divided by its eigenvalue.
+        parts.append((values, (queries.matrix[:, members] * root) @ vectors))
+    largest = max(float(values.max()) for values, _ in parts)
+    spread = 0.0
+    for values, projected in parts:
+        # Directions without information: a query with a part there has no unbiased estimate.
+        informed = values > RANK_TOLERANCE * largest
+        if np.abs(projected[:, ~informed]).max(initial=0.0) > RANK_TOLERANCE:
+            return math.inf
+        spread += float((projected[:, informed] ** 2 / values[informed]).sum())
     return spread - _offset(queries, p_x)
+
+
+def _connected(channel: Channel, p_x: Array) -> list[tuple[NDArray[np.intp], Array]]:
+    """Sets of symbols that share no output with others, with their part of W, (members, outputs).
+
+    The information matrix has a block for each.
+    """
+    n = len(p_x)
+    if n < CONNECTED_FROM:
+        return [(np.arange(n), channel.matrix)]
+    # Imported here because SciPy takes long to load, and few designs need it.
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    integers = channel.integers
+    w = csr_array(
+        (
+            integers.values / channel.denominator,
+            integers.indices,
+            integers.indptr,
+        ),
+        shape=integers.shape,
+    )
+    _, part_of = connected_components(w @ w.T, directed=False)
+    parts: list[tuple[NDArray[np.intp], Array]] = []
+    for part in range(int(part_of.max()) + 1):
+        members = np.flatnonzero(part_of == part)
+        rows = w[members]
+        parts.append((members, rows[:, np.unique(rows.indices)].toarray()))
+    return parts
 
 
 def _offset(queries: Queries, p_x: Array) -> float:
@@ -291,6 +340,9 @@ class _QueryProgram:
                     gap=self._search.gap,
                     end=self._end,
                 )
+        if self._is_too_large(inner.n):
+            self.method = "merging"
+            return self._within_sets(inner)
         start: Array | None = None
         try:
             candidates = self._listed(inner)
@@ -309,6 +361,13 @@ class _QueryProgram:
             start = np.concatenate([np.zeros(len(candidates)), star_weights])
             candidates = np.vstack([candidates, stars])
             solution = self._least_variance(candidates, relaxed, start)
+        is_late = solution.status is EnvelopeStatus.TIME_LIMIT
+        if is_late and relaxed is None and self._has_many_pairs(inner.n):
+            # More time must not leave a larger variance than no time for any step.
+            sets = self._within_sets(inner)
+            if sets.value < solution.value:
+                self.method = "merging"
+                return sets
         if relaxed is None:
             # Without all vertices there is no certificate but that of no noise at all.
             return replace(solution, bound=-math.inf, prices=None)
@@ -319,6 +378,54 @@ class _QueryProgram:
             outer, relaxed, point, self._gram, solution.prices, solution.inverse
         )
         return replace(solution, bound=min(solution.bound, proven))
+
+    def _has_many_pairs(self, n: int) -> bool:
+        """Whether the pairs of symbols are so many that few posteriors are chosen."""
+        return n * (n + 1) // 2 > MOST_DIRECT
+
+    def _is_too_large(self, n: int) -> bool:
+        """Whether the time is not enough for the posteriors that are chosen, and one step."""
+        if math.isinf(self._end) or not self._has_many_pairs(n):
+            return False
+        needed = seconds_of_step(n, CHOSEN_FOR_EACH * n)
+        return needed > (1.0 - CHOSEN_SHARE) * (self._end - time.process_time())
+
+    def _within_sets(self, inner: Polytope) -> LeastVariance:
+        """Posteriors on the way to each symbol within merged sets, which tell all symbols apart.
+
+        Sets are joined until they are large: the mean of many is nearer to P_X, so that the ways
+        are longer.
+        """
+        point = self._rules.joint.p_x
+        now = time.process_time()
+        merged = merged_channels(self._rules, now, self._end)
+        weights: list[Array] = []
+        parts: list[Points] = []
+        value = 0.0
+        for members in _joined(merged.subsets, LARGE_SET):
+            share = float(point[members].sum())
+            stars, star_weights = _stars(
+                inner.restrict(members), point[members] / share
+            )
+            dense = Points.from_dense(stars)
+            indices = members[dense.indices].astype(np.int32)
+            shape = (len(dense), inner.n)
+            parts.append(Points(dense.indptr, indices, dense.data, shape))
+            weights.append(share * star_weights)
+            # The information matrix has a block for each set.
+            u = stars / point[members]
+            information = (u.T * weights[-1]) @ u
+            gram = self._gram[np.ix_(members, members)]
+            # As a pseudoinverse, where a way is too short to tell its symbol.
+            value += float(np.sum(gram * np.linalg.pinv(information, hermitian=True)))
+        return LeastVariance(
+            status=EnvelopeStatus.TIME_LIMIT,
+            weights=np.concatenate(weights),
+            points=Points.concatenate(parts),
+            value=value,
+            bound=-math.inf,
+            steps=0,
+        )
 
     def _least_variance(
         self, candidates: Array, relaxed: Array | None, start: Array | None
@@ -388,6 +495,23 @@ class _QueryProgram:
         weights[: len(used)] = 0.5 * envelope.weights
         weights[len(used) : len(used) + n] = 0.5 * star_weights
         return columns, weights
+
+
+def _joined(groups: Sequence[Sequence[int]], size: int) -> list[NDArray[np.intp]]:
+    """The groups joined in their order, until each has so many members."""
+    joined: list[NDArray[np.intp]] = []
+    members: list[int] = []
+    for group in groups:
+        members += group
+        if len(members) >= size:
+            joined.append(np.array(sorted(members)))
+            members = []
+    if members and joined:
+        # What is left makes the last one larger.
+        members += joined.pop().tolist()
+    if members:
+        joined.append(np.array(sorted(members)))
+    return joined
 
 
 def _stars(polytope: Polytope, point: Array) -> tuple[Array, Array]:

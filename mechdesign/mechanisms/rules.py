@@ -41,9 +41,9 @@ There is one `StackedSets` for a table of symbols, or for one of classes.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -60,13 +60,14 @@ from mechdesign.auditing.verdict import (
     verdict_of,
 )
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.proof import CostProof
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.limits import MeanLimits
 from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.classes import Classes, classes, refuse_secret_identifier
 from mechdesign.mechanisms.convex_means import allowed_set
-from mechdesign.mechanisms.cut_sets import CutSet, MeanCuts
+from mechdesign.mechanisms.cut_sets import CutSet, MeanCuts, polytope_at, rows_broken
 from mechdesign.mechanisms.merged_sets import (
     ZERO_LIFT_RISK,
     MergedSets,
@@ -102,6 +103,7 @@ from solvers import (
     convex_envelope,
     covered_envelope,
 )
+from solvers.pricing.sides import least_on_polytope, least_sides
 
 MARGINS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-5, 1e-3, 1e-1)
 """Margins tried in turn until the rounded channel passes the exact audit. The first is enough for
@@ -151,6 +153,13 @@ class Rules:
     def has_faces(self) -> bool:
         """Whether the promise can be restricted to outputs of a set of symbols."""
         return True
+
+    @property
+    def is_inside(self) -> Callable[[Array], NDArray[np.bool_]] | None:
+        """Whether posteriors over the symbols, (k, n), keep the promise with the first margin; None
+        where that is not asked, because designs of many outputs have few symbols in each.
+        """
+        return None
 
     def verdict(self, channel: Channel) -> Audit:
         """The exact audit."""
@@ -297,6 +306,27 @@ class Rules:
             return None
         return MeanCuts(self.members, self.reduced.joint.p_x)
 
+    def least_sides(self, proof: CostProof) -> list[float] | None:
+        """Lower bounds of the sides of a proof of costs over all allowed posteriors; None without
+        them, and for a promise on single lifts, whose proofs have multipliers of lifts.
+
+        Raises
+        ------
+        InputError
+            If the proof is of another table.
+        """
+        limits = self.notion.limits
+        if proof.sides is None or not isinstance(limits, MeanLimits):
+            return None
+        sides = sides_of_table(proof, self.joint)
+        by_symbol = replace(self, by_symbol=True)
+        cuts = by_symbol.cuts
+        if cuts is None:
+            return least_on_polytope(by_symbol.relaxation, sides).tolist()
+        touched = np.array(proof.touched or ()).reshape(-1, len(sides))
+        first = polytope_at(cuts, touched).rows
+        return least_sides(partial(rows_broken, cuts), sides, first).tolist()
+
     def tightened(self, proof: Certificate, nmi: float, search: Search) -> Certificate:
         """The certificate with a better bound, where the rules have one; here the same."""
         return proof
@@ -397,3 +427,18 @@ class StackedSets(MergedSets):
             low = np.minimum.reduceat(logs, rows.starts[:-1])
             used = np.maximum(used, (high - low).max(axis=0) - rows.ratio)
         return used, zeros
+
+
+def sides_of_table(proof: CostProof, joint: Joint) -> Array:
+    """The sides of a proof, (n, n).
+
+    Raises
+    ------
+    InputError
+        If they are those of another table.
+    """
+    sides = np.array(proof.sides)
+    n = len(joint.useful)
+    if sides.shape != (n, n):
+        raise InputError(f"the proof is of another table: its sides are not {n} x {n}")
+    return sides

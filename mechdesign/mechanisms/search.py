@@ -72,6 +72,10 @@ LEAST_GAP = 1e-9
 """Gap in units of H(X) below which double precision proves nothing more."""
 
 
+AFTERWARDS_SHARE = 0.75
+"""Share of the time limit that may go into verification, figures and file after a search that has
+used all of it: what cannot be written in that time has fewer outputs (`fewer_outputs`)."""
+
 ENTROPY_ERROR = 4e-15
 """Relative error bound of H(X) and of the quotients of the certificate."""
 
@@ -156,6 +160,15 @@ class Search:
             return None
         now = time.process_time()
         return max(0.0, self.end(now) - now)
+
+    def afterwards(self) -> float | None:
+        """Seconds for what follows a search that ran out of time: verification, figures and file;
+        None without a limit.
+        """
+        left = self.left()
+        if left is None or self.time_limit is None:
+            return None
+        return max(left, AFTERWARDS_SHARE * self.time_limit)
 
     def options(self, joint: Joint, end: float) -> dict[str, Any]:
         """Keywords of envelopes of every kind: the gap in nats, the remaining time, threads."""

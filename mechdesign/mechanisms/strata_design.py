@@ -21,7 +21,6 @@ N_k of the file, is the mean of N_k times those of the strata.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -34,10 +33,11 @@ from mechdesign.auditing.measures import Utility, beyond_given, utility
 from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import OutputCells
-from mechdesign.channel.record import RELATIVE, TOTAL, ChannelRecord
-from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
+from mechdesign.channel.proof import EntropyProof, proof_in
+from mechdesign.channel.record import TOTAL, ChannelRecord
+from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.integers import IntegerRows
-from mechdesign.core.wording import listed, quoted
+from mechdesign.core.wording import quoted
 from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.least_cost_objective import INFORMATION
 from mechdesign.mechanisms.plan_design import check_given
@@ -57,13 +57,14 @@ from mechdesign.mechanisms.result import (
     finish,
 )
 from mechdesign.mechanisms.rounding import Rounded
+from mechdesign.mechanisms.strata_tables import (
+    SHRINK,
+    budgets_of_stratum,
+    table_of_stratum,
+)
 from mechdesign.notions import Notion
-from mechdesign.tables.exact_table import without_empty
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
-
-SHRINK = 1e-12
-"""Nats by which the budgets of a stratum are smaller: they are logarithms of quotients, rounded."""
 
 IDENTITY = "identity"
 """The mechanism of a stratum in which nothing is to be hidden."""
@@ -141,6 +142,9 @@ def by_strata(
     )
     kept = replace(result.channel.record, promise_kind=request.promise)
     result = replace(result, channel=result.channel.with_record(kept))
+    proof = _proof(parts, len(joint.useful))
+    if proof is not None and not request.has_purpose and request.confidence is None:
+        result = replace(result, channel=result.channel.with_proof(proof))
     if request.task is not None:
         return with_purpose(result, _task_utility(request, parts))
     if request.has_purpose:
@@ -212,7 +216,7 @@ def _task_of(request: DesignRequest, table: Joint, members: Sequence[int]) -> Jo
     place = {name: x for x, name in enumerate(task.useful.names)}
     names = request.joint.releasing(request.released_columns).useful.names
     chosen = [place[names[x]] for x in members]
-    return _table(task, chosen, table.useful.columns)
+    return table_of_stratum(task, chosen, table.useful.columns)
 
 
 def _released_names(
@@ -224,20 +228,6 @@ def _released_names(
         tuple(joint.useful.symbols[x][place] for place in places) for x in members
     )
     return Variable(tuple(released), symbols).names
-
-
-def _table(joint: Joint, members: Sequence[int], released: Sequence[str]) -> Joint:
-    """The table of one stratum over the released columns."""
-    places = [joint.useful.columns.index(name) for name in released]
-    symbols = tuple(
-        tuple(joint.useful.symbols[x][place] for place in places) for x in members
-    )
-    bins = tuple(joint.useful.bins_of(place) for place in places)
-    useful = Variable(tuple(released), symbols, bins=bins if any(bins) else ())
-    counts = tuple(tuple(row[x] for x in members) for row in joint.counts)
-    # The sensitive symbols that the stratum does not have are no rows of its table.
-    table = without_empty(joint.sensitive, useful, counts, ())
-    return Joint.from_exact(table._replace(notices=()), is_counts=joint.is_counts)
 
 
 def _part(
@@ -255,7 +245,7 @@ def _part(
         for count in (sum(row[x] for x in members) for row in joint.counts)
         if count
     ]
-    table = _table(joint, members, released)
+    table = table_of_stratum(joint, members, released)
     mass = float(joint.p_x[members].sum())
     if len(members) == 1 or len(sensitive) == 1:
         # There is nothing to say, or nothing to hide: the audit of the whole decides.
@@ -277,7 +267,9 @@ def _part(
     of_stratum = replace(
         request,
         joint=table,
-        notion=_budgets(request, joint, notion, table),
+        notion=budgets_of_stratum(
+            joint, notion, table, request.promise, widened=-SHRINK
+        ),
         release=None,
         given=(),
         promise="total",
@@ -290,39 +282,6 @@ def _part(
     result = design(of_stratum)
     channel = result.channel
     return _Part(members, channel.outputs, channel.integers, table, mass, result)
-
-
-def _budgets(
-    request: DesignRequest, joint: Joint, notion: Notion, table: Joint
-) -> Notion:
-    """The notion of one stratum."""
-    limits = notion.limits
-    if request.promise == RELATIVE:
-        return notion
-    if limits.mean is not None:
-        # `combinations` has refused averages beside given columns of a total promise.
-        raise TypeError(f"{notion.name} has no budgets of single values")
-    special = {name: (lower, upper) for name, lower, upper in limits.symbol_budgets}
-    total = dict(zip(joint.sensitive.names, joint.sensitive_counts, strict=True))
-    budgets: dict[str, tuple[float, float]] = {}
-    for name, count in zip(table.sensitive.names, table.sensitive_counts, strict=True):
-        lower, upper = special.get(name, (limits.lower, limits.upper))
-        lift = math.log(count * joint.total / (table.total * total[name]))
-        budgets[name] = (lower + lift - SHRINK, upper - lift - SHRINK)
-        if min(budgets[name]) <= 0.0:
-            raise NotPrivate(
-                "the given columns alone break the promise, or leave nothing of it: release them "
-                "(--release), or promise relative to them (--promise relative)"
-            )
-    missing = set(joint.sensitive.names) - set(table.sensitive.names)
-    if missing and math.isfinite(limits.lower):
-        raise NotPrivate(
-            f"the given columns alone rule out {listed(sorted(missing))} for some records: release "
-            "them (--release), or promise relative to them (--promise relative)"
-        )
-    if math.isinf(limits.lower) and math.isinf(limits.upper):
-        return notion
-    return notion.with_budgets(budgets)
 
 
 def _whole(
@@ -384,6 +343,29 @@ def _certificate(joint: Joint, parts: Sequence[_Part], worth: Utility) -> Certif
         bound += mass * part.design.entropy * upper
     share = min(1.0, bound / worth.entropy * (1.0 + 1e-12))
     return Certificate(upper_bound_nmi=share, scope="proven").at(worth.nmi)
+
+
+def _proof(parts: Sequence[_Part], symbols: int) -> EntropyProof | None:
+    """The prices of all strata, each of which has symbols of its own; None where one has none.
+
+    A constant is added to those of a stratum, so that they sum to its bound on H(X|Y): a posterior
+    then costs nothing at least, and the prices alone say what is to be proven.
+    """
+    prices = np.zeros(symbols)
+    for part in parts:
+        # Where everything may be kept, no price is needed.
+        if part.design is None:
+            continue
+        upper = part.design.certificate.upper_bound_nmi
+        if upper is None or upper >= 1.0:
+            continue
+        proof = proof_in(part.design.channel.record.certificate)
+        if not isinstance(proof, EntropyProof):
+            return None
+        own = np.array(proof.prices)
+        bound = (1.0 - upper) * part.design.entropy
+        prices[part.members] = own + (bound - float(own @ part.table.p_x))
+    return EntropyProof(prices=tuple(prices.tolist()))
 
 
 def _messages(parts: Sequence[_Part]) -> tuple[str, ...]:

@@ -167,9 +167,11 @@ class Multipliers:
 class Assigned:
     """An assignment as `shares` (n, n) q(x, y) / p_x, with rows that sum to 1.
 
-    `bound` is a proven lower bound of the cost of every assignment. Over an uncertain set `sides`,
-    (n, n), prove it: its column y times that of every assignment is not negative. With totals over
-    the columns `charges` are a price of each, and the sums of its tangents (k, n) in every column.
+    `bound` is a proven lower bound of the cost of every assignment. Over a set that is no polytope
+    `sides`, (n, n), prove it: its column y times that of every assignment is not negative. Of a
+    convex set they are sums of the rows that touch it at the posteriors `touched`, (k, n). With
+    totals over the columns `charges` are a price of each, and the sums of its tangents (k, n) in
+    every column.
     """
 
     shares: Array
@@ -178,7 +180,16 @@ class Assigned:
     multipliers: Multipliers
     method: str
     sides: Array | None = None
+    touched: Array | None = None
     charges: tuple[tuple[float, Array], ...] = ()
+
+
+def sides_of(problem: Assignment, multipliers: Multipliers) -> Array:
+    """What the rows of the polytope take off the costs, (n, n): column y of it times every
+    assignment's is not negative, up to rounding.
+    """
+    prices = _mass_prices(problem, multipliers)
+    return problem.cost - prices - reduced_costs(problem, multipliers)
 
 
 def _mass_prices(problem: Assignment, multipliers: Multipliers) -> Array:

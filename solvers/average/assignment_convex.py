@@ -167,10 +167,7 @@ class _Rounds:
         self._best: Assigned | None = None
         self._bound = -math.inf
         none = Multipliers(np.zeros((0, problem.n)), np.zeros(problem.n))
-        self._proven_by: tuple[Multipliers, tuple[tuple[float, Array], ...]] = (
-            none,
-            (),
-        )
+        self._proven_by = none
 
     def run(self, aim: float, end: float) -> Assigned:
         """Rounds until the best assignment is proven, or the time is over."""
@@ -183,7 +180,7 @@ class _Rounds:
             bound = self._program.bound(self._proof, multipliers)
             if bound > self._bound:
                 self._bound = bound
-                self._proven_by = (multipliers, self._program.charges(multipliers))
+                self._proven_by = multipliers
             inside = self._cut(shares)
             self._keep(inside, multipliers)
             best = self._best
@@ -195,9 +192,18 @@ class _Rounds:
                 break
         if self._best is None:
             raise BackendFailure("no assignment was found in time")
-        multipliers, charges = self._proven_by
+        multipliers = self._proven_by
+        sides: Array | None = None
+        touched: Array | None = None
+        if self._sets is not None:
+            sides, touched = self._program.sides(multipliers)
         return replace(
-            self._best, bound=self._bound, multipliers=multipliers, charges=charges
+            self._best,
+            bound=self._bound,
+            multipliers=multipliers,
+            sides=sides,
+            touched=touched,
+            charges=self._program.charges(multipliers),
         )
 
     def _keep(self, shares: Array | None, multipliers: Multipliers) -> None:
@@ -232,8 +238,10 @@ class _Rounds:
                 room = -float(allowed.excess_of(origin[:, None], kept)[0])
                 # The excess is convex along the way, and -room where a column tells nothing.
                 mixing = max(mixing, excess / (excess + max(room, 0.0)))
-                for row in _tangents(allowed, origin, image, self._margin):
-                    self._program.add_set(y, row, allowed, origin)
+                share, rows = _tangents(allowed, origin, image, self._margin)
+                boundary = p + share * (posterior - p)
+                for row in rows:
+                    self._program.add_set(y, row, boundary, allowed, origin)
         for k, total in enumerate(self._totals):
             value = total.of(posteriors, masses[used])
             most = (1.0 - kept) * total.most
@@ -252,8 +260,10 @@ class _Rounds:
 
 def _tangents(
     allowed: ConvexSet, origin: Array, image: Array, margin: float
-) -> list[Array]:
-    """Rows a (n,) with a.v >= 0 for all members v, that the posterior of this image breaks."""
+) -> tuple[float, list[Array]]:
+    """The share of the way to the posterior of this image at which the boundary is, and rows a (n,)
+    that touch the set there, with a.v >= 0 for all members v.
+    """
     # The boundary lies a little beyond a point that is only inside of the margin.
     room = -float(allowed.excess_of(origin[:, None], 0.0)[0])
     farthest = 1.0
@@ -269,9 +279,10 @@ def _tangents(
         else:
             high = middle
     boundary = origin + low * (image - origin)
-    return [
+    rows = [
         cut.offset - cut.normal @ allowed.matrix for cut in allowed.cuts_at(boundary)
     ]
+    return low, rows
 
 
 class _TangentProgram:
@@ -295,13 +306,19 @@ class _TangentProgram:
         self._rows: list[Array] = []
         # Of rows of totals; empty for sets.
         self._coefficients: list[Array] = []
+        # Where rows touch their sets, or leakages.
+        self._touched: list[Array] = []
 
     def solve(self, end: float) -> tuple[Array, Multipliers]:
         """As `Program.solve`."""
         return self._program.solve(end)
 
-    def add_set(self, y: int, row: Array, allowed: ConvexSet, origin: Array) -> None:
-        """Add a.v >= 0 for the posterior of column y, with the margin."""
+    def add_set(
+        self, y: int, row: Array, touched: Array, allowed: ConvexSet, origin: Array
+    ) -> None:
+        """Add a.v >= 0 for the posterior of column y, with the margin; the row touches the set at
+        the posterior `touched`.
+        """
         p = self._problem.masses
         # In units of its room where a column tells nothing: so a margin is one of the excess.
         room = -float(allowed.excess_of(origin[:, None], 0.0)[0])
@@ -314,6 +331,7 @@ class _TangentProgram:
         self._kinds.append(-1)
         self._rows.append(row)
         self._coefficients.append(np.zeros(0))
+        self._touched.append(touched)
 
     def add_total(self, k: int, y: int, posterior: Array) -> None:
         """Add b.q <= t_ky for column y of a total, with the tangent b at a posterior."""
@@ -324,6 +342,7 @@ class _TangentProgram:
         self._columns.append(y)
         self._kinds.append(k)
         self._rows.append(row)
+        self._touched.append(posterior)
 
     def charges(self, multipliers: Multipliers) -> tuple[tuple[float, Array], ...]:
         """The price of each total, and the sums of its tangents in every column, (k, n)."""
@@ -333,12 +352,29 @@ class _TangentProgram:
             touched = total.coefficients(self._problem.masses)
             sums = np.zeros((len(touched), self._problem.n))
             prices = np.zeros(self._problem.n)
-            for i, y in enumerate(self._columns):
+            for i, y in enumerate(self._columns[: len(nu)]):
                 if self._kinds[i] == k:
                     sums[:, y] += nu[i] * self._coefficients[i]
                     prices[y] += nu[i]
             found.append((float(prices.max()), sums))
         return tuple(found)
+
+    def sides(self, multipliers: Multipliers) -> tuple[Array, Array]:
+        """The sums of the tangents of sets in every column, (n, n), which are not negative on
+        members, and the posteriors where these touch, (k, n).
+        """
+        # The last program may have more tangents than the one that these multipliers are of.
+        nu = np.zeros(len(self._rows))
+        known = np.nan_to_num(multipliers.cuts, nan=0.0, posinf=0.0)
+        nu[: len(known)] = known
+        n = self._problem.n
+        sums = np.zeros((n, n))
+        touched = [np.zeros((0, n))]
+        for i, y in enumerate(self._columns):
+            if self._kinds[i] < 0 and nu[i] > 0.0:
+                sums[:, y] += nu[i] * self._rows[i]
+                touched.append(self._touched[i][None])
+        return sums, np.unique(np.vstack(touched), axis=0)
 
     def bound(self, proof: Assignment, multipliers: Multipliers) -> float:
         """A lower bound on the cost of every assignment of `proof` within all limits."""

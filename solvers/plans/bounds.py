@@ -253,6 +253,12 @@ def _maximise(cheapest: Array, t: Array, pieces: _Pieces) -> Array:
 MOST_CLASSES = 30_000
 """Classes, times limits of an output, that the program takes: a second or two."""
 
+BUILDING_TIME = 2e-5
+"""Seconds that making the program takes for each of them: .6 s for 30,000."""
+
+BUILDING_SHARE = 0.5
+"""Most of the time that this may take. Solving takes longer, so that the program would not end."""
+
 MATRIX_ROWS = 512
 """Rows of a matrix of costs that are searched at once."""
 
@@ -264,13 +270,16 @@ class Ceiling(NamedTuple):
     proof: OutputPrices | None = None
 
 
-def ceiling(problem: PlanProblem, group: Group) -> Ceiling:
+def ceiling(problem: PlanProblem, group: Group, seconds: float = math.inf) -> Ceiling:
     """A lower bound on the cost of every plan of a stratum with targets; 0 where it has none.
 
     Parameters
     ----------
     group : Group
         All symbols of the stratum.
+    seconds : float
+        Processor time for the program of the classes. Where it does not end by then there is no
+        bound.
     """
     ranges = group.ranges
     values = ranges.values
@@ -281,6 +290,8 @@ def ceiling(problem: PlanProblem, group: Group) -> Ceiling:
         values.T, axis=0, return_index=True, return_inverse=True
     )
     if least <= 0.0 or classes.size > MOST_CLASSES:
+        return Ceiling(0.0)
+    if BUILDING_TIME * classes.size > BUILDING_SHARE * seconds:
         return Ceiling(0.0)
     kind = kind.ravel()
     size = len(first)
@@ -293,7 +304,7 @@ def ceiling(problem: PlanProblem, group: Group) -> Ceiling:
     )
     used = np.flatnonzero(wanted > 0.0)
     try:
-        mu, lam = _multipliers(group, classes.T, masses, wanted, stays)
+        mu, lam = _multipliers(group, classes.T, masses, wanted, stays, seconds)
     except BackendFailure:
         return Ceiling(0.0)
     mu, lam = least * mu, least * lam
@@ -337,7 +348,12 @@ def least_move(costs: Costs) -> float:
 
 
 def _multipliers(
-    group: Group, values: Array, masses: Array, wanted: Array, stays: Array
+    group: Group,
+    values: Array,
+    masses: Array,
+    wanted: Array,
+    stays: Array,
+    seconds: float,
 ) -> tuple[Array, Array]:
     """mu (r,) and lam (r, classes) of the program of the classes, for moves of cost 1."""
     ranges = group.ranges
@@ -368,7 +384,11 @@ def _multipliers(
         tau = range((2 + i) * c, (3 + i) * c)
         total = float(values[i] @ masses)
         rows.add([*range(c), *tau], [*values[i], *np.ones(c)], total, total)
-    found = solve_program(Program(costs, lower, upper, rows))
+    found = solve_program(Program(costs, lower, upper, rows), time_limit=seconds)
+    if not found.optimal:
+        raise BackendFailure(
+            "the time was over before the program of the classes ended"
+        )
     of_ranges = found.prices[c : c + 3 * r * c].reshape(r, c, 3)[:, :, 0]
     return found.prices[-r:], of_ranges
 

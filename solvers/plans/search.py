@@ -105,6 +105,10 @@ ALONE = 0.1
 there is time for a second one, which begins with the prices that the first one proves (.206 and
 .216 of 2,000 x 15 symbols, where prices of blocks prove .180)."""
 
+CEILING = 0.25
+"""Share of the time that the bound of the classes may take when all of it is over: with 2,000
+symbols and 15 secrets its program takes five seconds."""
+
 LONGEST_ALONE = 30.0
 """Seconds that such a bound may take, however much time there is."""
 
@@ -277,6 +281,7 @@ class Stratum:
 
     def run(self) -> None:
         """Find the plan."""
+        limit = self.clock()
         whole = self.whole()
         pairs = len(whole.inputs) * len(whole.outputs)
         if pairs <= ALL_PAIRS:
@@ -295,7 +300,8 @@ class Stratum:
         self._sweeps(whole)
         # Prices of the sweeps prove more than those that came before any plan.
         if self.bound <= first:
-            self._raise_bound(*ceiling(self.problem, whole))
+            seconds = max(self.clock(), CEILING * limit)
+            self._raise_bound(*ceiling(self.problem, whole, seconds))
             if self._reserved > 0.0:
                 self._sharpen(whole)
             self.report(self.cost, self.bound)

@@ -104,6 +104,25 @@ class LeastVariance:
     inverse: Array | None = None
 
 
+TIMED = 64
+"""Points of which a product is timed to estimate a step."""
+
+PRODUCTS = 8.0
+"""A step takes about as long as so many products of the matrix of all points with itself: factors
+and solutions of n and k equations, and the information matrix once more."""
+
+
+def seconds_of_step(n: int, k: int) -> float:
+    """An estimate of the processor time that k points of R^n take until the first step is done.
+
+    A small part of the work is timed on this machine.
+    """
+    points = np.ones((TIMED, n))
+    before = time.process_time()
+    np.matmul(points.T, points)
+    return PRODUCTS * (time.process_time() - before) * k / TIMED
+
+
 @one_thread(for_scipy=True)
 def least_variance(
     points: Array,

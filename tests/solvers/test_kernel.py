@@ -12,6 +12,7 @@ import pytest
 from flint import arb, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from solvers._kernel import Search
 from solvers.sets.polytope import Polytope
@@ -101,6 +102,25 @@ def test_upper_bounds_of_coordinates_hold_and_are_sharp():
             most = max(point[j] for point in points)
             assert rational(top) >= most
             assert kind == "near-tied" or top - float(arb(most)) < 1e-12
+
+
+def test_upper_bounds_are_sharp_where_every_symbol_meets_many_rows():
+    """All symbols but one cost nothing, so dual steps are tied; that must not go in circles."""
+    rng = np.random.default_rng(0)
+    table = rng.random((80, 60))
+    lifts = table / table.sum(axis=0) / table.sum(axis=1, keepdims=True) * table.sum()
+    low, high = np.exp([-0.5, 0.5])
+    polytope = Polytope(lifts, np.full(80, low), np.full(80, high))
+    _, raw = kernel(polytope).tighten(0, np.inf)
+    for j, top in enumerate(np.frombuffer(raw)):
+        most = linprog(
+            -np.eye(60)[j],
+            A_ub=np.vstack([lifts, -lifts]),
+            b_ub=np.repeat([high, -low], 80),
+            A_eq=np.ones((1, 60)),
+            b_eq=[1.0],
+        )
+        assert top == pytest.approx(-most.fun, abs=1e-8)
 
 
 def test_tightening_can_be_cut_into_slices():

@@ -7,6 +7,11 @@ from hypothesis import strategies as st
 
 from mechdesign.auditing import columns
 from mechdesign.auditing.columns import FEW, masses_by_output
+from mechdesign.auditing.demands import demands_of
+from mechdesign.auditing.extremes import LargestQuotients, extreme_lifts
+from mechdesign.auditing.population_extremes import Population
+from mechdesign.notions import LIP
+from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint
 
 WIDTH = FEW + 8
@@ -37,12 +42,45 @@ def test_the_largest_sums_that_halves_may_have_fit_into_64_bits(monkeypatch):
     assert (columns.MOST_COUNTED - 1) * (2**columns.HALF - 1) < 2**63
     assert columns.LARGEST_VALUE == 2 ** (2 * columns.HALF)
     called = []
-    small = columns._small_masses
+    in_halves = columns.FilledCounts._in_halves
     monkeypatch.setattr(
-        columns,
-        "_small_masses",
-        lambda *values: called.append(1) or small(*values),
+        columns.FilledCounts,
+        "_in_halves",
+        lambda *values: called.append(1) or in_halves(*values),
     )
     joint = Joint.from_counts([[2**26] * WIDTH, [2**26] * 8 + [1] * FEW])
     list(masses_by_output([(range(WIDTH), [2**62 - 1] * WIDTH)], joint))
     assert called
+
+
+def test_of_outputs_that_tell_nothing_one_is_looked_at():
+    """A channel that draws every record anew has constant columns, whose lifts are all 1."""
+    constant = (range(3), (5, 5, 5))
+    other = (range(3), (5, 5, 6))
+    short = ((0, 1), (5, 5))
+    outputs = [other, constant, short, (range(3), (7, 7, 7)), constant]
+    assert columns.first_of_constants(outputs, 3) == [0, 1, 2]
+
+
+def test_the_audit_of_a_channel_drawn_anew_compares_one_output(monkeypatch):
+    joint = Joint.from_counts([[4, 3, 3], [2, 5, 3]])
+    demands = demands_of(joint, LIP(0.5))
+    compared = []
+    add = LargestQuotients.add
+    monkeypatch.setattr(
+        LargestQuotients, "add", lambda *given: compared.append(given[3]) or add(*given)
+    )
+    drawn = [(range(3), (count,) * 3) for count in joint.useful_counts]
+    assert all(extreme.used == 0.0 for extreme in extreme_lifts(drawn, demands))
+    assert set(compared) == {0}
+    # An output that tells something is still the worst one.
+    telling = [*drawn, ((0,), (4,))]
+    assert {extreme.y for extreme in extreme_lifts(telling, demands)} == {3}
+
+
+def test_the_audit_of_a_population_computes_one_output_of_a_channel_drawn_anew():
+    joint = Joint.from_counts([[400, 300, 300], [200, 500, 300]])
+    population = Population(confidence_set(joint, 0.95))
+    drawn = [(range(3), (count,) * 3) for count in joint.useful_counts]
+    assert population.contenders(drawn) == [0]
+    assert population.contenders([*drawn, ((0, 1), (400, 1))]) == [3]

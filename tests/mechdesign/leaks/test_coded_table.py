@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats import csv_blocks, distinct
+from mechdesign.formats.cell_forms import CellForm
 from mechdesign.leaks import coded_table as module
 from mechdesign.leaks import disclosure, learners
 from mechdesign.leaks.assessment import assess
@@ -402,12 +403,63 @@ def test_values_that_come_twice_name_no_records_of_a_sample(tmp_path, held):
     assert named == ["id"]
 
 
-def test_records_that_are_refused_by_their_number_are_all_held(tmp_path, held):
+@pytest.mark.parametrize("where", [3, 5_000])
+def test_an_empty_cell_has_the_number_of_its_record(tmp_path, held, where):
+    """Though the record may be none of the sample."""
     frame = different(tmp_path / "in.csv", 6_000)
-    frame.loc[5_000, "a"] = None
+    frame.loc[[where, where + 7], "a"] = None
     frame.to_csv(tmp_path / "in.csv", index=False)
-    with pytest.raises(InputError, match="empty cell, in record 5,001"):
+    with pytest.raises(InputError, match=f"empty cell, in record {where + 1:,};"):
         assess(tmp_path / "in.csv", sensitive="ill", missing="refuse")
+    # Another column may have none.
+    options = {"sensitive": "ill", "columns": ["b", "c"]}
+    refusing = assess(tmp_path / "in.csv", missing="refuse", **options)
+    assert "sample" in [symptom.kind for symptom in refusing.symptoms]
+    assert vars(refusing) == vars(assess(tmp_path / "in.csv", **options))
+
+
+def test_an_empty_cell_of_folded_rows_has_the_number_of_its_record(tmp_path, sampled):
+    frame = coarse(tmp_path / "in.csv", 5_000)
+    frame.loc[4_321, "job"] = None
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    with pytest.raises(InputError, match="empty cell, in record 4,322;"):
+        assess(tmp_path / "in.csv", sensitive="ill", missing="refuse")
+    # A missing code is an empty cell.
+    frame.loc[4_321, "job"] = "?"
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    form = CellForm(missing_codes=("?",))
+    with pytest.raises(InputError, match="empty cell, in record 4,322;"):
+        assess(tmp_path / "in.csv", sensitive="ill", missing="refuse", form=form)
+
+
+def test_hashes_of_cells_in_a_form_change_no_figure(tmp_path, small):
+    names = [f"name {k}" + " " * (k % 2) for k in range(2000)]
+    names[500] = "name 0 "
+    names[1500] = "-"
+    frame = written(tmp_path / "in.csv", names)
+    form = CellForm(trim=True, missing_codes=("-",))
+    coded = coded_table(tmp_path / "in.csv", hashing=True, form=form)
+    assert isinstance(coded.columns["id"].values, HashedValues)
+    assert len(coded.columns["id"].values) == 1999
+    assert "" in coded.columns["id"].values
+    ours = assess(tmp_path / "in.csv", sensitive="ill", form=form)
+    assert vars(ours) == vars(assess(frame, sensitive="ill", form=form))
+
+
+@pytest.mark.parametrize("form", [CellForm(), CellForm(trim=True)])
+@pytest.mark.parametrize("missing", ["symbol", "refuse"])
+def test_the_memory_does_not_grow_by_form_or_refusal(
+    tmp_path, held, monkeypatch, form, missing
+):
+    monkeypatch.setattr(csv_blocks, "BLOCK", 1 << 14)
+    monkeypatch.setattr(module, "MOST_CELLS", 40_000)
+    monkeypatch.setattr(learners, "MOST_RECORDS", 500)
+    peaks, sizes = [], (20_000, 40_000, 80_000)
+    options = {"sensitive": "ill", "form": form, "missing": missing}
+    for size in sizes:
+        different(tmp_path / "in.csv", size)
+        peaks.append(cost_of(lambda: assess(tmp_path / "in.csv", **options)).peak)
+    assert_bounded(peaks, sizes)
 
 
 @pytest.mark.parametrize("person", [None, "person"])

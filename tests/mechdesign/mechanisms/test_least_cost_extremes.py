@@ -206,7 +206,7 @@ def test_an_empty_program_after_one_with_channels_proves_nothing(monkeypatch):
         return honest(plan, margin)
 
     monkeypatch.setattr(LeastCostProgram, "_solution", solved)
-    monkeypatch.setattr(LeastCostProgram, "_keeps_limits", lambda plan, channel: False)
+    monkeypatch.setattr(LeastCostProgram, "keeps_limits", lambda plan, channel: False)
     joint = md.Joint.from_counts([[10, 3], [2, 10]])
     with pytest.raises(md.SolverFailure, match="no verified channel came out"):
         md.design(joint, md.LDP(1.0), objective="truth", stay=0.2)

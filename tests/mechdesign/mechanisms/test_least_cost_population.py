@@ -294,3 +294,28 @@ def test_a_channel_of_one_symbol_says_so():
         "every record is released as 'x0', which tells nothing: give a larger budget, more records, or merge symbols",
     )
     assert md.design(joint, md.LDP(1.0), **asked).messages == ()
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_forbidden_pairs_without_time_leave_a_draw_among_the_others(keep: bool) -> None:
+    """There was a refusal, where a channel that tells next to nothing keeps the promise."""
+    rng = np.random.default_rng(4)
+    joint = md.Joint.from_counts(rng.integers(900, 1100, size=(3, 12)))
+    made = md.design(
+        joint,
+        md.LIP(0.5),
+        objective="truth",
+        # Nor may all records become one symbol, which is forbidden for some.
+        forbid=[(f"x{(y + 1) % 12}", f"x{y}") for y in range(12)],
+        keep_frequencies=keep,
+        confidence=0.95,
+        time_limit=0.0,
+    )
+    assert made.verified
+    assert md.audit(made.channel, joint, md.LIP(0.5)).satisfied
+    w = made.channel.matrix[:, [made.channel.outputs.index(f"x{y}") for y in range(12)]]
+    assert [w[(y + 1) % 12, y] for y in range(12)] == [0.0] * 12
+    assert made.least is not None
+    if keep:
+        assert made.least.frequency_deviation <= 1e-12
+    assert any("among the symbols that are not forbidden" in m for m in made.messages)

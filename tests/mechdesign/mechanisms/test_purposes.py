@@ -9,8 +9,12 @@ from hypothesis import strategies as st
 import mechdesign as md
 from mechdesign.analysis.frequencies import estimate_frequencies
 from mechdesign.core.errors import InputError
+from mechdesign.mechanisms import query_design
+from mechdesign.mechanisms.purposes import task_figures
 from mechdesign.mechanisms.queries import Queries, queries_of
 from mechdesign.mechanisms.query_design import total_variance
+from solvers import EnvelopeStatus, Points
+from solvers.purposes.queries import LeastVariance
 
 
 @pytest.fixture(scope="module")
@@ -255,3 +259,77 @@ def test_the_task_income_on_adult(
     task = md.Joint.from_table(frame, sensitive="income", useful=useful)
     other = md.design(frame, notion, **columns)
     assert _task_share(other.channel, task) == pytest.approx(of_information, abs=2e-3)
+
+
+def _table_with_task(n: int) -> pd.DataFrame:
+    """Records of n symbols, each with shares of its own of a secret and a task."""
+    rng = np.random.default_rng(3)
+    x = np.repeat(np.arange(n), 40)
+    secret = rng.random(len(x)) < rng.random(n)[x] * 0.4 + 0.3
+    task = rng.random(len(x)) < rng.random(n)[x]
+    return pd.DataFrame({"x": x, "s": secret, "t": task}).astype(str)
+
+
+def test_a_task_without_time_keeps_no_less_than_merged_symbols():
+    """Outputs on the ways to all symbols tell little; merged symbols have fewer entries and tell
+    more.
+    """
+    frame = _table_with_task(30)
+    options = {"sensitive": "s", "useful": "x", "unit": "record"}
+    late = md.design(
+        frame, md.LIP(0.5), objective="task", task="t", time_limit=0.0, **options
+    )
+    merged = md.design(frame, md.LIP(0.5), mechanism="subset-merging", **options)
+    joint = merged.channel.joint
+    task = md.Joint.from_table(frame, sensitive="t", useful="x")
+    figures = task_figures(merged.channel, joint, task)
+    assert late.purpose.task_kept >= figures.kept * (1 - 1e-9)
+    assert md.audit(late.channel, joint, md.LIP(0.5)).satisfied
+    with_time = md.design(
+        frame, md.LIP(0.5), objective="task", task="t", gap=0.01, **options
+    )
+    assert with_time.purpose.task_kept >= late.purpose.task_kept
+
+
+def test_queries_without_time_for_a_step_use_few_symbols_an_output(monkeypatch):
+    """All symbols are told apart, by outputs within sets of symbols."""
+    monkeypatch.setattr(query_design, "MOST_DIRECT", 1)
+    monkeypatch.setattr(query_design, "LARGE_SET", 5)
+    monkeypatch.setattr(query_design, "seconds_of_step", lambda n, k: 1e9)
+    frame = _table_with_task(30)
+    options = {"sensitive": "s", "useful": "x", "unit": "record"}
+    result = md.design(
+        frame, md.LIP(0.5), objective="frequencies", time_limit=60.0, **options
+    )
+    channel = result.channel
+    assert np.isfinite(result.purpose.variance)
+    assert max(len(inputs) for inputs, _ in channel.columns) < 12
+    assert md.audit(channel, channel.joint, md.LIP(0.5)).satisfied
+    # The blocks of symbols that share no output give the variance of all at once.
+    queries, _ = queries_of("frequencies", channel.joint)
+    at_once = total_variance(channel, queries, channel.joint)
+    monkeypatch.setattr(query_design, "CONNECTED_FROM", 1)
+    assert total_variance(channel, queries, channel.joint) == pytest.approx(at_once)
+    assert len(query_design._connected(channel, channel.joint.p_x)) > 1
+
+
+def test_queries_with_little_time_are_no_worse_than_without_any(monkeypatch):
+    """A step from posteriors that tell little of each symbol is not taken for an improvement."""
+    monkeypatch.setattr(query_design, "MOST_DIRECT", 1)
+    monkeypatch.setattr(query_design, "MOST_VERTICES", 1)
+    monkeypatch.setattr(query_design, "LARGE_SET", 5)
+    frame = _table_with_task(30)
+    options = {"sensitive": "s", "useful": "x", "unit": "record"}
+    asked = {"objective": "frequencies", "time_limit": 60.0, **options}
+    with monkeypatch.context() as patched:
+        patched.setattr(query_design, "seconds_of_step", lambda n, k: 1e9)
+        without = md.design(frame, md.LIP(0.5), **asked).purpose.variance
+
+    def one_step(candidates, *given, start, **others):
+        dense = Points.from_dense(candidates)
+        late = EnvelopeStatus.TIME_LIMIT
+        return LeastVariance(late, start, dense, 1e6, -np.inf, 1)
+
+    monkeypatch.setattr(query_design, "seconds_of_step", lambda n, k: 0.0)
+    monkeypatch.setattr(query_design, "least_variance", one_step)
+    assert md.design(frame, md.LIP(0.5), **asked).purpose.variance == without

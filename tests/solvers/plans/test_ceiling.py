@@ -138,3 +138,11 @@ def test_least_move():
     assert least_move(MatrixCosts([[0.0, 2.0], [3.0, 0.0]])) == 2.0
     # Two symbols with the same cells: a move costs nothing.
     assert least_move(CellCosts(np.zeros((2, 1), int), [1.0])) == 0.0
+
+
+def test_a_ceiling_without_time_is_no_bound():
+    problem = random_problem(0, 8, Kind(notion="lip", law="kept", cells=False))
+    problem = replace(problem, costs=MatrixCosts(1.0 - np.eye(8)))
+    group = whole(problem)
+    assert ceiling(problem, group).bound > 0.0
+    assert ceiling(problem, group, 0.0) == (0.0, None)
