@@ -2,8 +2,7 @@
 
     rows, also in filled boxes      the shares of the file, corrected         `law_estimates`
                                     means and least squares                   `law_statistics`
-    labels of boxes of rows         of a column that the boxes are made of    `box_frequencies`
-    any other channel               the draws undone                          `frequencies`
+    any other channel               the draws undone, of boxes box by box     `frequencies`
 
 `estimator_of` is the choice, for the command line, too.
 
@@ -19,7 +18,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
-from mechdesign.analysis.box_frequencies import estimate_box_column, estimate_file
+from mechdesign.analysis.file_frequencies import estimate_file
 from mechdesign.analysis.frequencies import Frequencies, estimate_frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
 from mechdesign.analysis.law_estimates import (
@@ -63,13 +62,12 @@ class Estimator(Enum):
     """What is estimated of a release."""
 
     STATISTICS = "a mean or a regression of columns of rows"
-    BOXES = "frequencies of columns, from labels of boxes"
     SHARES = "frequencies of columns of rows"
     COLUMN = "frequencies of the useful column, or of boxes"
 
 
 def estimator_of(
-    channel: Channel, *, has_others: bool, is_statistic: bool, names_columns: bool
+    channel: Channel, *, has_others: bool, is_statistic: bool
 ) -> Estimator:
     """What is estimated of a release of this channel.
 
@@ -80,18 +78,12 @@ def estimator_of(
         Whether there are draws in place of empty or unknown cells in the release.
     is_statistic : bool
         Whether a mean or a regression is asked for.
-    names_columns : bool
-        Whether columns are named.
 
     Raises
     ------
     InputError
         If the channel has no such estimates, or they cannot be corrected.
     """
-    if channel.labels_boxes and names_columns and not is_statistic:
-        if has_others:
-            raise InputError(NOT_CORRECTED.format("boxes"))
-        return Estimator.BOXES
     has_shares = channel.keeps_law or channel.tells_shares
     joint = channel.joint
     if has_shares and joint is not None and not joint.is_counts:
@@ -141,8 +133,7 @@ def estimate(
         As it was released. A column, for a channel of one.
     of : str or sequence of str, optional
         Released columns whose values are crossed, for a channel of rows; by default each released
-        column by itself. For boxes columns that are asked for, each by itself; by default the boxes
-        themselves.
+        column by itself.
     mean : str, optional
         A released column of numbers, for a channel of rows: its mean, with `by` in every group.
     by : str or sequence of str
@@ -160,13 +151,12 @@ def estimate(
         Whether the counts of the draws were fixed. By default what the manifest beside the file
         says; without one, and for frames, they were not, which gives wider intervals.
     options
-        Those of `estimate_frequencies` or `estimate_file` for a channel of labels; for columns of
-        boxes `any_data` besides.
+        Those of `estimate_frequencies` or `estimate_file` for a channel of labels.
 
     Returns
     -------
     list of ColumnFrequencies
-        For a channel of rows, and for boxes.
+        For a channel of rows.
     Statistics
         With `mean` or `regress`.
     Frequencies or JointFrequencies
@@ -190,13 +180,7 @@ def estimate(
         channel,
         has_others=has_others,
         is_statistic=mean is not None or regress is not None,
-        names_columns=of is not None,
     )
-    if estimator is Estimator.BOXES:
-        return [
-            estimate_box_column(channel, released, name, level=level, **options)
-            for name in names_of_columns(of or ())
-        ]
     if estimator is not Estimator.COLUMN:
         if options:
             raise InputError(

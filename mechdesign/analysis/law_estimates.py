@@ -67,10 +67,6 @@ from mechdesign.tables.variable import Variable
 
 Array = NDArray[np.float64]
 
-OPEN = 1e-9
-"""Width of an open part above which it is more than rounding."""
-
-
 FEW = 10
 """Records of a value below which a normal interval holds clearly less often than its level. Where 2
 are expected, a 95 % interval holds in 86 % of the samples: the others have none.
@@ -93,15 +89,6 @@ class ColumnFrequencies:
     records : int
     level : float
         Confidence level of each interval (normal approximation for the population of the records).
-    unresolved : (symbols,) array
-        The part of the interval's width that more records would not remove, because released
-        values do not tell the symbols apart.
-    unidentified : float
-        Share of the records whose released values cannot tell some of these symbols apart; it
-        widens the intervals.
-    is_normal : bool
-        Whether the intervals are by the normal approximation, which is too narrow where fewer than
-        `FEW` records have a value.
     """
 
     columns: tuple[str, ...]
@@ -113,27 +100,19 @@ class ColumnFrequencies:
     unbiased: Array
     records: int
     level: float
-    unresolved: Array
-    unidentified: float
-    is_normal: bool = False
 
     @property
     def has_too_narrow(self) -> bool:
-        """Whether the interval of a value is too narrow for its few records."""
-        return self.is_normal and bool((self.estimates * self.records < FEW).any())
+        """True if the interval of a value is too narrow for its few records."""
+        return bool((self.estimates * self.records < FEW).any())
 
     def rows(self) -> list[dict[str, Any]]:
-        """A record for each combination of symbols; no estimate (None) where a part of its
-        interval stays open however many records there are.
-        """
+        """A record for each combination of symbols."""
         records: list[dict[str, Any]] = []
         for k, texts in enumerate(self.symbols):
             record: dict[str, Any] = dict(zip(self.columns, texts, strict=True))
-            # The middle of a range that stays open is no estimate.
-            is_open = self.unresolved[k] > OPEN
-            record["estimate"] = None if is_open else float(self.estimates[k])
+            record["estimate"] = float(self.estimates[k])
             record["standard_error"] = float(self.standard_errors[k])
-            record["unresolved"] = float(self.unresolved[k])
             record["lower"] = float(self.lower[k])
             record["upper"] = float(self.upper[k])
             records.append(record)
@@ -162,9 +141,6 @@ def of_shares(
         unbiased=shares,
         records=records,
         level=level,
-        unresolved=np.zeros(len(shares)),
-        unidentified=0.0,
-        is_normal=True,
     )
 
 

@@ -50,23 +50,17 @@ async function poll() {
   window.setTimeout(poll, POLL_MILLISECONDS);
 }
 
-function curvePlace(slider, width) {
-  // The same logarithmic axis as `curve_place` in pictures.py.
-  const least = Math.log(slider.min);
-  return (width * (Math.log(slider.value) - least)) / (Math.log(slider.max) - least);
-}
-
 function showFactor(slider) {
   document.getElementById("factor-value").textContent = slider.value;
   slider.setAttribute("aria-valuetext", "a factor of at most " + slider.value);
   for (const place of document.querySelectorAll("[data-factor]")) {
     place.textContent = slider.value;
   }
-  const mark = document.getElementById("curve-mark");
-  if (mark) {
-    const place = curvePlace(slider, Number(mark.dataset.width));
-    mark.setAttribute("x1", place);
-    mark.setAttribute("x2", place);
+  const line = document.getElementById("budget-line");
+  if (line) {
+    // The budgets of the curve are logarithms of factors. It was drawn at the slider's first one.
+    const share = Math.log(slider.value) / Math.log(slider.defaultValue);
+    line.setAttribute("transform", `translate(${share * line.dataset.place})`);
   }
 }
 

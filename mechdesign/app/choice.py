@@ -219,6 +219,29 @@ class Choice:
         return bins
 
     @property
+    def design_arguments(self) -> dict[str, Any]:
+        """The arguments of `md.design` beside its table and its notion."""
+        arguments: dict[str, Any] = {"time_limit": self.seconds}
+        if self.is_rows:
+            arguments["release"] = list(self.released)
+            arguments["given"] = list(self.given)
+            arguments["promise"] = self.promise
+        if self.used_bins:
+            arguments["bins"] = self.used_bins
+        if self.level:
+            arguments["confidence"] = self.confidence
+        if self.merge_rare:
+            arguments["merge_rare"] = self.merge_below or self.merge_rare
+        if self.fills:
+            arguments["fill"] = True
+        if self.slice_seed is not None:
+            # Draws the same slice of the records again.
+            arguments["slice_seed"] = self.slice_seed
+        if not self.is_boxes:
+            arguments["objective"] = self.objective
+        return arguments
+
+    @property
     def at_most_times(self) -> str:
         """The largest factor, without trailing zeros."""
         return f"{self._factor.normalize():f}"

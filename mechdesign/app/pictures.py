@@ -1,4 +1,4 @@
-"""Bars of the values of a column, and the points of the trade-off curve, as numbers to draw.
+"""Bars of the values of a column, and what an analyst reads of them, as numbers to draw.
 
 A `Bar` has the width of its picture in per cent of the longest bar, so the template needs no
 arithmetic. With 60 nurses, 30 clerks, 3 pilots and 2 actors `_bars` gives: ::
@@ -9,10 +9,6 @@ arithmetic. With 60 nurses, 30 clerks, 3 pilots and 2 actors `_bars` gives: ::
 
 `pictures_of` draws every column as it is in the file, `binned_bars` its bins, and `merged_bars` a
 released column whose rare values are merged.
-
-The curve has factors from 1.05 to 20 to the right and the share that is kept upwards. The axis of
-factors is logarithmic, because a budget in nats is the logarithm of a factor: `curve_place` sends
-1.05 to 0, 2 to 70, and 20 to 320, the whole width. `curve_line` is the text of an SVG polyline.
 
 *What an analyst reads* before and after has a pair of bars for each value of a column. `readings`
 compares the shares of values in the table with those in a release. `expected_readings` takes the
@@ -29,7 +25,6 @@ values are combinations such as "clerk, north". Numbers in bins are compared in 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -37,9 +32,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.app.choice import LARGEST_FACTOR, SMALLEST_FACTOR, Choice
+from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import MemoryTable
-from mechdesign.app.results import CurvePoint, Reading, ShareBar, check_bins, joint_of
+from mechdesign.app.results import Reading, ShareBar, check_bins, joint_of
 from mechdesign.auditing.law import Cells, cells_of_labels
 
 if TYPE_CHECKING:
@@ -202,32 +197,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-WIDTH = 320.0
-HEIGHT = 160.0
-"""Units of the picture of the curve."""
-
-TICKS = ("1.1", "1.5", "2", "3", "5", "10", "20")
-"""Factors that the axis names."""
-
-
-def curve_place(factor: float | str) -> float:
-    """The place of a factor on the logarithmic axis from the smallest to the largest factor."""
-    least = math.log(SMALLEST_FACTOR)
-    return (
-        WIDTH * (math.log(float(factor)) - least) / (math.log(LARGEST_FACTOR) - least)
-    )
-
-
-def curve_line(points: Sequence[CurvePoint]) -> str:
-    """The corners of the curve, 100 % at the top."""
-    corners: list[str] = []
-    for point in points:
-        # In SVG y grows downwards.
-        y = HEIGHT * (1.0 - point.kept)
-        corners.append(f"{curve_place(point.factor):.1f},{y:.1f}")
-    return " ".join(corners)
 
 
 # ----------------------------------------------------------------------------- readings

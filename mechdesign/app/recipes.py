@@ -5,20 +5,17 @@ They say the same choice in three languages. With health protected, job released
 - `command_of`: ``mechdesign design staff.csv --sensitive health --useful job --at-most-times 3
   --at-least-times 0.3334 ..``
 - `job_of`: the same options as keys of ``[design]`` in TOML, ``at-most-times = "3"``
-- `script_of`: lines that read the table (`_reading`), make the joint and the notion, and call the
-  function of one of three searches (`_column_design`, `_row_design`, `_merged_design`).
+- `script_of`: lines that read the table, make the joint and the notion, and call `md.design`.
 
-So each option of the page has one place here for each language: `_option_words` for a shell,
-`_option_keys` for a job file, and the calls of a script. Texts of the user are quoted by the rules
-of their language: `shlex.join`, `_toml`, `repr`. Tests run all three and compare the channels.
+A command and a job file have the same options (`_options`); a script has the arguments of the
+page's own search (`Choice.design_arguments`). Texts of the user are quoted by the rules of their
+language: `shlex.join`, `_toml`, `repr`. Tests run all three and compare the channels.
 """
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
-from typing import Any
 
 from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import MemoryTable
@@ -36,28 +33,13 @@ def command_of(choice: Choice, table: MemoryTable) -> str:
     if path.startswith("-"):
         path = f"./{path}"
     words = ["mechdesign", "design", path]
-    for name, value in text_options(table).items():
-        words += _option(f"--{name}", value)
-    words += _option("--sensitive", names_text(choice.sensitive))
-    # Rows are other options than a column; `Choice.check` has refused commas in their names.
-    if choice.is_rows:
-        words += _option("--release", ",".join(choice.released))
-        if choice.given:
-            words += _option("--given", ",".join(choice.given))
-            words += ["--promise", choice.promise]
-        if choice.person:
-            words += _option("--person", names_text(choice.person))
-    else:
-        words += _option("--useful", names_text(choice.released))
-    words += ["--at-most-times", choice.at_most_times]
-    words += ["--at-least-times", choice.at_least_times]
-    words += ["--missing", choice.missing]
-    words += _option_words(choice)
-    for name, bins in choice.used_bins.items():
-        words += _option("--bin", f"{name}={bins}")
-    if choice.unit:
-        words += ["--unit", choice.unit]
-    words += ["--time-limit", choice.time_limit, "--output", CHANNEL]
+    for name, value in _options(choice, table).items():
+        if value is True:
+            words.append(f"--{name}")
+            continue
+        for text in value if isinstance(value, list) else [str(value)]:
+            words += _option(f"--{name}", text)
+    words += ["--output", CHANNEL]
     # Quoted: names of files and columns may hold signs that a shell would obey.
     return shlex.join(words)
 
@@ -69,48 +51,48 @@ def _option(name: str, value: str) -> list[str]:
     return [name, value]
 
 
-def _option_words(choice: Choice) -> list[str]:
-    """The objective, and the options of a promise for the population."""
+def _options(choice: Choice, table: MemoryTable) -> dict[str, str | bool | list[str]]:
+    """The options of `mechdesign design` by their names, which are the keys of a job file, too."""
+    asked: dict[str, str | bool | list[str]] = {
+        **text_options(table),
+        "sensitive": names_text(choice.sensitive),
+    }
+    # Rows are other options than a column; `Choice.check` has refused commas in their names.
+    if choice.is_rows:
+        asked["release"] = ",".join(choice.released)
+        if choice.given:
+            asked["given"] = ",".join(choice.given)
+            asked["promise"] = choice.promise
+        if choice.person:
+            asked["person"] = names_text(choice.person)
+    else:
+        asked["useful"] = names_text(choice.released)
+    # Numbers stay texts: the job file takes them as the command line does, with the same digits.
+    asked["at-most-times"] = choice.at_most_times
+    asked["at-least-times"] = choice.at_least_times
+    asked["missing"] = choice.missing
+    if choice.level:
+        asked["confidence"] = choice.level
     # What boxes keep is not chosen by an objective, but by whether they are filled.
     if not choice.is_boxes:
-        words = ["--objective", choice.objective]
-        if choice.level:
-            words += ["--confidence", choice.level]
-        return words
-    words = ["--confidence", choice.level]
+        asked["objective"] = choice.objective
     if choice.merge_rare:
-        words += ["--merge-rare", choice.merge_rare]
+        asked["merge-rare"] = choice.merge_rare
     if choice.fills:
-        words.append("--fill")
+        asked["fill"] = True
     if choice.slice_seed is not None:
-        words += ["--slice-seed", str(choice.slice_seed)]
-    return words
+        asked["slice-seed"] = str(choice.slice_seed)
+    if choice.used_bins:
+        asked["bin"] = [f"{name}={bins}" for name, bins in choice.used_bins.items()]
+    if choice.unit:
+        asked["unit"] = choice.unit
+    asked["time-limit"] = choice.time_limit
+    return asked
 
 
 def job_of(choice: Choice, table: MemoryTable) -> str:
     """A file for `mechdesign run`."""
-    keys: dict[str, Any] = {"table": table.path}
-    keys |= text_options(table)
-    keys["sensitive"] = names_text(choice.sensitive)
-    if choice.is_rows:
-        keys["release"] = ",".join(choice.released)
-        if choice.given:
-            keys["given"] = ",".join(choice.given)
-            keys["promise"] = choice.promise
-        if choice.person:
-            keys["person"] = names_text(choice.person)
-    else:
-        keys["useful"] = names_text(choice.released)
-    # Numbers stay texts: the job file takes them as the command line does, with the same digits.
-    keys["at-most-times"] = choice.at_most_times
-    keys["at-least-times"] = choice.at_least_times
-    keys["missing"] = choice.missing
-    keys |= _option_keys(choice)
-    if choice.used_bins:
-        keys["bin"] = [f"{name}={bins}" for name, bins in choice.used_bins.items()]
-    if choice.unit:
-        keys["unit"] = choice.unit
-    keys["time-limit"] = choice.time_limit
+    keys = {"table": table.path, **_options(choice, table)}
     lines = [
         "# The nightly job of this release: mechdesign run job.toml",
         f"channel = {_toml(CHANNEL)}",
@@ -129,118 +111,46 @@ def job_of(choice: Choice, table: MemoryTable) -> str:
     return "\n".join(lines)
 
 
-def _option_keys(choice: Choice) -> dict[str, Any]:
-    """The same as `_option_words` for a job file."""
-    if not choice.is_boxes:
-        keys: dict[str, Any] = {"objective": choice.objective}
-        if choice.level:
-            keys["confidence"] = choice.level
-        return keys
-    keys = {"confidence": choice.level}
-    if choice.merge_rare:
-        keys["merge-rare"] = choice.merge_rare
-    if choice.fills:
-        keys["fill"] = True
-    if choice.slice_seed is not None:
-        keys["slice-seed"] = str(choice.slice_seed)
-    return keys
-
-
 def script_of(choice: Choice, table: MemoryTable) -> str:
     """A Python script."""
+    arguments = choice.design_arguments
+    data = "joint"
+    # Whole rows are designed from their table, and a column from its counts.
+    if choice.is_rows:
+        data = "table"
+        arguments["sensitive"] = list(choice.sensitive)
+        arguments["missing"] = choice.missing
+        if choice.person:
+            arguments["person"] = list(choice.person)
     lines = [
         '"""Design the release channel that was chosen on the page of mechdesign app."""',
         "",
         "import mechdesign as md",
-        *_reading(choice, table),
+        # Not by a library's own reader: a code 01234 that is read as a number would be another
+        # symbol.
+        "from mechdesign.app.memory_table import read_path",
+        "",
+        f"table = read_path({table.path!r}).with_columns({choice.used!r}).frame",
         "joint = md.Joint.from_table(",
         "    table,",
-        f"    sensitive={_literal(choice.sensitive)},",
-        f"    useful={_literal(choice.released)},",
+        f"    sensitive={list(choice.sensitive)!r},",
+        f"    useful={list(choice.released)!r},",
         f"    missing={choice.missing!r},",
         ")",
         "notion = md.budget_for(",
         f"    joint, at_most_times={choice.at_most_times!r}, "
         f"at_least_times={choice.at_least_times!r}",
         ")",
-    ]
-    if choice.is_rows:
-        lines += _row_design(choice)
-    else:
-        lines += _column_design(choice)
-    # Both designs have a summary and a channel that is saved alike.
-    lines += [
+        "design = md.design(",
+        f"    {data},",
+        "    notion,",
+        *[f"    {name}={value!r}," for name, value in arguments.items()],
+        ")",
         "print(design.summary())",
         f"design.channel.save({CHANNEL!r})",
         "",
     ]
     return "\n".join(lines)
-
-
-def _reading(choice: Choice, table: MemoryTable) -> list[str]:
-    """Lines that read the columns as the page does."""
-    # Not by a library's own reader: a code 01234 that is read as a number would be another symbol.
-    return [
-        "from mechdesign.app.memory_table import read_path",
-        "",
-        f"table = read_path({table.path!r}).with_columns({choice.used!r}).frame",
-    ]
-
-
-def _column_design(choice: Choice) -> list[str]:
-    """Lines that design the channel of one column, or of its merged values."""
-    lines = ["design = md.design(", "    joint,", "    notion,"]
-    if choice.merge_rare:
-        lines += [
-            f"    merge_rare={choice.merge_below or choice.merge_rare!r},",
-            "    # Draws the same slice of the records as the page did.",
-            f"    slice_seed={choice.slice_seed!r},",
-        ]
-    else:
-        lines.append(f"    objective={choice.objective!r},")
-    if choice.used_bins:
-        lines.append(f"    bins={choice.used_bins!r},")
-    if choice.confidence is not None:
-        lines.append(f"    confidence={choice.confidence!r},")
-    lines += [f"    time_limit={choice.seconds!r},", ")"]
-    return lines
-
-
-def _row_design(choice: Choice) -> list[str]:
-    """Lines that design the channel of whole rows, or of boxes of them."""
-    lines = [
-        "design = md.design(",
-        "    table,",
-        f"    sensitive={_literal(choice.sensitive)},",
-        f"    release={_literal(choice.released)},",
-        f"    given={_literal(choice.given)},",
-        "    notion=notion,",
-        f"    promise={choice.promise!r},",
-    ]
-    if choice.person:
-        lines.append(f"    person={_literal(choice.person)},")
-    if choice.is_boxes:
-        lines += [
-            f"    confidence={choice.confidence!r},",
-            f"    fill={choice.fills!r},",
-            "    # Draws the same slice of the records as the page did.",
-            f"    slice_seed={choice.slice_seed!r},",
-        ]
-    else:
-        lines.append(f"    objective={choice.objective!r},")
-    if choice.used_bins:
-        lines.append(f"    bins={choice.used_bins!r},")
-    lines += [
-        f"    missing={choice.missing!r},",
-        f"    time_limit={choice.seconds!r},",
-        ")",
-    ]
-    return lines
-
-
-def _literal(names: Sequence[str]) -> str:
-    """Names as a list in a script."""
-    return repr(list(names))
 
 
 def text_options(table: MemoryTable) -> dict[str, str]:
@@ -257,7 +167,7 @@ def text_options(table: MemoryTable) -> dict[str, str]:
     return options
 
 
-def _toml(value: str | list[str] | bool) -> str:
+def _toml(value: str | bool | list[str]) -> str:
     """A value as TOML writes it."""
     # A JSON string with ASCII alone is a basic string of TOML, once DEL is escaped too. JSON writes
     # characters beyond the first plane as two surrogates, which TOML refuses: they stay themselves.

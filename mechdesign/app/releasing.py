@@ -252,9 +252,7 @@ def judge_file(
     say("Writing the page")
     about = "Attacks on the file, and what its readers find"
     page = Download("judged.html", about, HTML, _judged_page(judgement, table))
-    # In random order nobody knows whose row is whose: the first sentence says so.
-    facts = _attacks(judgement) or [("Own row", short_texts(judgement)[0])]
-    return Judged(tuple(facts), judgement_text(judgement), page)
+    return Judged(tuple(short_texts(judgement)), judgement_text(judgement), page)
 
 
 def channel_in(text: str) -> Channel:
@@ -413,28 +411,6 @@ def _facts(
             "any other channel, tells more than each by itself.",
         )
     )
-    return facts
-
-
-def _attacks(judgement: Judgement) -> list[tuple[str, str]]:
-    """The strongest attack by a person's own row, for each value, beside its bound."""
-    from mechdesign.report.wording import percent
-
-    facts: list[tuple[str, str]] = []
-    for figure in judgement.part("own_row").figures:
-        if not figure.key.startswith("other_data_surest_5") or figure.promised is None:
-            continue
-        shares = (figure.released, figure.untouched, figure.without, figure.promised)
-        measured = [percent(share) for share in shares if share is not None]
-        if len(measured) < len(shares):
-            continue
-        name = figure.key.rpartition("_")[2]
-        text = (
-            f"Of the 5 % of the people who look most like it {measured[0]} have it; in the "
-            f"untouched file {measured[1]}, of all {measured[2]}. Promised: at most {measured[3]} "
-            "in the mean."
-        )
-        facts.append((f"Attack on {name}", text))
     return facts
 
 

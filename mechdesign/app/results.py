@@ -1,37 +1,22 @@
 """What the buttons of the page lead to, as plain texts and numbers, and what searches share.
 
-Each button has its result: an `Assessed`, the points of a curve (`CurvePoint`), a `Designed`,
-which the three searches fill alike, a `Released` or a `Judged`. All figures but those of the curve
-and widths of bars are texts, rounded already, and bounds outwards: ::
-
-    BeliefRow(symbol="flu", before="10.0 %", lowest="5.0 %", highest="19.8 %")
-    Meaning(group="", released="clerk", share="33.3 %", behind="clerk 80.0 %; nurse 20.0 %")
-    Move(released="clerk", symbol="flu", before="10.0 %", after="17.2 %")
+Each button has its result: an `Assessed`, a `Designed`, a `Released` or a `Judged`. All figures but
+widths of bars are texts, rounded already, and bounds outwards. Those of a design are in sections of
+its report.
 
 These classes travel from the process of a search to the session (`Work`), and from there into the
 template. They hold no objects of the mathematics, so the page can neither change nor recompute a
 figure, and the pipe carries no arrays.
 
-*What searches share*: counts, progress, words, downloads. `column_search` and `box_search` call
-these in the order of a search:
-
-1. `joint_of` counts the protected and the released columns. `progress_to` turns each step of the
-   search into a line of the page.
-2. `belief_rows` tells what any released value can do to the probability of a protected one. It is
-   P(s) times the two ends of the lifts P(s|y) / P(s): with P(s) = 10 % and eps_l = eps_u = 0.68
-   the row is "10.0 %, 5.0 %, 19.8 %". A column takes these bounds from its report instead.
-3. `behind_text` tells which true values are behind a released one, by P(x|y): "nurse 61.0 %; clerk
-   20.5 %; 4 others". `factors` and `verdict_text` put the audit into words.
-4. `design_files` are the downloads of the result, and `recipe_files` those that repeat the search.
-
-Every figure of a promise is rounded outwards: the page never says less than what may happen.
+*What searches share*: `joint_of` counts the protected and the released columns, `progress_to` turns
+each step of a search into a line of the page, `design_files` are the downloads of the result, and
+`recipe_files` those that repeat the search.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -43,7 +28,6 @@ from mechdesign.core.errors import errors_naming
 from mechdesign.core.wording import quoted
 
 if TYPE_CHECKING:
-    from mechdesign.auditing.verdict import Achieved
     from mechdesign.core.progress import Step
     from mechdesign.report.record import Report
 
@@ -135,69 +119,6 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class CurvePoint:
-    """A budget, as the factor K of lifts from 1/K to K, and what the best channel keeps.
-
-    `kept` and `bound` are shares of the information, from 0 to 1; no channel keeps more than
-    `bound`, and it is None where none was proven.
-    """
-
-    factor: float
-    kept: float
-    bound: float | None
-
-
-@dataclass(frozen=True)
-class BeliefRow:
-    """The probability of a protected value before, and its bounds after a released value."""
-
-    symbol: str
-    before: str
-    lowest: str
-    highest: str
-
-
-@dataclass(frozen=True)
-class Meaning:
-    """A released value, its share of the records, and the true values behind it.
-
-    `group` is its column where there are several, or the given values of its records, or empty.
-    """
-
-    group: str
-    released: str
-    share: str
-    behind: str
-
-
-@dataclass(frozen=True)
-class Move:
-    """A released value or row, and the protected value whose probability it changes most.
-
-    `before` is P(s), or P(s|given) in a stratum, and `after` is P(s|y).
-    """
-
-    released: str
-    symbol: str
-    before: str
-    after: str
-
-
-@dataclass(frozen=True)
-class OutputFactors:
-    """A released label of boxes, and how many times as probable it makes a protected value.
-
-    `group` is the given values of its records, or empty. `table` is the range of factors in this
-    table, and `population` the wider one that the promise bounds.
-    """
-
-    group: str
-    released: str
-    table: str
-    population: str
-
-
-@dataclass(frozen=True)
 class Download:
     """A file that the user may take away; it is in memory until then.
 
@@ -218,18 +139,8 @@ class Designed:
 
     Attributes
     ----------
-    unit : str
-        What is released: a value, a row or a box.
-    facts : tuple of (title, text)
-        The promises, what is kept, and what limits it.
-    unchanged : tuple of (column, share)
-        The expected share of the cells of a column that stay as they are.
-    worst, factors
-        What changes a probability most; for boxes `factors`, for others `worst`.
-    boxes : tuple of str
-        The rows of every box.
-    together : tuple of str
-        The protected values that are promised as one.
+    sections : str
+        The sections of its report that the page shows, as HTML.
     readings : tuple of Reading
         What an analyst reads before and after, in expectation; empty for labels and boxes.
     useless : str
@@ -239,16 +150,7 @@ class Designed:
     """
 
     title: str
-    unit: str
-    facts: tuple[tuple[str, str], ...]
-    unchanged: tuple[tuple[str, str], ...]
-    beliefs: tuple[BeliefRow, ...]
-    beliefs_note: str
-    meanings: tuple[Meaning, ...]
-    worst: tuple[Move, ...] = ()
-    factors: tuple[OutputFactors, ...] = ()
-    boxes: tuple[str, ...] = ()
-    together: tuple[str, ...] = ()
+    sections: str
     readings: tuple[Reading, ...] = ()
     useless: str = ""
     text: str
@@ -300,11 +202,11 @@ class Released:
 
 @dataclass(frozen=True)
 class Judged:
-    """What attacks on the released file found: the strongest ones, the text of `mechdesign judge`,
-    and the page with all figures.
+    """What attacks on the released file found: in short, the text of `mechdesign judge`, and the
+    page with all figures.
     """
 
-    facts: tuple[tuple[str, str], ...]
+    short: tuple[str, ...]
     text: str
     file: Download
 
@@ -313,18 +215,6 @@ class Judged:
 
 REMEDY = " Choose a larger factor, release fewer columns, or put numbers into bins."
 """What may help a channel of little use."""
-
-BEYOND_GIVEN = " as for somebody with the same given columns"
-"""Ends a promise that takes the given columns as known, after "0.5 to 2 times as probable"."""
-
-MOST_MEANINGS = 60
-"""Released values of a column that the page lists."""
-
-MOST_BEHIND = 3
-"""True values that are listed for a released one."""
-
-OUTWARDS = 1e-12
-"""Relative margin of the bounds on beliefs: far above the rounding of exp and of a product."""
 
 
 def joint_of(table: MemoryTable, choice: Choice) -> md.Joint:
@@ -441,68 +331,3 @@ def recipe_files(choice: Choice, table: MemoryTable) -> tuple[Download, ...]:
         Download("design.py", "Python script", TEXT, script_of(choice, table)),
         Download("design.sh", "Shell command", TEXT, f"#!/bin/sh\n{command}\n"),
     )
-
-
-def behind_text(shares: Sequence[tuple[str, float]]) -> str:
-    """The most probable true values behind a released one, and the number of the others.
-
-    `shares` are P(x|y) by the name of x. For example: "nurse 61.0 %; clerk 20.5 %; 4 others".
-    """
-    from mechdesign.report import wording as w
-
-    largest_first = sorted(shares, key=lambda named: -named[1])
-    parts: list[str] = []
-    for name, share in largest_first[:MOST_BEHIND]:
-        parts.append(f"{w.label(name)} {w.percent(share)}")
-    others = len(largest_first) - MOST_BEHIND
-    if others > 0:
-        parts.append(w.count(others, "other"))
-    return "; ".join(parts)
-
-
-def belief_rows(
-    names: Sequence[str], shares: Sequence[float], achieved: Achieved
-) -> tuple[BeliefRow, ...]:
-    """Before and after for every protected value, from the exact factors of the whole channel.
-
-    `shares` are the prior probabilities P(s). After any released value y, P(s|y) is between
-    exp(-eps_l) P(s) and exp(eps_u) P(s).
-    """
-    from mechdesign.report import wording as w
-
-    # From P(s|y) = P(s) l(s, y) and exp(-eps_l) <= l(s, y) <= exp(eps_u). The bound need not be
-    # reached for every s, since the budgets are those of the worst one.
-    lower = math.exp(-achieved.eps_l) * (1.0 - OUTWARDS)
-    upper = math.exp(achieved.eps_u) * (1.0 + OUTWARDS)
-    rows: list[BeliefRow] = []
-    named = zip(names, shares, strict=True)
-    for name, share in w.in_reading_order(named, lambda one: one[0]):
-        rows.append(
-            BeliefRow(
-                symbol=w.label(name),
-                before=w.percent(share),
-                lowest=w.percent_at_least(share * lower),
-                # A frequent value times the largest factor may exceed 1, which no probability does.
-                highest=w.percent_at_most(min(1.0, share * upper)),
-            )
-        )
-    return tuple(rows)
-
-
-def factors(lower: float, upper: float) -> str:
-    """The budgets `lower` = eps_l and `upper` = eps_u (nats) as factors, rounded outwards.
-
-    ln 2 and ln 2 are "0.5 to 2 times".
-    """
-    from mechdesign.report import wording as w
-
-    low = w.short_factor(lower, upper=False)
-    high = w.short_factor(upper, upper=True)
-    return f"{low} to {high} times"
-
-
-def verdict_text(satisfied: bool) -> str:
-    """The exact verdict in words."""
-    if satisfied:
-        return "verified exactly"
-    return "VIOLATED"

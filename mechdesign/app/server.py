@@ -40,7 +40,6 @@ from urllib.parse import parse_qsl
 
 from mechdesign.app import choice as c
 from mechdesign.app.memory_table import ENDINGS
-from mechdesign.app.pictures import HEIGHT, TICKS, WIDTH, curve_line, curve_place
 from mechdesign.app.releasing import ORDERS
 from mechdesign.app.results import ColumnSays
 from mechdesign.app.session import ARCHIVE, Session
@@ -64,7 +63,7 @@ LARGEST_UPLOAD = 2**30
 LARGEST_FORM = 2**24
 """Bytes of a form: the fields of very many columns."""
 
-NEEDED = ("starlette", "uvicorn", "matplotlib")
+NEEDED = ("starlette", "uvicorn")
 """The packages of the extra `app`."""
 
 HEADERS = {
@@ -364,11 +363,6 @@ def rendered(session: Session) -> str:
         running=running,
         choice=session.choice,
         assessed=assessed,
-        curve_line=curve_line(session.curve),
-        width=WIDTH,
-        height=HEIGHT,
-        curve_place=curve_place,
-        ticks=TICKS,
         levels=_levels(session.choice.level),
         roles=c.ROLES,
         objectives=c.OBJECTIVES,

@@ -8,24 +8,17 @@ The page is drawn from this state alone (`server.rendered`). The server changes 
 3. ``bins`` counts at once (`_show_bins`). The buttons of `TASKS` take long, so each starts its
    function in a process of its own (`Work`).
 4. The page asks again and again whether the session is `running`. The first time that it is not,
-   `_answer` puts the answer of the task into the state: an `Assessed`, the points of the curve, a
-   `Designed`, a `Released`, or a `Judged`.
+   `_answer` puts the answer of the task into the state: an `Assessed`, a `Designed`, a `Released`,
+   or a `Judged`.
 5. ``release`` sends the table through the channel of the last design (`_release`), and ``judge``
    attacks what came out. A design of little use is shown without its files until ``accept``.
 
 A refusal is a sentence in `error`. The choice is then still the one that was typed, unless a field
 of it cannot be used.
 
-*The button that designs.* The choice decides which of two searches `design_channel` runs; each
-returns a `Designed`, which the page shows without knowing the kind: ::
-
-    released          for this table      for the population
-    one column        designed_column     designed_column, or designed_boxes if values are merged
-    several, or       designed_column     designed_boxes
-      beside given
-
-Before, the whole table is looked at for a column that names people with several records, as
-`mechdesign design` does: the promise would be about each record, and theirs add up.
+*The button that designs.* Before the search, the whole table is looked at for a column that names
+people with several records, as `mechdesign design` does: the promise would be about each record,
+and theirs add up.
 """
 
 from __future__ import annotations
@@ -38,7 +31,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from mechdesign.app.box_search import designed_boxes
 from mechdesign.app.choice import (
     GIVE,
     LEAVE_OUT,
@@ -48,7 +40,6 @@ from mechdesign.app.choice import (
     Choice,
     choice_of_form,
 )
-from mechdesign.app.column_search import compare_budgets, designed_column
 from mechdesign.app.memory_table import MemoryTable, Work, read_content, read_path
 from mechdesign.app.pictures import (
     Bar,
@@ -68,13 +59,13 @@ from mechdesign.app.releasing import (
 )
 from mechdesign.app.results import (
     Assessed,
-    CurvePoint,
     Designed,
     Download,
     Judged,
     Released,
     Say,
 )
+from mechdesign.app.search import designed
 from mechdesign.core.errors import InputError
 from mechdesign.leaks.assessment import IDENTIFIER_RECORDS, IDENTIFIER_SHARE
 from mechdesign.tables.people import RECORD
@@ -86,10 +77,7 @@ def design_channel(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     if choice.unit != RECORD and not choice.person:
         say("Looking for people with several records")
         _refuse_people(table, choice)
-    table = table.with_columns(choice.used)
-    if choice.is_boxes:
-        return designed_boxes(table, choice, say)
-    return designed_column(table, choice, say)
+    return designed(table.with_columns(choice.used), choice, say)
 
 
 def _refuse_people(table: MemoryTable, choice: Choice) -> None:
@@ -111,7 +99,6 @@ def _refuse_people(table: MemoryTable, choice: Choice) -> None:
 TASKS: dict[str, tuple[str, Any]] = {
     "assess": ("Assessing the columns", assess_table),
     "plan": ("Trying releases", plan_table),
-    "curve": ("Comparing budgets", compare_budgets),
     "design": ("Searching for the best channel", design_channel),
 }
 """Buttons with a task: its title, and its function."""
@@ -183,7 +170,6 @@ class Session:
     def _drop_results(self) -> None:
         """Drop what tasks computed from the table."""
         self.assessed: Assessed | None = None
-        self.curve: tuple[CurvePoint, ...] = ()
         self._drop_design()
 
     def _drop_design(self) -> None:
@@ -262,7 +248,7 @@ class Session:
                 return
             if action not in TASKS:
                 raise InputError("This button is not known.")
-            if action in ("plan", "curve"):
+            if action == "plan":
                 choice.check_records("This")
             if action in ("assess", "plan"):
                 choice.check_secret()
@@ -272,12 +258,7 @@ class Session:
             self._refuse(str(error))
             return
         title, task = TASKS[action]
-        table = self.table
-        # The curve gets no more than it needs, because the table goes through a pipe to the
-        # process. The others look at all columns; a design, too, for people with several records.
-        if action == "curve":
-            table = table.with_columns(choice.used)
-        self._start(title, task, table)
+        self._start(title, task, self.table)
 
     def _act_on_design(
         self, action: str, table: MemoryTable, form: Mapping[str, str]
@@ -390,9 +371,8 @@ class Session:
             self.assessed = None
         if choice != self.choice:
             self._drop_design()
-            # The curve has its own budgets, so another factor leaves it as it is; so do the counts.
+            # Another factor leaves the counts as they are.
             if replace(choice, factor=self.choice.factor) != self.choice:
-                self.curve = ()
                 self.binned = {}
                 self.merged = {}
         self.choice = choice
@@ -462,9 +442,6 @@ class Session:
             case Judged() as judged:
                 self.judged = judged
                 self.place = "judged"
-            case tuple() as curve:
-                self.curve = curve
-                self.place = "budget"
             case answer:
                 raise TypeError(f"a task answered with {type(answer).__name__}")
 

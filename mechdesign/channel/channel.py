@@ -342,8 +342,8 @@ class Channel(Displayed):
 
     @property
     def parts(self) -> tuple[BoxPart, ...]:
-        """A channel of boxes by strata."""
-        return self._parts
+        """A channel of boxes by strata; no parts of any other."""
+        return () if self.coder is None else self._parts
 
     @cached_property
     def _parts(self) -> tuple[BoxPart, ...]:

@@ -122,7 +122,7 @@ def assess(
     # Before the work, which takes a while on a large table. The page has no pictures, so matplotlib
     # is not asked for.
     if asked.report is not None:
-        check_report(asked.report, force=force, sources=(asked.table,), pictures=False)
+        check_report(asked.report, force=force, sources=(asked.table,))
     with reporter.work("assessing"):
         assessment = measure(
             asked.table,
@@ -283,7 +283,7 @@ def inspect(
     path = asked.report
     # Refused before the work. The page has no pictures, so matplotlib is not asked for.
     if path is not None:
-        check_report(path, force=force, sources=(asked.source, channel), pictures=False)
+        check_report(path, force=force, sources=(asked.source, channel))
     loaded = load(channel)
     asked.check_people([loaded])
     with reporter.work("reading"):

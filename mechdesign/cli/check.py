@@ -259,7 +259,7 @@ def judge(
     if asked.channel is not None:
         sources.append(asked.channel)
     if asked.report is not None:
-        check_report(asked.report, force=force, sources=tuple(sources), pictures=False)
+        check_report(asked.report, force=force, sources=tuple(sources))
     with reporter.work("judging"):
         judgement = measure(
             asked.released,

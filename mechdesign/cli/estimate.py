@@ -22,7 +22,7 @@ import typer
 import mechdesign as md
 from mechdesign.cli import options, table_options
 from mechdesign.cli.console import Reporter
-from mechdesign.cli.line import flag, option
+from mechdesign.cli.line import option
 from mechdesign.cli.parsing import names, number
 from mechdesign.cli.released import (
     ChannelOption,
@@ -67,8 +67,7 @@ class EstimateOptions:
     )
     of: str | None = option(
         "COL[,COL..]",
-        "Column of released rows to estimate, or several together; default: each by itself. Of "
-        "released boxes: a column, or several one after the other; default: the boxes.",
+        "Column of released rows to estimate, or several together; default: each by itself.",
     )
     mean: str | None = option(
         "COL",
@@ -80,9 +79,6 @@ class EstimateOptions:
     )
     on: str | None = option(
         "COL[,COL..]", "Released columns that a regression (--regress) is on."
-    )
-    any_data: bool = flag(
-        "For a column of released boxes: do not expect the population of the channel's own table."
     )
 
 
@@ -118,28 +114,19 @@ def estimate(
     is_statistic = any(word is not None for word in question)
     if is_statistic:
         _check_question(asked, as_csv=as_csv)
-    elif asked.any_data and not (loaded.labels_boxes and asked.of is not None):
-        raise InputError(
-            "--any-data is for the columns of released boxes (--of COL): leave it out"
-        )
     estimator = Estimator.COLUMN
     is_by_one = not is_statistic and (asked.by is not None or as_csv)
     if is_by_one:
         _refuse_by(loaded)
-    if not is_by_one or loaded.labels_boxes:
+    if not is_by_one:
         besides = file.other_records(loaded)
         estimator = estimator_of(
             loaded,
             has_others=besides.are_there,
             is_statistic=is_statistic,
-            names_columns=asked.of is not None,
         )
         if estimator is Estimator.STATISTICS:
             _estimate_statistics(reporter, file, loaded, besides.policy, asked, common)
-        elif estimator is Estimator.BOXES:
-            _estimate_boxes(
-                reporter, file, loaded, asked, common, is_known=besides.are_known
-            )
         elif estimator is Estimator.SHARES:
             _estimate_shares(reporter, file, loaded, besides, asked, common)
     if estimator is not Estimator.COLUMN:
@@ -166,7 +153,13 @@ def _refuse_by(channel: md.Channel) -> None:
 def _of_refusal(channel: md.Channel, asked: EstimateOptions) -> str:
     """Why columns of released rows (--of) cannot be estimated here, and what to do."""
     from mechdesign.analysis.law_estimates import NOT_KEPT
+    from mechdesign.tables.row_boxes import BOX
 
+    if channel.useful.columns == (BOX,):
+        return (
+            "--of names columns of released rows, and this channel releases labels of boxes: leave "
+            "it out, and the boxes are estimated (`mechdesign show` says what they hold)"
+        )
     if len(channel.useful.columns) == 1:
         return "--of names columns of released rows; a channel of one column estimates its own"
     if channel.keeps_law or channel.tells_shares:
@@ -208,7 +201,7 @@ def _estimate_column(
     as_csv: bool,
 ) -> None:
     """Frequencies of the useful column, alone or together with a kept column (--by)."""
-    from mechdesign.analysis.box_frequencies import estimate_file
+    from mechdesign.analysis.file_frequencies import estimate_file
     from mechdesign.report import releases
 
     level = number("--level", asked.level)
@@ -241,54 +234,6 @@ def _estimate_column(
     )
 
 
-def _estimate_boxes(
-    reporter: Reporter,
-    file: _ReleasedFile,
-    channel: md.Channel,
-    asked: EstimateOptions,
-    common: options.CommonOptions,
-    *,
-    is_known: bool,
-) -> None:
-    """Frequencies of columns from released boxes, each by itself.
-
-    The file is counted once for each column.
-    """
-    from mechdesign.analysis.box_frequencies import NO_MANIFEST, estimate_box_column
-    from mechdesign.auditing.stated import has_table
-    from mechdesign.report.releases import box_estimate_note
-
-    if asked.method != "unbiased" or asked.target != "population" or asked.by:
-        raise InputError(
-            "frequencies of columns from boxes are unbiased, for the population, and of one "
-            "column: leave --method, --target and --by out"
-        )
-    level = number("--level", asked.level)
-    # A channel without its counts can only bound the frequencies inside its boxes.
-    is_bounded = asked.any_data or not has_table(channel)
-    with reporter.work("counting", unit="records") as advance:
-        estimates = [
-            estimate_box_column(
-                channel,
-                file.path,
-                name,
-                level=level,
-                any_data=asked.any_data,
-                text=file.text.text(),
-                advance=advance,
-                **file.reading.arguments(),
-            )
-            for name in names("--of", asked.of)
-        ]
-    records = estimates[0].records
-    reporter.done("estimated", f"{file.path} is counted", records=records)
-    if not is_known:
-        reporter.notice(NO_MANIFEST)
-    facts = {"records": records, "level": level, "any_data": is_bounded}
-    note = box_estimate_note(is_bounded=is_bounded)
-    _answer_columns(estimates, facts, [note], common)
-
-
 def _estimate_shares(
     reporter: Reporter,
     file: _ReleasedFile,
@@ -298,7 +243,7 @@ def _estimate_shares(
     common: options.CommonOptions,
 ) -> None:
     """Shares of columns of released rows."""
-    from mechdesign.analysis.box_frequencies import NEAREST_COUNTS, NO_MANIFEST
+    from mechdesign.analysis.file_frequencies import NEAREST_COUNTS, NO_MANIFEST
     from mechdesign.analysis.law_estimates import estimate_shares
     from mechdesign.analysis.release_facts import has_fixed_counts
     from mechdesign.report.releases import law_estimate_note, silent_note
@@ -353,9 +298,9 @@ def _check_question(asked: EstimateOptions, *, as_csv: bool) -> None:
         regress=asked.regress,
         on=names("--on", asked.on),
     )
-    if as_csv or asked.any_data or asked.method != "unbiased":
+    if as_csv or asked.method != "unbiased":
         raise InputError(
-            "--csv, --any-data and --method are not for means (--mean) and regressions "
+            "--csv and --method are not for means (--mean) and regressions "
             "(--regress): leave them out"
         )
 
@@ -369,7 +314,7 @@ def _estimate_statistics(
     common: options.CommonOptions,
 ) -> None:
     """A mean or a regression of columns of released rows."""
-    from mechdesign.analysis.box_frequencies import NEAREST_COUNTS
+    from mechdesign.analysis.file_frequencies import NEAREST_COUNTS
     from mechdesign.analysis.law_statistics import estimate_means, estimate_regression
     from mechdesign.analysis.release_facts import has_fixed_counts
     from mechdesign.report.releases import (

@@ -367,7 +367,7 @@ class ReportOptions:
     )
     curve: str = option(
         "SECONDS",
-        "Time for the trade-off curve of the first; 0 leaves it out.",
+        "Processor time for the trade-off curve of the first; 0 leaves it out.",
         "6",
         again=False,
     )
@@ -404,8 +404,7 @@ class ReportOptions:
                     f"{other} and {name} both name {path}: give each a file of its own"
                 )
             if name in targets:
-                pictures = name == "--report"
-                check_report(path, force=force, sources=sources, pictures=pictures)
+                check_report(path, force=force, sources=sources)
 
     def save(
         self,
@@ -446,7 +445,7 @@ class ReportOptions:
             files=files,
             commands=commands(line, output, public=False),
             public_commands=commands(
-                public_line, None, public=True, takes_table=not channel.judged_alone
+                public_line, None, public=True, takes_table=not channel.parts
             ),
         )
         save_reports(channel, behind, wanted)

@@ -72,7 +72,7 @@ class BoardOptions:
                     f"--{name.replace('_', '-')} and --board both name {path}: give each a file of "
                     "its own"
                 )
-        check_report(self.board, force=force, sources=(source,), pictures=False)
+        check_report(self.board, force=force, sources=(source,))
 
     def refuse_public(self, file: str) -> None:
         """Refuse a page on a channel without its table."""

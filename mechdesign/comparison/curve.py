@@ -8,15 +8,16 @@ the curve goes through epsilon = 0.5. Seven of its ten points: ::
     nmi              0.4833  0.5589  0.6232  0.6441         0.6987  0.7687  0.8567
     upper_bound_nmi  0.4834  0.5590  0.6233  0.6442         0.6988  0.7688  0.8568
 
-1. `axis_of` names the budget that varies, or finds that there is none.
-2. `_tasks` plans one run of `compare` for each multiple of the chosen budget (`FACTORS`), the
-   coarse picture first. Each has the mechanism of the design and, where it can be computed, the
-   optimum. The chosen point is the design itself.
-3. `_computed` works through the tasks until all are done or the next might exceed the time.
+`curve_through` does it, or gives the reason why there is no curve:
+
+1. `_obstacle` finds designs whose channels at other budgets would keep another promise, and
+   `case_of` the place of the design on the axis of `compare`.
+2. `_arguments` are those of `compare`, which is run for one multiple of the chosen budget after
+   the other (`FACTORS`), the coarse picture first. Each run has the mechanism of the design and,
+   where it can be computed, the optimum. The chosen point is the design itself.
+3. `_computed` works through the budgets until all are done or the next might exceed the time.
 4. `_with_bounds_of_larger` shares the proven bounds: that of a larger budget also holds for every
    smaller one.
-
-`curve_through` does all this. With fewer than `FEWEST` points it gives the reason instead.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import Objective
@@ -42,7 +43,9 @@ from mechdesign.notions import LARGEST_BUDGET, Notion
 from mechdesign.tables.joint import Joint
 
 LONGEST = 6.0
-"""Seconds for the whole curve by default: a report is a by-product, and `compare` has no limit."""
+"""Processor seconds for the whole curve by default: a report is a by-product, and `compare` has no
+limit.
+"""
 
 SHARE_OF_ONE = 0.2
 """Largest share of these seconds for one budget; a search that exceeds it ends with its proven gap.
@@ -55,9 +58,24 @@ FACTORS = (0.5, 2.0, 1.5, 0.25, 2.5, 0.75, 1.25, 1.75, 2.25)
 """Budgets beside the chosen one, as multiples of it, the coarse picture first."""
 
 FEWEST = 3
-"""Least number of points of a curve."""
+"""Least number of budgets of a curve."""
 
 MORE = "`mechdesign compare` computes the curve without a limit."
+
+NOT_ASKED = "it was not asked for"
+STOPPED = "its computation was stopped"
+NOT_VERIFIED = "other budgets gave no verified channel"
+
+NO_AXIS = (
+    "No curve: with these budgets (a side free, or beyond what a curve can reach) there "
+    "is no axis."
+)
+NO_EARLIER = "No curve: it would belong to channels that ignore the earlier releases."
+NO_AVERAGE = "No curve: it would belong to channels that ignore the average budget."
+NO_GIVEN = "No curve: it would belong to channels that change the given columns."
+NO_BOXES = "No curve: at every budget other boxes would be learned."
+NO_SAMPLE = "No curve: `mechdesign compare --confidence` draws it from the same shares and symbols."
+NO_RULES = "No curve: it would belong to channels that ignore the rules of this one."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +91,7 @@ class Curve:
     rows : tuple of ComparisonRow
         Those of the design's mechanism first, then those of the optimum; budgets ascending.
     remarks : tuple of str
-        What is missing or was cut short.
+        Which budgets are missing, and why.
     """
 
     axis: str
@@ -82,107 +100,95 @@ class Curve:
     remarks: tuple[str, ...]
 
 
-class Axis(NamedTuple):
-    """The budget axis through a notion: its name in a comparison, the chosen budget (nats), and the
-    share of the lower side; None where the budget is not split.
-    """
-
-    notion: str
-    epsilon: float
-    lam: float | None
-
-    @property
-    def text(self) -> str:
-        """``alip, epsilon = eps_l + eps_u in nats, lam 0.5``."""
-        if self.lam is None:
-            return f"{self.notion}, epsilon in nats"
-        return f"{self.notion}, epsilon = eps_l + eps_u in nats, lam {self.lam:g}"
-
-
-def axis_of(notion: Notion) -> Axis | None:
-    """The axis of `compare` through this notion; None where there is none."""
-    if not notion.takes_lam():
-        (budget,) = notion.budgets()
-        return Axis(notion.label, getattr(notion, budget), None)
-    values = notion.values()
-    eps_l = values["eps_l"]
-    epsilon = eps_l + values["eps_u"]
-    # With one side free the budget is that of the other side, and a notion of its own.
-    if math.isinf(epsilon):
-        if notion.one_sided is None:
-            return None
-        return axis_of(notion.one_sided)
-    lam = eps_l / epsilon
-    # A side next to zero rounds lam to 0 or 1, which no grid allows.
-    if epsilon > LARGEST_BUDGET or not 0.0 < lam < 1.0:
-        return None
-    return Axis(notion.label, epsilon, lam)
-
-
 def curve_through(
-    joint: Joint,
     design: Design,
-    axis: Axis,
-    progress: Progress | None,
+    joint: Joint | None,
+    *,
     seconds: float | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Curve | None, str]:
-    """The curve through a design in about so many seconds, or the reason why there is none."""
+    """The curve through a design in about so many processor seconds, or the reason why there is
+    none. Boxes have no `joint`.
+    """
+    case = case_of(design.notion, _mechanism_of(design))
+    obstacle = _obstacle(design)
+    if obstacle:
+        return None, obstacle
+    if case is None or joint is None:
+        return None, NO_AXIS
     if seconds is None:
         seconds = LONGEST
     if seconds == 0.0:
-        return None, f"No curve: it was not asked for. {MORE}"
-    if design.seconds > seconds:
-        return None, (
-            f"No curve: the channel took {design.seconds:.0f} s, and a report takes "
-            f"{seconds:g} s for its curve. {MORE}"
-        )
-    mechanism = _mechanism_of(design)
+        return None, f"No curve: {NOT_ASKED}. {MORE}"
+    arguments = _arguments(design, joint, case, SHARE_OF_ONE * seconds)
+    if not arguments["mechanisms"]:
+        return None, NO_RULES
     eps_l, eps_u = design.notion.sides
-    row = row_of(Case(mechanism, axis.notion, axis.epsilon, axis.lam), design)
-    chosen = replace(row, eps_l=eps_l, eps_u=eps_u)
-    seconds_of_one = SHARE_OF_ONE * seconds
-    tasks = _tasks(design, axis, mechanism, seconds_of_one)
-    computed = _computed(joint, tasks, chosen.case, seconds, progress)
-    rows = sorted(
-        _with_bounds_of_larger([chosen, *computed.rows]),
-        key=lambda row: (row.mechanism != mechanism, row.epsilon),
-    )
+    chosen = replace(row_of(case, design), eps_l=eps_l, eps_u=eps_u)
+    epsilons = _budgets(case, arguments)
+    rows, why_few = _computed(joint, epsilons, arguments, chosen, seconds, progress)
     points = len({row.epsilon for row in rows})
-    planned = len({axis.epsilon, *(task.epsilon for task in tasks)})
     if points < FEWEST:
-        return None, f"No curve: {computed.why_few}. {MORE}"
+        return None, f"No curve: {why_few}. {MORE}"
     remarks: list[str] = []
+    planned = len({case.epsilon, *epsilons})
     if points < planned:
         remarks.append(
-            f"The curve has {points} of {planned} budgets: {computed.why_few}. {MORE}"
+            f"The curve has {points} of {planned} budgets: {why_few}. {MORE}"
         )
-    remarks += _remarks_on_rows(rows, computed.cut_short, seconds_of_one)
+    rows = sorted(
+        _with_bounds_of_larger(rows),
+        key=lambda row: (row.mechanism != case.mechanism, row.epsilon),
+    )
     curve = Curve(
-        axis=axis.text,
+        axis=_axis_text(case),
         # The same row as before, now with the best bound proven for it.
-        chosen=next(row for row in rows if row.case == chosen.case),
+        chosen=next(row for row in rows if row.case == case),
         rows=tuple(rows),
         remarks=tuple(remarks),
     )
     return curve, ""
 
 
-def _remarks_on_rows(
-    rows: Sequence[ComparisonRow], cut_short: int, seconds_of_one: float
-) -> list[str]:
-    """What a reader of the curve must know of its points."""
-    remarks: list[str] = []
-    if cut_short > 0:
-        remarks.append(
-            f"{cut_short} of its searches ended early "
-            f"({seconds_of_one:.2g} s each): there the best channel "
-            "may keep more than the line shows, never more than the proven bound."
-        )
-    if not all(math.isfinite(row.min_log_lift) for row in rows):
-        remarks.append(
-            "Where a lift is 0 the loss of belief is infinite; such points are not drawn."
-        )
-    return remarks
+def case_of(notion: Notion, mechanism: str) -> Case | None:
+    """The case of `compare` at this notion, through which its axis leads; None without an axis."""
+    # With one side free the budget is that of the other side, and a notion of its own.
+    kept = notion.one_sided or notion
+    sides = [getattr(kept, name) for name in kept.budgets()]
+    epsilon = math.fsum(sides)
+    # Infinite is the budget of a notion whose free side makes no other notion of it.
+    if epsilon > LARGEST_BUDGET:
+        return None
+    # A side next to zero rounds lam to 0 or 1, which no grid allows.
+    if kept.takes_lam() and not 0.0 < sides[0] / epsilon < 1.0:
+        return None
+    return Case.at(mechanism, notion)
+
+
+def _axis_text(case: Case) -> str:
+    """``alip, epsilon = eps_l + eps_u in nats, lam 0.5``."""
+    if case.lam is None:
+        return f"{case.notion}, epsilon in nats"
+    return f"{case.notion}, epsilon = eps_l + eps_u in nats, lam {case.lam:g}"
+
+
+def _obstacle(design: Design) -> str:
+    """Why channels at other budgets would keep another promise than this one; nothing if they
+    would not. A curve of them would mislead.
+    """
+    channel = design.channel
+    sample = design.confidence
+    if design.audit is not None:
+        return NO_BOXES
+    if channel.record.after:
+        return NO_EARLIER
+    if channel.record.averages:
+        return NO_AVERAGE
+    if channel.given:
+        return NO_GIVEN
+    if sample is not None and (sample.unseen or sample.shares_are_known):
+        return NO_SAMPLE
+    return ""
 
 
 def _mechanism_of(design: Design) -> str:
@@ -198,53 +204,43 @@ def _mechanism_of(design: Design) -> str:
     return mechanism
 
 
-class _Task(NamedTuple):
-    """One run of `compare`: its budget (nats) and its other arguments."""
-
-    epsilon: float
-    arguments: dict[str, Any]
-
-
-def _tasks(design: Design, axis: Axis, mechanism: str, seconds: float) -> list[_Task]:
-    """The runs of `compare` for a curve, of so many seconds each; that at the chosen budget first.
-
-    `mechanism` is the name of the design in rows.
-    """
-    optimum: list[str] = []
-    if mechanism != OPTIMAL and _has_optimum(design):
-        optimum = [OPTIMAL]
-    # The level after the @ is the argument `confidence` of `compare`, among those shared.
-    designed = [mechanism.partition(AT)[0]]
-    shared = _shared_arguments(design, axis, seconds)
-    elsewhere = dict(shared)
+def _arguments(
+    design: Design, joint: Joint, case: Case, seconds: float
+) -> dict[str, Any]:
+    """The arguments of `compare` beside the budget, for so many seconds each."""
+    # The level after the @ is the argument `confidence`.
+    mechanisms = [case.mechanism.partition(AT)[0]]
+    least: dict[str, Any] = {}
     if design.least is not None:
         objective = design.least.objective
         if _is_comparable(objective, design.channel):
-            elsewhere["keep_frequencies"] = objective.keep_frequencies
-            elsewhere["distance"] = objective.distance
+            least["keep_frequencies"] = objective.keep_frequencies
+            least["distance"] = objective.distance
         else:
             # `compare` would drop rules of this design, and so draw the curve of another one.
-            designed = []
-    # `compare` refuses a name that is given twice.
-    elsewhere["mechanisms"] = list(dict.fromkeys([*designed, *optimum]))
-    tasks: list[_Task] = []
-    if optimum:
-        # The design itself is there: only the optimum is missing at the chosen budget.
-        tasks.append(_Task(axis.epsilon, shared | {"mechanisms": optimum}))
-    for factor in FACTORS:
-        epsilon = axis.epsilon * factor
-        if epsilon <= LARGEST_BUDGET:
-            tasks.append(_Task(epsilon, elsewhere))
-    return tasks
+            mechanisms = []
+    if _has_optimum(design.notion, joint):
+        mechanisms.append(OPTIMAL)
+    budgets: dict[str, tuple[float, float]] = {}
+    for symbol, lower, upper in design.notion.symbol_budgets:
+        budgets[symbol] = (lower, upper)
+    return {
+        # `compare` refuses a name that is given twice.
+        "mechanisms": list(dict.fromkeys(mechanisms)),
+        "notions": [case.notion],
+        "budgets": budgets,
+        "confidence": None if design.confidence is None else design.confidence.level,
+        "lams": None if case.lam is None else [case.lam],
+        "time_limit": seconds,
+        "gap": GAP,
+        **least,
+    }
 
 
-def _has_optimum(design: Design) -> bool:
-    """Whether the optimum can be computed for the notion of the design on its table."""
-    joint = design.channel.joint
-    if joint is None:
-        return False
+def _has_optimum(notion: Notion, joint: Joint) -> bool:
+    """Whether the optimum can be computed for the notion on the table."""
     try:
-        check_optimum(design.notion, joint)
+        check_optimum(notion, joint)
     except InputError:
         return False
     return True
@@ -263,75 +259,54 @@ def _is_comparable(objective: Objective, channel: Channel) -> bool:
     return objective.name in OBJECTIVES and not has_restrictions and not has_groups
 
 
-def _shared_arguments(design: Design, axis: Axis, seconds: float) -> dict[str, Any]:
-    """The arguments of `compare` that are the same at every budget."""
-    lams = None
-    if axis.lam is not None:
-        lams = [axis.lam]
-    confidence = None
-    if design.confidence is not None:
-        confidence = design.confidence.level
-    budgets: dict[str, tuple[float, float]] = {}
-    for symbol, lower, upper in design.notion.symbol_budgets:
-        budgets[symbol] = (lower, upper)
-    return {
-        "notions": [axis.notion],
-        "budgets": budgets,
-        "confidence": confidence,
-        "lams": lams,
-        "time_limit": seconds,
-        "gap": GAP,
-    }
-
-
-@dataclass(frozen=True)
-class _Computed:
-    """The rows of a curve besides the chosen one.
-
-    `cut_short` is the number of searches that the time limit ended, and `why_few` the reason of
-    missing rows, if any are.
-    """
-
-    rows: list[ComparisonRow]
-    cut_short: int
-    why_few: str
+def _budgets(case: Case, arguments: dict[str, Any]) -> list[float]:
+    """The budgets at which something is missing, in the order of the work."""
+    epsilons = [factor * case.epsilon for factor in FACTORS]
+    # The design itself is there, and beside it the optimum may be missing.
+    if arguments["mechanisms"] != [case.mechanism]:
+        epsilons.insert(0, case.epsilon)
+    return [epsilon for epsilon in epsilons if epsilon <= LARGEST_BUDGET]
 
 
 def _computed(
     joint: Joint,
-    tasks: Sequence[_Task],
-    chosen: Case,
+    epsilons: Sequence[float],
+    arguments: dict[str, Any],
+    chosen: ComparisonRow,
     seconds: float,
     progress: Progress | None,
-) -> _Computed:
-    """Work through the tasks until they are done or the next one might exceed the time."""
-    rows: list[ComparisonRow] = []
-    cut_short = 0
+) -> tuple[list[ComparisonRow], str]:
+    """The chosen row, with the rows of these budgets until they are done or the next one might
+    exceed the time; and the reason of missing rows, if any are.
+    """
+    rows = [chosen]
     why_few = (
         f"the {seconds:g} s that a report takes for it were too short for this table"
     )
-    started = time.monotonic()
+    # A channel that took longer than all of the curve may has none at other budgets.
+    if chosen.seconds > seconds:
+        return rows, why_few
+    started = time.process_time()
     slowest = 0.0
-    for k, task in enumerate(tasks):
+    for k, epsilon in enumerate(epsilons):
         if progress is not None:
-            progress(k, len(tasks))
-        began = time.monotonic()
-        # The slowest task so far is the forecast for the next.
+            progress(k, len(epsilons))
+        began = time.process_time()
+        # The slowest budget so far is the forecast for the next.
         if began - started + slowest > seconds:
             break
         try:
-            comparison = compare(joint, epsilons=[task.epsilon], **task.arguments)
+            comparison = compare(joint, epsilons=[epsilon], **arguments)
         except KeyboardInterrupt:
-            why_few = "its computation was stopped"
+            why_few = STOPPED
             break
         except SolverFailure:
             # The other budgets may have one all the same.
-            why_few = "other budgets gave no verified channel"
+            why_few = NOT_VERIFIED
             continue
-        slowest = max(slowest, time.monotonic() - began)
-        rows += [row for row in comparison.rows if row.case != chosen]
-        cut_short += len(comparison.notices)
-    return _Computed(rows, cut_short, why_few)
+        slowest = max(slowest, time.process_time() - began)
+        rows += [row for row in comparison.rows if row.case != chosen.case]
+    return rows, why_few
 
 
 def _with_bounds_of_larger(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:

@@ -55,6 +55,7 @@ from mechdesign.report import wording
 from mechdesign.report.drawing import (
     COLOURS,
     PAGE,
+    check_matplotlib,
     new_figure,
     picture_of,
     save_figure,
@@ -273,6 +274,12 @@ def save_mechanism_reports(
     for path in paths:
         check_report(path, force=overwrite)
         ending = Path(path).suffix.lower()
+        if ending == HTML:
+            check_matplotlib(
+                "an HTML report needs",
+                "report",
+                " (.md and .json reports need nothing)",
+            )
         page = _Page(verified, source, with_pictures=ending == HTML)
         texts.append((path, document_text(page.record(), page.document, ending)))
     save_texts(texts, overwrite=overwrite)

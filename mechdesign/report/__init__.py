@@ -29,13 +29,13 @@ class _Report(ModuleType):
         Parameters
         ----------
         design : Design or Channel
-            Whole rows have an internal report alone, without a curve.
         path : path
             Its ending says the format: .html, .md or .json.
         public : bool
             Without the table and whatever is computed from it, except the channel.
         curve : float, optional
-            Seconds for the trade-off curve of an internal report, 0 for none; 6 by default.
+            Processor seconds for the trade-off curve of an internal report, 0 for none; 6 by
+            default. A release of boxes has no curve.
         overwrite : bool
 
         Raises

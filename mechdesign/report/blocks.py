@@ -22,15 +22,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from mechdesign.report.record import Lifts
 from mechdesign.report.wording import LONGEST_LABEL, label, short
-
-if TYPE_CHECKING:
-    from mechdesign.comparison.curve import Curve
 
 MOST_ROWS = 200
 """Rows of a table on a page."""
@@ -105,11 +102,29 @@ class Grid(NamedTuple):
     folded: bool = False
 
 
-class CurveChart(NamedTuple):
-    """Pictures of a trade-off curve: utility, largest gain and largest loss of belief."""
+class ChartLine(NamedTuple):
+    """A line of a picture: its name, the lengths of its strokes and gaps, and its places."""
 
-    description: str
-    curve: Curve
+    name: str
+    dashes: str
+    places: tuple[tuple[float, float], ...]
+
+
+class CurveChart(NamedTuple):
+    """A picture of shares over budgets, in units of its SVG; `words` say what it shows.
+
+    `impossible` are the corners of the area that no channel reaches, if that is proven; `ticks`
+    places on the `axis` of budgets with their texts; and `chosen` is the marked place.
+    """
+
+    words: str
+    axis: str
+    lines: tuple[ChartLine, ...]
+    impossible: tuple[tuple[float, float], ...]
+    ticks: tuple[tuple[float, str], ...]
+    chosen: tuple[float, float]
+    width: float
+    height: float
 
 
 class Maps(NamedTuple):

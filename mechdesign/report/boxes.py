@@ -9,32 +9,24 @@ of the proof; what is kept from the file (`BoxUtility`), because the file has no
 columns; unchanged cells from `auditing.unchanged`. The bound on what is kept is about channels for
 the same boxes, not about every mechanism: what the boxes themselves lose is not in it.
 
-*Sections of a report*: each column, the boxes, and the outputs that move a belief most. Outputs are
-computed again from the counts in the channel file. Every output y of a stratum gets two ranges of
-lifts P(s|y) / P(s) (`outputs_of`):
-
-- That of the table follows from the counts alone: P(s, y) = sum_x P(s, x) W(y|x).
-- That of the population is the widest over all populations in the confidence set of the counts
-  (`Population.extremes`), which is what the promise bounds.
+*Sections of a report*: the beliefs, each column, and the boxes.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from typing import Any
 
-from mechdesign.auditing.columns import columns_on, released_part
-from mechdesign.auditing.demands import demands_of
-from mechdesign.auditing.extremes import extreme_lifts, smallest_budgets
-from mechdesign.auditing.population_extremes import Population, achieved_of
+from mechdesign.auditing.extremes import Achieved
 from mechdesign.auditing.unchanged import box_truth
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.box_claims import BoxUtility
 from mechdesign.channel.channel import Channel
 from mechdesign.core.wording import about, at_most, percent_of
 from mechdesign.mechanisms.result import Design
-from mechdesign.notions import LIP, from_record
 from mechdesign.report import blocks, wording
+from mechdesign.report.channel_section import belief_blocks
 from mechdesign.report.promises import (
     counted_lines,
     effect_text,
@@ -42,15 +34,15 @@ from mechdesign.report.promises import (
     subject_of,
 )
 from mechdesign.report.record import (
+    Belief,
     BoxColumn,
     Boxes,
-    BoxOutput,
     BoxRow,
     Report,
     names_of,
     optional_record,
 )
-from mechdesign.tables.confidence import set_of_record
+from mechdesign.tables.joint import Joint
 from mechdesign.tables.row_boxes import box_name
 
 LITTLE = 0.5
@@ -288,11 +280,11 @@ def box_channel_facts(channel: Channel) -> dict[str, Any]:
 def rows_of(channel: Channel) -> tuple[BoxRow, ...]:
     """Every box with the records of the proof; a box without any has no symbol in the table.
 
-    Of a public channel the boxes alone.
+    Of a public channel the boxes alone, and none of a channel without boxes.
     """
-    coder = channel.boxed.coder
     rows: list[BoxRow] = []
     for part in channel.parts:
+        coder = channel.boxed.coder
         stratum = coder.stratum_text(part.stratum).rstrip(": ")
         joint = None if part.channel is None else part.channel.joint
         counts: dict[str, int] = {}
@@ -322,6 +314,20 @@ def columns_of(channel: Channel) -> tuple[BoxColumn, ...]:
             )
         )
     return tuple(columns)
+
+
+def judged(channel: Channel, joint: Joint | None) -> list[tuple[str, Channel, Joint]]:
+    """The channels that are judged by themselves, with their tables: a channel with a table, else
+    of boxes one for each stratum that releases something, with the stratum in words.
+    """
+    if joint is not None:
+        return [("", channel, joint)]
+    found: list[tuple[str, Channel, Joint]] = []
+    for part in channel.parts:
+        if part.channel is not None and part.channel.joint is not None:
+            stratum = channel.boxed.coder.stratum_text(part.stratum)
+            found.append((stratum, part.channel, part.channel.joint))
+    return found
 
 
 def told_lines(channel: Channel, *, scope: str = "proven") -> list[str]:
@@ -358,7 +364,7 @@ COLUMNS = ("column", "kept", "lost", "information (nats)", "unchanged cells")
 
 
 def boxes_of(channel: Channel, audit: Audit, scope: str) -> Boxes:
-    """What a release has of boxes, but for its outputs (`outputs_of`).
+    """What a release has of boxes.
 
     `scope` is how the bounds on other channels are known.
     """
@@ -366,6 +372,7 @@ def boxes_of(channel: Channel, audit: Audit, scope: str) -> Boxes:
     return Boxes(
         rows=rows_of(channel),
         columns=columns_of(channel),
+        beliefs=_beliefs_of(channel, audit.achieved),
         sentences=tuple(told_lines(channel, scope=scope)),
         on_table=audit.on_table,
         slice_records=channel.boxed.claims.slice_records,
@@ -376,33 +383,38 @@ def boxes_of(channel: Channel, audit: Audit, scope: str) -> Boxes:
     )
 
 
-def outputs_of(channel: Channel) -> tuple[BoxOutput, ...]:
-    """Every output of each stratum, the one whose lifts can be farthest apart first."""
-    outputs: list[BoxOutput] = []
-    for part in channel.parts:
-        single = part.channel
-        if single is None or single.joint is None or single.record.confidence is None:
-            continue
-        stratum = channel.boxed.coder.stratum_text(part.stratum).rstrip(": ")
-        confidence = set_of_record(single.record.confidence, single.joint)
-        joint = released_part(single, single.joint)
-        population = Population(confidence, joint.useful_counts)
-        # The achieved budgets are the same for any notion on single lifts.
-        demands = demands_of(joint, LIP(1.0))
-        found: list[BoxOutput] = []
-        for y, column in enumerate(columns_on(single, joint)):
-            found.append(
-                BoxOutput(
-                    stratum=stratum,
-                    output=single.outputs[y],
-                    share=float(single.output_masses[y]),
-                    achieved=achieved_of(population.extremes(column, y)),
-                    on_table=smallest_budgets(extreme_lifts([column], demands)),
-                )
-            )
-        found.sort(key=lambda output: -output.achieved.eps_ldp)
-        outputs += found
-    return tuple(outputs)
+OUTWARDS = 1e-12
+"""Relative margin of the bounds on beliefs: far above the rounding of exp and of a product."""
+
+
+def _beliefs_of(channel: Channel, achieved: Achieved) -> tuple[Belief, ...]:
+    """The share of every promised value among the records of the proof, and the range that the
+    promise leaves to it: P(s|y) is between exp(-eps_l) P(s) and exp(eps_u) P(s). Values that are
+    promised together are one.
+    """
+    part = channel.parts[0].channel
+    if channel.given or part is None or part.joint is None:
+        return ()
+    lower = math.exp(-achieved.eps_l) * (1.0 - OUTWARDS)
+    upper = math.exp(achieved.eps_u) * (1.0 + OUTWARDS)
+    beliefs: list[Belief] = []
+    sensitive = part.joint.sensitive
+    for name, share in zip(sensitive.names, part.joint.p_s.tolist(), strict=True):
+        beliefs.append(Belief(name, share, share * lower, min(1.0, share * upper)))
+    return tuple(beliefs)
+
+
+BELIEFS = (
+    "before and after a released row is seen. Before is the share among the records of the proof; "
+    "the factors hold for the population. Values that are promised together are one line."
+)
+
+
+def box_belief_blocks(report: Report) -> list[blocks.Block]:
+    """What a released row can make of the share of every protected value."""
+    secret = names_of(report.asked)[0]
+    caption = f"Probability of every value of {secret}, {BELIEFS}"
+    return belief_blocks(report.boxes.beliefs, secret, caption)
 
 
 def column_blocks(found: Boxes, *, fills: bool) -> list[blocks.Block]:
@@ -442,8 +454,6 @@ def column_blocks(found: Boxes, *, fills: bool) -> list[blocks.Block]:
 
 def box_blocks(report: Report) -> list[blocks.Block]:
     """Every box in words, with the records of the proof in it, where these may be seen."""
-    if report.boxes is None:
-        return []
     given = bool(report.asked.given)
     rows: list[tuple[blocks.Cell, ...]] = []
     header = ["box"]
@@ -464,28 +474,3 @@ def box_blocks(report: Report) -> list[blocks.Block]:
         caption = "The boxes"
     left = (0, 1) if given else (0,)
     return blocks.grid(caption, tuple(header), rows, "boxes", left=left)
-
-
-def output_blocks(report: Report) -> list[blocks.Block]:
-    """Every output, with what it does to a belief by the table and in the population."""
-    if report.boxes is None:
-        return []
-    secret = names_of(report.asked)[0]
-    notion = from_record(report.asked.notion)
-    given = bool(report.asked.given)
-    rows: list[tuple[blocks.Cell, ...]] = []
-    for output in report.boxes.outputs:
-        rows.append(
-            blocks.cells(
-                *([wording.short(output.stratum)] if given else []),
-                wording.short(output.output),
-                wording.percent(output.share),
-                f"{wording.times_text(output.on_table, notion)} as probable",
-                f"{wording.times_text(output.achieved, notion)} as probable",
-            )
-        )
-    header = ("output", "share of rows", "table", "population")
-    caption = f"What each output makes of the probability of any {secret}"
-    return blocks.grid(
-        caption, ("given", *header) if given else header, rows, "outputs"
-    )

@@ -49,7 +49,15 @@ from dataclasses import replace
 
 from mechdesign.core.wording import at_least, at_most
 from mechdesign.report import blocks, wording
-from mechdesign.report.record import ChannelTable, Promise, Report, Request, names_of
+from mechdesign.report.promises import BELIEF_HEADER, belief_texts
+from mechdesign.report.record import (
+    Belief,
+    ChannelTable,
+    Promise,
+    Report,
+    Request,
+    names_of,
+)
 from mechdesign.report.sentences import rule_sentences
 
 # ------------------------------------------------------------------------------ promise
@@ -59,28 +67,26 @@ def promise_blocks(
     promise: Promise, request: Request, sensitive: str
 ) -> list[blocks.Block]:
     """The promise in a sentence, the beliefs that it leaves possible, and the verdict on it."""
-    rows: list[tuple[blocks.Cell, ...]] = []
-    for belief in wording.in_reading_order(promise.beliefs, lambda one: one.symbol):
-        rows.append(
-            blocks.cells(
-                wording.short(belief.symbol),
-                wording.percent(belief.before),
-                wording.percent_at_least(belief.lowest),
-                wording.percent_at_most(belief.highest),
-            )
-        )
     caption = (
         f"Probability of every value of {sensitive}, before and after a released "
         f"{request.unit} is seen"
     )
-    header = (sensitive, "before", "lowest after", "highest after")
     # Statements are parts of sentences elsewhere, and begin with a small letter.
     statement = f"{promise.statement[:1].upper()}{promise.statement[1:]}"
     return [
         *blocks.paragraphs(rule_sentences(promise, request)),
         blocks.Text(f"{statement} {_verdict_of(promise)[0]}"),
-        *blocks.grid(caption, header, rows, sensitive),
+        *belief_blocks(promise.beliefs, sensitive, caption),
     ]
+
+
+def belief_blocks(
+    beliefs: Sequence[Belief], sensitive: str, caption: str
+) -> list[blocks.Block]:
+    """A line for each belief, rounded outwards."""
+    in_order = wording.in_reading_order(beliefs, lambda one: one.symbol)
+    rows = [blocks.cells(*belief_texts(belief)) for belief in in_order]
+    return blocks.grid(caption, (sensitive, *BELIEF_HEADER), rows, sensitive)
 
 
 def notion_blocks(promise: Promise, request: Request) -> list[blocks.Block]:
@@ -148,7 +154,7 @@ def channel_blocks(report: Report) -> list[blocks.Block]:
     useful = names_of(report.asked)[1]
     if not channel.rows:
         return [blocks.Text(FILLED)]
-    what = "value" if report.boxes is None else "box"
+    what = "box" if report.boxes.rows else "value"
     over = f"over {channel.denominator}"
     if channel.denominator is None:
         over = "over the sum of each row"

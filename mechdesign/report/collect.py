@@ -41,7 +41,7 @@ from mechdesign.auditing.stated import (
 from mechdesign.auditing.unchanged import unchanged_cells
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import require_channel
-from mechdesign.comparison.curve import Curve, axis_of, curve_through
+from mechdesign.comparison.curve import curve_through
 from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, sha256_of
@@ -73,16 +73,6 @@ NOT_AGAIN = (
 LIBRARIES = ("numpy", "highspy", "python-flint")
 """Libraries that compute the figures of a report."""
 
-NO_AXIS = (
-    "No curve: with these budgets (a side free, or beyond what a curve can reach) there "
-    "is no axis."
-)
-NO_EARLIER = "No curve: it would belong to channels that ignore the earlier releases."
-NO_AVERAGE = "No curve: it would belong to channels that ignore the average budget."
-NO_GIVEN = "No curve: it would belong to channels that change the given columns."
-NO_BOXES = "No curve: at every budget other boxes would be learned."
-NO_SAMPLE = "No curve: `mechdesign compare --confidence` draws it from the same shares and symbols."
-
 MANY_OUTPUTS = 20_000
 """Outputs up to which a report has all measures: their logarithms and powers take 0.4 ms each."""
 
@@ -105,7 +95,7 @@ class Wanted:
         Where the report for those who may see the table is written, and that for everybody.
     overwrite : bool
     seconds : float, optional
-        The time for the curve.
+        The processor time for the curve.
     watch : callable
         Shows progress (`Watch`); by default nothing does.
     table : str, optional
@@ -189,7 +179,7 @@ def internal_report(
     table : str, optional
         The name of the table's file.
     seconds : float, optional
-        The time for the curve.
+        The processor time for the curve.
     """
     channel = design.channel
     absent: dict[str, str] = {}
@@ -214,17 +204,16 @@ def internal_report(
             table=table,
         )
     # The curve comes last: it takes the time that is left, and a report is complete without it.
-    axis, reason = _curve_axis(design)
-    curve: Curve | None = None
-    if axis is not None and joint is not None:
-        with watch("computing the curve", unit="budgets") as work:
-            progress = None
-            if work is not None:
-                progress = work.at
-            curve, reason = curve_through(joint, design, axis, progress, seconds)
-    report = full_report(summary, channel, joint)
+    with watch("computing the curve", unit="budgets") as work:
+        curve, reason = curve_through(
+            design,
+            joint,
+            seconds=seconds,
+            progress=None if work is None else work.at,
+        )
     if curve is None:
         absent["curve"] = reason
+    report = full_report(summary, channel, joint)
     return replace(report, curve=curve, absent=absent)
 
 
@@ -367,23 +356,6 @@ def attributed(
     )
 
 
-def _curve_axis(design: Design) -> tuple[Any, str]:
-    """The axis of the trade-off curve, or None with the reason why there is none."""
-    # A curve of channels that keep another promise than this one would mislead.
-    if design.audit is not None:
-        return None, NO_BOXES
-    if design.channel.record.after:
-        return None, NO_EARLIER
-    if design.channel.record.averages:
-        return None, NO_AVERAGE
-    if design.channel.given:
-        return None, NO_GIVEN
-    sample = design.confidence
-    if sample is not None and (sample.unseen or sample.shares_are_known):
-        return None, NO_SAMPLE
-    return axis_of(design.notion), NO_AXIS
-
-
 def _certificate(channel: Channel, known: str) -> Certificate:
     """The certificate in the channel file, without a bound if it lacks a part.
 
@@ -440,7 +412,7 @@ def write_report(
     channel = require_channel(
         "design", getattr(design, "channel", design), "; and no Design"
     )
-    writing.check_report(path, force=overwrite, pictures=not public)
+    writing.check_report(path, force=overwrite)
     if curve is not None:
         channel.on_tables("a channel of boxes has no curve: leave curve out")
     # A design brings its bound and its remarks; of a channel alone they come from the file.

@@ -252,7 +252,7 @@ def channel_record(channel: Channel) -> dict[str, Any]:
         "confidence": level,
         "rules": record.rules.model_dump(),
     }
-    if channel.claims is not None:
+    if channel.parts:
         shown |= box_channel_facts(channel)
     return shown
 

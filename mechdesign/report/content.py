@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from mechdesign.auditing.columns import columns_on
@@ -31,12 +31,13 @@ from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import NO_PUBLIC_AVERAGE, ChannelRecord
 from mechdesign.core.errors import InputError
-from mechdesign.core.wording import STATED, at_least, at_most
+from mechdesign.core.wording import STATED, at_least, at_most, percent_of
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
 from mechdesign.release.released_values import moved
 from mechdesign.report import wording
-from mechdesign.report.boxes import boxes_of, kept_by, outputs_of, rows_of
+from mechdesign.report.boxes import boxes_of, judged, kept_by, rows_of
+from mechdesign.report.first_lines import unchanged_share
 from mechdesign.report.law_section import (
     channel_law_lines,
     column_rows,
@@ -135,7 +136,7 @@ def public_report(
         voided_by=void_texts(request),
         least=least_of(bare),
         law=(public_law_line(bare, fills=channel.fills),),
-        boxes=None if bare.claims is None else Boxes(rows=rows_of(bare)),
+        boxes=Boxes(rows=rows_of(bare)),
         channel=table,
     )
 
@@ -156,8 +157,9 @@ def summary_report(
     """
     channel = design.channel
     request = request_of(channel, design.notion, joint, table)
-    found: Boxes | None = None
+    found = Boxes()
     rivals = Kept.rivals
+    best = Kept.best
     verdict = verdict or design.audit
     # The audit knows the worst cell; without it the design has the same budgets.
     achieved = (verdict or design).achieved
@@ -166,6 +168,7 @@ def summary_report(
         request = replace(request, records=kept_by(channel).records)
         found = boxes_of(channel, design.audit, scope)
         rivals = "channel for these boxes"
+        best += " with these boxes"
     return Report(
         audience="internal",
         asked=request,
@@ -177,7 +180,9 @@ def summary_report(
             **picked(design, "nmi", "mutual_information", "entropy"),
             **picked(design.certificate, "upper_bound_nmi", "gap_nmi", "scope"),
             remarks=tuple(remarks),
+            unchanged=unchanged_share(design),
             rivals=rivals,
+            best=best,
         ),
         least=least_of(channel, _column_texts(design, joint)),
         purpose=purposes_of(design, request),
@@ -189,12 +194,10 @@ def summary_report(
 
 
 def full_report(summary: Report, channel: Channel, joint: Joint | None) -> Report:
-    """The summary with the lifts and the codebook, or with what each output of boxes does."""
+    """The summary with the codebook, and with the lifts on its table where there is one."""
+    report = replace(summary, codebook=_codebook(channel, joint))
     if joint is None:
-        found = summary.boxes
-        if found is not None:
-            found = replace(found, outputs=outputs_of(channel))
-        return replace(summary, boxes=found)
+        return report
     names = summary.asked.sensitive_symbols
     before: list[tuple[float, ...]] = []
     after: list[tuple[float, ...]] = []
@@ -204,53 +207,79 @@ def full_report(summary: Report, channel: Channel, joint: Joint | None) -> Repor
         released = secret.p @ channel.probabilities
         lifts = released / secret.p_s[:, None] / released.sum(axis=0)
         after += map(tuple, lifts.tolist())
-    names_of_symbols = channel.useful.names
-    # It raises where the channel has no table.
-    probabilities = channel.output_masses
-    assert channel.joint is not None
-    weights = channel.joint.useful_counts
-    columns = columns_on(channel, joint)
+    return replace(
+        report,
+        before=Lifts(names, joint.useful.names, tuple(before)),
+        after=Lifts(names, channel.outputs, tuple(after)),
+    )
 
-    def meaning(y: int) -> Meaning:
+
+def _codebook(channel: Channel, joint: Joint | None) -> Computed[Meaning]:
+    """The meaning of every output; of boxes those of each stratum, whose given values stand before
+    them.
+    """
+    books: list[_Book] = []
+    for stratum, single, table in judged(channel, joint):
+        books.append(_Book(stratum, single, table, columns_on(single, table)))
+    places = [(book, y) for book in books for y in range(len(book.channel.outputs))]
+    return Computed(
+        len(places), lambda place: places[place][0].meaning(places[place][1])
+    )
+
+
+@dataclass(frozen=True)
+class _Book:
+    """A channel with its table, and its outputs on it; `stratum` is in words."""
+
+    stratum: str
+    channel: Channel
+    joint: Joint
+    columns: Sequence[Any]
+
+    def meaning(self, y: int) -> Meaning:
         """What an output says of the useful symbol: P(x|y), the largest first."""
+        channel = self.channel
         inputs, values = channel.columns[y]
+        weights = self.joint.useful_counts
         masses = [weights[x] * w for x, w in zip(inputs, values, strict=True)]
         total = sum(masses)
         posterior = [
-            (names_of_symbols[x], mass / total)
+            (channel.useful.names[x], mass / total)
             for x, mass in zip(inputs, masses, strict=True)
         ]
         posterior.sort(key=lambda share: -share[1])
-        lowest, highest = lift_range(columns[y], joint)
+        lowest, highest = lift_range(self.columns[y], self.joint)
         return Meaning(
-            output=channel.outputs[y],
-            probability=float(probabilities[y]),
+            output=f"{self.stratum}{channel.outputs[y]}",
+            probability=float(channel.output_masses[y]),
             posterior=tuple(posterior),
             lowest_lift=lowest,
             highest_lift=highest,
         )
 
-    return replace(
-        summary,
-        before=Lifts(names, joint.useful.names, tuple(before)),
-        after=Lifts(names, channel.outputs, tuple(after)),
-        codebook=Computed(len(channel.outputs), meaning),
-    )
-
 
 def _population(design: Design, joint: Joint | None) -> Population | None:
     """What holds for the population that the records are a sample of, if it was computed."""
     audit = design.audit
-    if audit is not None and audit.level is not None:
+    promise = design.population
+    if audit is not None:
         secret = title(design.channel.boxed.sensitive.columns)
         lines = counted_lines(audit, secret, subject_of(design.channel))
-        return Population(audit.level, **asdict(audit.achieved), sentences=tuple(lines))
-    promise = design.population
+        return Population(
+            design.channel.boxed.claims.level,
+            **asdict(audit.achieved),
+            sentences=tuple(lines),
+            title="Of this channel",
+            is_promised=True,
+        )
     if promise is None or joint is None:
         return None
     sentences = population_sentences(promise, design.confidence, joint.total)
     return Population(
-        promise.level, **asdict(promise.achieved), sentences=tuple(sentences)
+        promise.level,
+        **asdict(promise.achieved),
+        sentences=tuple(sentences),
+        title=f"The same for the population ({percent_of(promise.level)} confidence)",
     )
 
 

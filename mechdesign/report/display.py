@@ -45,6 +45,7 @@ from mechdesign.report import (
     terminal,
 )
 from mechdesign.report.assessment import assessment_text
+from mechdesign.report.boxes import judged
 from mechdesign.report.command_records import (
     audit_record,
     channel_record,
@@ -98,7 +99,7 @@ def record(shown: Any) -> dict[str, Any]:
 def matrix(channel: Any) -> str:
     """The probabilities of a channel as CSV, without a final newline."""
     # The strata of boxes have no entries in common: their zeros are left out.
-    if channel.judged_alone:
+    if channel.parts:
         return codebook_text(channel).rstrip()
     return terminal.matrix_csv(channel)
 
@@ -270,7 +271,7 @@ def _belief_columns(design: Design) -> Mapping[str, Sequence[Any]]:
     Of boxes these are by the records of the proof, in each stratum by itself.
     """
     rows: list[tuple[str, float, float, float]] = []
-    for stratum, channel, joint in _judged(design):
+    for stratum, channel, joint in judged(design.channel, design.channel.joint):
         ranges = belief_ranges(channel, joint)
         for name, before, (lowest, highest) in zip(
             joint.sensitive.names, joint.p_s.tolist(), ranges, strict=True
@@ -283,21 +284,6 @@ def _belief_columns(design: Design) -> Mapping[str, Sequence[Any]]:
         title(() if sensitive is None else sensitive.columns): names,
         **dict(zip(headings, figures, strict=True)),
     }
-
-
-def _judged(design: Design) -> list[tuple[str, Channel, Joint]]:
-    """The channels of a design that are judged by themselves, with their tables: of boxes one for
-    each stratum that releases something, with the stratum in words.
-    """
-    channel = design.channel
-    if design.audit is None:
-        return [("", channel, terminal.joint_of(design))]
-    judged: list[tuple[str, Channel, Joint]] = []
-    for part in channel.parts:
-        if part.channel is not None and part.channel.joint is not None:
-            stratum = channel.boxed.coder.stratum_text(part.stratum)
-            judged.append((stratum, part.channel, part.channel.joint))
-    return judged
 
 
 def _audit_columns(audit: Audit) -> Mapping[str, Sequence[Any]]:

@@ -2,26 +2,20 @@
 
 `document_of` puts cards with the main facts (`_cards`) and the sections in order, what matters
 most first. Each section has a function that turns its part of the record into blocks (`blocks`:
-texts, lists, tables, pictures), here or in a module of its name (`channel_section`,
-`channel_section`, ..). A section without blocks is left out, as those on the table are in a public
-report.
+texts, lists, tables, pictures), here or in a module of its name (`channel_section`, ..). A
+section without blocks is left out, as those on the table are in a public report.
 
 Figures are rounded here, and always so that they claim less: a kept share of 0.8508123 becomes
 "85.081 %" and its bound of 0.8508123 "85.082 %". `terminal` prints `summary_sections` alone.
-
-The section on the trade-off curve (`curve_blocks`) sets a sentence on the chosen budget above
-pictures (`plots`) and a table of the same numbers, where a star marks the budget of the report. A
-report without a curve says why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from mechdesign.core.wording import STATED, about, at_least, at_most, percent_of
 from mechdesign.report import blocks, law_section, wording
-from mechdesign.report.boxes import box_blocks, column_blocks, output_blocks
+from mechdesign.report.boxes import box_belief_blocks, box_blocks, column_blocks
 from mechdesign.report.channel_section import (
     channel_blocks,
     codebook_blocks,
@@ -30,6 +24,7 @@ from mechdesign.report.channel_section import (
     notion_blocks,
     promise_blocks,
 )
+from mechdesign.report.curve_section import curve_blocks
 from mechdesign.report.first_lines import lead_of
 from mechdesign.report.law_section import least_blocks, number_blocks
 from mechdesign.report.record import (
@@ -40,22 +35,6 @@ from mechdesign.report.record import (
     names_of,
     protected,
 )
-
-if TYPE_CHECKING:
-    from mechdesign.comparison.curve import Curve
-
-CURVE_HEADER = (
-    "budget",
-    "mechanism",
-    "kept",
-    "no channel keeps more than",
-    "largest log-lift",
-    "smallest log-lift",
-)
-
-BOUND_COLUMN = 3
-"""Place in `CURVE_HEADER` of the column that is left out where no row has a bound."""
-
 
 BANNERS = {
     "internal": "Internal report: the table can be computed from it. Do not publish.",
@@ -71,7 +50,7 @@ def document_of(report: Report) -> blocks.Document:
     """The document that every renderer writes: what matters most comes first."""
     request = report.asked
     useful = names_of(request)[1]
-    boxed = "" if request.level is None else " in boxes"
+    boxed = " in boxes" if report.boxes.rows else ""
     facts = [(fact.name, wording.label(fact.text)) for fact in report.provenance]
     commands = [(command.purpose, command.line) for command in report.commands]
     # The order is that of the questions of readers: what is promised, what it costs, how it works,
@@ -82,7 +61,6 @@ def document_of(report: Report) -> blocks.Document:
         *_section_of("curve", "Privacy against utility", curve_blocks(report)),
         *_section_of("lifts", "Before and after", lift_blocks(report)),
         *_section_of("boxes", "The boxes", box_blocks(report)),
-        *_section_of("outputs", "What outputs do", output_blocks(report)),
         *_section_of("channel", "The channel", channel_blocks(report)),
         *_section_of("codebook", "Codebook", codebook_blocks(report)),
         *_section_of("measures", "Other measures of leakage", _measure_blocks(report)),
@@ -114,18 +92,18 @@ def summary_sections(report: Report) -> list[blocks.Section]:
         kept += _utility_blocks(
             report.kept, report.asked, needs_bound=report.least is None
         )
-    if report.boxes is not None:
-        kept += column_blocks(report.boxes, fills=report.asked.fills)
+    kept += column_blocks(report.boxes, fills=report.asked.fills)
 
     scope: list[blocks.Block] = []
     beside: list[blocks.Block] = []
     if report.population is not None:
         # Where the promise is about the population alone, they say what it is not about.
-        told = scope if report.asked.level is None else beside
+        told = beside if report.population.is_promised else scope
         told += blocks.paragraphs(report.population.sentences)
     scope.append(blocks.Bullets(report.holds_for))
 
     promise = promise_blocks(report.promise, report.asked, sensitive)
+    promise += box_belief_blocks(report)
     if report.population is not None:
         # Beside the figure of the table, which comes first.
         level = percent_of(report.population.level)
@@ -186,20 +164,11 @@ def _cards(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
             low = at_least(promise.low)
         if promise.high is not None:
             high = at_most(promise.high)
-        compared = "before"
-        if report.asked.relative_to:
-            compared = f"by {wording.title(report.asked.relative_to)} alone"
-        if report.asked.level is not None:
-            compared += (
-                f", in the population ({percent_of(report.asked.level)} confidence)"
-            )
-        cards.append((f"Times as likely as {compared}", f"{low} to {high}"))
+        cards.append(
+            (f"Times as likely as {report.asked.compared}", f"{low} to {high}")
+        )
     if report.population is not None:
-        level = percent_of(report.population.level)
-        title = f"The same for the population ({level} confidence)"
-        if report.asked.level is not None:
-            title = "Of this channel"
-        cards.append((title, _population_range(report.population)))
+        cards.append((report.population.title, _population_range(report.population)))
     cards.append(("Verified", VERIFIED[promise.satisfied]))
     if report.least is not None and report.least.truth is not None:
         truth = wording.percent_at_least(report.least.truth)
@@ -254,18 +223,17 @@ def _utility_blocks(
         gap = wording.percent_at_most(max(kept.gap_nmi, 0.0), step=wording.FINE)
         bound = wording.percent_at_most(kept.upper_bound_nmi)
         proof = wording.proof_text(kept.scope)
-        best = "best possible"
-        if request.level is not None:
-            best += " with these boxes"
-        near = f"This is within {gap} of the {best} ({proof}): no"
+        near = f"This is within {gap} of the {kept.best} ({proof}): no"
         if kept.gap_nmi > wording.LARGE_GAP:
             near = (
-                f"How near this is to the {best} is not known, but for a bound that is "
+                f"How near this is to the {kept.best} is not known, but for a bound that is "
                 f"{proof}: no"
             )
         texts.append(f"{near} {kept.rivals} keeps more than {bound}.")
     elif needs_bound:
         texts.append("How much the best possible channel would keep was not computed.")
+    if kept.unchanged is not None:
+        texts.append(f"{wording.unchanged_text(kept.unchanged, names_of(request)[1])}.")
     texts += [wording.label(remark) for remark in kept.remarks]
     return [*blocks.paragraphs(texts)]
 
@@ -310,71 +278,3 @@ def _symbols_text(names: Sequence[str]) -> str:
     if len(names) > most:
         shown += f", and {len(names) - most:,} more"
     return f"{wording.count(len(names), 'symbol')} ({shown})"
-
-
-def curve_blocks(report: Report) -> list[blocks.Block]:
-    """The trade-off curve as pictures and as a table, or why there is none."""
-    curve = report.curve
-    if curve is None:
-        return _missing_curve_blocks(report.absent)
-    chosen = curve.chosen
-    # A curve through a heuristic alone is computed without any optimum to bound it.
-    bounded = any(row.upper_bound_nmi is not None for row in curve.rows)
-    text = (
-        f"The chosen budget, {chosen.epsilon:g}, keeps {wording.percent_at_least(chosen.nmi)} of "
-        "the information; smaller budgets leak less and keep less."
-    )
-    if bounded:
-        text += " No channel with the promise lies above the proven bound."
-    mechanisms = dict.fromkeys(row.mechanism for row in curve.rows)
-    description = (
-        f"Pictures over the budget ({curve.axis}), with the chosen point marked: utility of "
-        f"{' and '.join(mechanisms)}, largest gain and largest loss of belief. "
-        "The numbers are in the table below."
-    )
-    remarks = [blocks.Remark(remark) for remark in curve.remarks]
-    return [
-        blocks.Text(text),
-        blocks.CurveChart(description, curve),
-        _curve_table(curve, bounded=bounded),
-        *remarks,
-    ]
-
-
-def _curve_table(curve: Curve, *, bounded: bool) -> blocks.Grid:
-    """The numbers of the pictures; `bounded` if some row has a proven bound."""
-    rows: list[tuple[blocks.Cell, ...]] = []
-    for row in curve.rows:
-        mark = ""
-        if row == curve.chosen:
-            mark = "*"
-        texts = [
-            f"{row.epsilon:g}{mark}",
-            row.mechanism,
-            wording.percent_at_least(row.nmi),
-        ]
-        if bounded:
-            # No bound was proven at this budget or a larger one: an empty cell claims none.
-            bound = ""
-            if row.upper_bound_nmi is not None:
-                bound = wording.percent_at_most(row.upper_bound_nmi)
-            texts.append(bound)
-        texts.append(at_most(row.max_log_lift))
-        # A log-lift below 0 is rounded down: away from 0 as well.
-        smallest = "0"
-        if row.min_log_lift < 0.0:
-            smallest = f"-{at_most(-row.min_log_lift)}"
-        texts.append(smallest)
-        rows.append(blocks.cells(*texts))
-    header = list(CURVE_HEADER)
-    if not bounded:
-        del header[BOUND_COLUMN]
-    caption = f"Trade-off over {curve.axis} (* is the chosen budget)"
-    return blocks.Grid(caption, tuple(header), tuple(rows), left=(1,), folded=True)
-
-
-def _missing_curve_blocks(reasons: Mapping[str, str]) -> list[blocks.Block]:
-    """Why the report has no curve, if it gives a reason."""
-    if "curve" not in reasons:
-        return []
-    return [blocks.Remark(reasons["curve"])]

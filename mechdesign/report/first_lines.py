@@ -363,6 +363,28 @@ def _given_of_records(channel: Channel) -> tuple[str, ...]:
     return channel.given if people is None else (*people.given, RECORDS)
 
 
+def unchanged_share(design: Design) -> float | None:
+    """The expected share of records whose output is their own symbol; None without the table.
+
+    An output has the name of a symbol only if it comes from this symbol alone, or if outputs are
+    symbols of the column (`channel.output_cells`).
+    """
+    channel = design.channel
+    # Rows have a table of unchanged cells, and a channel of least cost a sentence.
+    if (
+        channel.joint is None
+        or channel.published is not None
+        or design.least is not None
+    ):
+        return None
+    # The sum over x of P(x) W(x|x), in whole numbers: counts times entries of the channel.
+    unchanged = 0
+    totals = channel.joint.useful_counts
+    for total, entry in zip(totals, channel.own_entries, strict=True):
+        unchanged += total * entry
+    return unchanged / (channel.joint.total * channel.denominator)
+
+
 def brief_law(design: Design) -> str:
     """What an analyst reads of a column, in one line where its name is short."""
     law = design.law

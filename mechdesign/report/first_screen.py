@@ -53,7 +53,6 @@ promise is made for it, and what the table shows is smaller.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 from mechdesign.channel.box_claims import BoxUtility
 from mechdesign.channel.channel import Channel
@@ -82,6 +81,7 @@ from mechdesign.report.first_lines import (
     little_use_lines,
     promise_lines,
     remarks_of,
+    unchanged_share,
     uncovered_lines,
 )
 from mechdesign.report.law_section import (
@@ -91,7 +91,12 @@ from mechdesign.report.law_section import (
     least_blocks,
     moved_text,
 )
-from mechdesign.report.promises import population_items, promise_on_table
+from mechdesign.report.promises import (
+    BELIEF_HEADER,
+    belief_texts,
+    population_items,
+    promise_on_table,
+)
 from mechdesign.report.record import (
     Belief,
     Promise,
@@ -145,7 +150,7 @@ def box_first_screen(design: Design, *, last: Sequence[str]) -> str:
     before += wording.all_lines(channel_law_lines(channel, None))
     unproven = utility.records - channel.boxed.claims.slice_records
     limits = [
-        *population_items(design.notion, request, unproven),
+        *population_items(design.notion, request, channel.boxed.claims.level, unproven),
         OTHERS_OF_PEOPLE if request.of_people else OTHERS,
     ]
     after = ["", "Not covered", *wording.item_lines(limits), "", FULL, *last]
@@ -346,20 +351,11 @@ def _belief_lines(asked: Request, promise: Promise, room: int) -> list[str]:
     by_change = sorted(beliefs, key=change_of, reverse=True)
     most_changed = set(by_change[:rows])
     sensitive = names_of(asked)[0]
-    lines: list[Sequence[str]] = [
-        (wording.label(sensitive), "before", "lowest after", "highest after")
-    ]
+    lines: list[Sequence[str]] = [(wording.label(sensitive), *BELIEF_HEADER)]
     # In the order of the table, which readers know, and not in that of the changes.
     for belief in wording.in_reading_order(beliefs, lambda one: one.symbol):
         if belief in most_changed:
-            lines.append(
-                (
-                    wording.short(belief.symbol),
-                    wording.percent(belief.before),
-                    wording.percent_at_least(belief.lowest),
-                    wording.percent_at_most(belief.highest),
-                )
-            )
+            lines.append(belief_texts(belief))
     table = wording.aligned(lines, left=(0,))
     if len(beliefs) > rows:
         table.append(f"  ({rows} of {len(beliefs):,}: those that can change most)")
@@ -383,11 +379,8 @@ def _utility_lines(design: Design, asked: Request) -> list[str]:
     else:
         unchanged = unchanged_share(design)
         if unchanged is not None:
-            share = wording.percent_at_least(float(unchanged))
-            lines += wording.lines_of(
-                f"Unchanged: {share} of the records are released with their own {useful} "
-                "(expected)."
-            )
+            text = wording.unchanged_text(unchanged, useful)
+            lines += wording.lines_of(f"Unchanged: {text}.")
     lines += wording.lines_of(brief_law(design))
     if channel.distance is not None or any(channel.useful.bins):
         lines += wording.all_lines(map(moved_text, moved(channel)))
@@ -426,20 +419,3 @@ def _least_lines(channel: Channel, useful: str) -> list[str]:
     return wording.all_lines(
         part.text for part in parts if isinstance(part, blocks.Text)
     )
-
-
-def unchanged_share(design: Design) -> Fraction | None:
-    """The expected share of records whose output is their own symbol; None without the table.
-
-    An output has the name of a symbol only if it comes from this symbol alone, or if outputs are
-    symbols of the column (`channel.output_cells`).
-    """
-    channel = design.channel
-    if channel.joint is None:
-        return None
-    # The sum over x of P(x) W(x|x), in whole numbers: counts times entries of the channel.
-    unchanged = 0
-    totals = channel.joint.useful_counts
-    for total, entry in zip(totals, channel.own_entries, strict=True):
-        unchanged += total * entry
-    return Fraction(unchanged, channel.joint.total * channel.denominator)

@@ -390,8 +390,7 @@ def _cost_texts(least: LeastKept, useful: str) -> list[str]:
     bound = least.cost_lower_bound
     if least.truth is None or cost is None or bound is None:
         return []
-    truth = wording.percent_at_least(least.truth)
-    kept = f"{truth} of the records are released with their own {useful} (expected)"
+    kept = wording.unchanged_text(least.truth, useful)
     if least.asked["name"] == "truth":
         # The cost is the share of changed records, so 1 - bound is the most that can stay.
         most = wording.percent_at_most(min(1.0, sum_above((1.0, -bound))))

@@ -27,7 +27,16 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import RELATIVE
 from mechdesign.core.balls import sum_above
 from mechdesign.core.limits import MeanLimits
-from mechdesign.core.wording import about, at_most, factor_at_most, listed, percent_of
+from mechdesign.core.wording import (
+    about,
+    at_most,
+    factor_at_most,
+    listed,
+    percent,
+    percent_at_least,
+    percent_at_most,
+    percent_of,
+)
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
 from mechdesign.report.record import (
@@ -419,7 +428,9 @@ def scope_texts(
     claims = design.channel.claims
     if claims is not None and claims.utility is not None:
         records = claims.utility.records - claims.slice_records
-        return _not_covered(population_items(design.notion, request, records))
+        return _not_covered(
+            population_items(design.notion, request, claims.level, records)
+        )
     # With a level of confidence the promise is about the population, in a section of its own.
     if design.confidence is None:
         texts.append(_sample_text(request))
@@ -445,7 +456,10 @@ def public_scope_texts(
     """
     if request.level is not None:
         withheld = WITHHELD.format(useful=names_of(request)[1])
-        return (*_not_covered(population_items(notion, request)), withheld)
+        return (
+            *_not_covered(population_items(notion, request, request.level)),
+            withheld,
+        )
     texts = [PUBLIC_SAMPLE.format(units=_unit(request)[1])]
     if confidence is not None:
         texts = list(scope_of(confidence))
@@ -460,10 +474,10 @@ def public_scope_texts(
 
 
 def population_items(
-    notion: Notion, request: Request, records: int | None = None
+    notion: Notion, request: Request, level: float, records: int | None = None
 ) -> list[str]:
-    """What a promise for the population alone does not cover; `records` are those that are not of
-    the slice, which only insiders may read.
+    """What a promise for the population alone does not cover, at this level of confidence;
+    `records` are those that are not of the slice, which only insiders may read.
     """
     sensitive = names_of(request)[0]
     items = ["A population that the records were not drawn from independently."]
@@ -476,13 +490,11 @@ def population_items(
         items.append(f"What the given columns tell about {sensitive} by themselves.")
     for side in notion.limits.free_sides:
         items.append(FREE_SIDE.format(sensitive=sensitive, effect=FREE[side]))
-    if request.level is not None:
-        # How rare an unseen value must be follows from the number of records of the proof.
-        sentence = uncovered_sentence(request.level, records)
-        # The heading of the list has the first words already.
-        start = "The promise does not cover sensitive values"
-        items.append(sentence.replace(start, "Sensitive values", 1))
-    return items
+    # How rare an unseen value must be follows from the number of records of the proof.
+    sentence = uncovered_sentence(level, records)
+    # The heading of the list has the first words already.
+    start = "The promise does not cover sensitive values"
+    return [*items, sentence.replace(start, "Sensitive values", 1)]
 
 
 def _not_covered(items: Sequence[str]) -> tuple[str, ...]:
@@ -539,3 +551,19 @@ def _coverage_texts(notion: Notion, request: Request, eps_ldp: float) -> list[st
             OTHER_PRIOR.format(sensitive=sensitive, useful=useful, factor=factor)
         )
     return texts
+
+
+# ------------------------------------------------------------------------------ beliefs
+
+BELIEF_HEADER = ("before", "lowest after", "highest after")
+"""The header of a table of beliefs, after that of the symbols."""
+
+
+def belief_texts(belief: Belief) -> tuple[str, ...]:
+    """A line of a table of beliefs: the symbol, its share before, and its extremes after."""
+    return (
+        short(belief.symbol),
+        percent(belief.before),
+        percent_at_least(belief.lowest),
+        percent_at_most(belief.highest),
+    )

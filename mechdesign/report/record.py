@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cas
 from mechdesign.auditing.extremes import Achieved
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import RELATIVE
+from mechdesign.core.wording import percent_of
 from mechdesign.notions import Notion, to_record
 from mechdesign.release.released_values import Moved
 from mechdesign.report.wording import title
@@ -93,6 +94,16 @@ class Request:
     fills: bool = False
 
     @property
+    def compared(self) -> str:
+        """What the promised factors compare with, after "as likely as"."""
+        compared = "before"
+        if self.relative_to:
+            compared = f"by {title(self.relative_to)} alone"
+        if self.level is None:
+            return compared
+        return f"{compared}, in the population ({percent_of(self.level)} confidence)"
+
+    @property
     def unit(self) -> str:
         """What is released of a record, or of a person, in a word."""
         if self.of_people:
@@ -153,6 +164,9 @@ class Promise:
 class Population:
     """Budgets (nats, rounded up) that hold at this level for the population that the
     records were drawn from.
+
+    `title` names them on a card. With `is_promised` they are those of a promise for the population
+    alone, beside which the `sentences` stand.
     """
 
     level: float
@@ -160,6 +174,8 @@ class Population:
     eps_u: float
     eps_ldp: float
     sentences: tuple[str, ...]
+    title: str
+    is_promised: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,7 +203,10 @@ class LeastKept:
 @dataclass(frozen=True, kw_only=True)
 class Kept:
     """The utility of the integers (nats, and as a share of H(X)) and the proven bound
-    on the optimum among the `rivals`.
+    on the optimum among the `rivals`, the `best` of them.
+
+    `unchanged` is the expected share of the records that are released with their own value, where
+    no table of unchanged cells says it.
     """
 
     nmi: float
@@ -197,7 +216,9 @@ class Kept:
     gap_nmi: float | None
     scope: str
     remarks: tuple[str, ...]
+    unchanged: float | None = None
     rivals: str = "channel with this promise"
+    best: str = "best possible"
 
 
 @dataclass(frozen=True)
@@ -260,8 +281,8 @@ class ChannelTable:
 
 @dataclass(frozen=True)
 class Meaning:
-    """The meaning of an output: how often it is released, its posterior P(x|y), its
-    extreme lifts.
+    """The meaning of an output: how often it is released (in its stratum of given columns, whose
+    values stand before it), its posterior P(x|y), its extreme lifts.
     """
 
     output: str
@@ -282,21 +303,6 @@ class BoxRow:
 
 
 @dataclass(frozen=True)
-class BoxOutput:
-    """An output of a stratum: its share of the records, and what it does to a belief.
-
-    `achieved` bounds the log-lifts of this output in every population of the set, and `on_table`
-    those of the records of the proof.
-    """
-
-    stratum: str
-    output: str
-    share: float
-    achieved: Achieved
-    on_table: Achieved
-
-
-@dataclass(frozen=True)
 class BoxColumn:
     """What a released box tells of a column by itself, and the share of its unchanged cells."""
 
@@ -311,14 +317,16 @@ class BoxColumn:
 class Boxes:
     """What a release of boxes has besides; in a public report the boxes alone, in words.
 
-    `sentences` are about what is kept. `own` is the expected share of the records whose own box is
+    `sentences` are about what is kept. `beliefs` are by the records of the proof before, and by the
+    promise for the population after; none with given columns, whose strata have shares of their
+    own. `own` is the expected share of the records whose own box is
     released, at most `own_bound` for these boxes, and `law_deviation` the largest change of the
     share of a box. `limit` is what rare sensitive values make impossible.
     """
 
-    rows: tuple[BoxRow, ...]
+    rows: tuple[BoxRow, ...] = ()
     columns: tuple[BoxColumn, ...] = ()
-    outputs: tuple[BoxOutput, ...] = ()
+    beliefs: tuple[Belief, ...] = ()
     sentences: tuple[str, ...] = ()
     on_table: Achieved | None = None
     slice_records: int | None = None
@@ -341,8 +349,8 @@ class Report:
     """The whole content of a report. Parts that are None are left out; `absent` has the reasons.
 
     `holds_for` names the sample and the observer, `voided_by` the events that end the promise.
-    `population` is None without whole counts, and `boxes` of other releases. `law` has sentences on
-    what an analyst reads.
+    `population` is None without whole counts, and `boxes` is empty for other releases. `law` has
+    sentences on what an analyst reads.
     """
 
     audience: Audience
@@ -360,7 +368,7 @@ class Report:
     curve: Curve | None = None
     before: Lifts | None = None
     after: Lifts | None = None
-    boxes: Boxes | None = None
+    boxes: Boxes = Boxes()
     channel: ChannelTable
     codebook: Sequence[Meaning] | None = None
     provenance: tuple[Fact, ...] = ()

@@ -5,11 +5,8 @@ A check is a line with the verdict, a list of what is impossible, and a line for
 frequencies. That line has the p-value beside the chance that a faithful release fails. An estimate
 is a table with a line for each symbol.
 
-*Estimates from rows and boxes*: `estimate` on whole rows. A text is a table: a line for each value
-(or combination of values) of the estimated columns, with its share, standard error and interval.
-Where released values do not tell some true values apart, a column more has the part of each
-interval that no number of records would close, and a remark below explains it. `box_estimate_note`
-is the sentence before the tables of a release in boxes.
+*Estimates from rows*: `estimate` on whole rows. A text is a table: a line for each value (or
+combination of values) of the estimated columns, with its share, standard error and interval.
 """
 
 from __future__ import annotations
@@ -193,23 +190,6 @@ def _test(test: FrequencyTest) -> list[str]:
 
 # ------------------------------------------------------------------ estimates from rows
 
-OWN_POPULATION = (
-    "These estimates take the released records for draws from the population of the channel's own "
-    "table, whose records say how symbols share a box; --any-data does without that, and has "
-    "wider intervals."
-)
-
-ANY_DATA = (
-    "The intervals hold for all data: a symbol has at least the records of the boxes that hold it "
-    "alone, and at most those of all boxes that may hold it. There is no estimate between them."
-)
-
-NOT_TOLD_APART = (
-    "What stands under 'not told apart' is the part of an interval that stays open "
-    "however many records there are, because the released values do not tell this "
-    "value from others."
-)
-
 TOO_NARROW = (
     f"Intervals of values with fewer than {FEW} records hold less often than they say: they are by "
     "the normal approximation."
@@ -219,21 +199,13 @@ TOO_NARROW = (
 def column_frequencies_text(frequencies: ColumnFrequencies) -> str:
     """The text of `estimate` on released rows, without a final newline."""
     names = [wording.label(name) for name in frequencies.columns]
-    # The standard error does not see the open part of an interval, so it gets its own column.
-    is_open = frequencies.unidentified > 0.0
     header = [*names, "estimate", "std.error", "interval"]
-    if is_open:
-        header.insert(-1, "not told apart")
-
     table = [header]
     records, note = wording.largest(frequencies.rows(), len(names), "--json")
     for record in records:
         cells = [wording.label(record[name]) for name in frequencies.columns]
-        # The middle of a range that stays open is no estimate.
         cells.append(wording.figure(record["estimate"]))
         cells.append(wording.figure(record["standard_error"]))
-        if is_open:
-            cells.append(wording.figure(record["unresolved"]))
         cells.append(wording.interval(record["lower"], record["upper"]))
         table.append(cells)
 
@@ -247,31 +219,17 @@ def column_frequencies_text(frequencies: ColumnFrequencies) -> str:
         *wording.aligned(table, left=words),
         *note,
     ]
-    if is_open:
-        lines.append(wording.paragraph(NOT_TOLD_APART))
     if frequencies.has_too_narrow:
         lines.append(wording.paragraph(TOO_NARROW))
     return "\n".join(lines)
 
 
 def column_frequencies_record(frequencies: ColumnFrequencies) -> dict[str, Any]:
-    """One of the `frequencies` of `estimate --json` on released rows and boxes."""
+    """One of the `frequencies` of `estimate --json` on released rows."""
     return {
         "columns": frequencies.columns,
-        "unidentified": frequencies.unidentified,
         "rows": frequencies.rows(),
     }
-
-
-def box_estimate_note(*, is_bounded: bool) -> str:
-    """What the estimates of columns from boxes rest on.
-
-    Bounded estimates (`estimate --any-data`) rest on nothing but the released file; others on the
-    table of the channel.
-    """
-    if is_bounded:
-        return wording.paragraph(ANY_DATA, "")
-    return wording.paragraph(OWN_POPULATION, "")
 
 
 def law_estimate_note(*, fixed: bool, kept: bool) -> str:

@@ -75,8 +75,8 @@ def design_text(
     `joint` is the table of the design, by default that of its channel. The command line says the
     messages of a design by themselves; others give them here.
     """
-    if design.audit is not None:
-        # Boxes carry counts in the place of a table.
+    # Boxes carry counts in the place of a table.
+    if design.channel.parts:
         joint = None
     elif joint is None:
         joint = joint_of(design)
@@ -191,7 +191,7 @@ def channel_text(channel: Channel) -> str:
         ]
     population = _population_of(channel)
     cells = cell_sentences(channel.record.rules)
-    if channel.claims is not None:
+    if channel.parts:
         cells += [*_kept_lines(channel), *told_lines(channel, scope=STATED)]
         cells += box_texts(channel)
     codebook = _codebook(channel)

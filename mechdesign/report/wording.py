@@ -436,3 +436,9 @@ def _barred(text: str, *left: int) -> str:
     for row in rows:
         row.extend([""] * (width - len(row)))
     return "\n".join(aligned(rows, left=left))
+
+
+def unchanged_text(share: float, useful: str) -> str:
+    """How many records keep their own value, without a full stop."""
+    kept = percent_at_least(share)
+    return f"{kept} of the records are released with their own {useful} (expected)"

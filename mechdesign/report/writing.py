@@ -31,9 +31,9 @@ from typing import TYPE_CHECKING, Any
 
 from mechdesign.core.errors import errors_noting
 from mechdesign.core.files import PathLike, check_target, replacing
-from mechdesign.report import blocks, drawing
+from mechdesign.report import blocks
 from mechdesign.report.document import document_of
-from mechdesign.report.drawing import check_ending, check_matplotlib
+from mechdesign.report.drawing import check_ending
 from mechdesign.report.plain_values import to_json
 from mechdesign.report.record import FORMAT, VERSION, Report
 
@@ -49,13 +49,9 @@ def check_report(
     *,
     force: bool,
     sources: tuple[PathLike, ...] = (),
-    pictures: bool = True,
 ) -> None:
-    """Refuse a report that cannot be drawn or written, before any work is done."""
-    if check_ending(path, "report", ENDINGS) == HTML and pictures:
-        check_matplotlib(
-            "an HTML report needs", "report", " (.md and .json reports need nothing)"
-        )
+    """Refuse a report that cannot be written, before any work is done."""
+    check_ending(path, "report", ENDINGS)
     check_target(path, force=force, sources=sources)
 
 
@@ -65,7 +61,7 @@ def save_reports(
     """Write reports of one channel, each whole or not at all."""
     texts: list[tuple[PathLike, str]] = []
     for path, report in reports:
-        check_report(path, force=overwrite, pictures=report.audience == "internal")
+        check_report(path, force=overwrite)
         texts.append((path, report_text(report, Path(path).suffix.lower())))
     save_texts(texts, overwrite=overwrite)
 
@@ -133,6 +129,9 @@ SIDE_BY_SIDE = 8
 SMALLEST = 0.8
 """A picture is never shown smaller than this share of its natural size; its box scrolls instead."""
 
+PAGE_LIMITS = {"TALL": TALL, "SIDE_BY_SIDE": SIDE_BY_SIDE, "SMALLEST": SMALLEST}
+"""What templates of pages know of sizes."""
+
 COLOURS = ("#fff3c9", "#adc0cb", "#10305c")
 """Colours of the smallest lifts, of 1, and of the largest: lightness 96, 76 and 20, so
 the order survives in grey.
@@ -153,18 +152,16 @@ LEADING = re.compile(r"^(\d*)([-+.)](?=\s|$)|-(?=-)|[#=])")
 
 def html_page(document: blocks.Document) -> str:
     """One HTML file that needs nothing else: no script, no font, no picture from elsewhere."""
-    # Curves know every mechanism, which files without a page do not need.
-    from mechdesign.report import plots
-
     return laid_out(
         "page.html.jinja",
         document=document,
-        plots=plots,
-        drawing=drawing,
-        TALL=TALL,
-        SIDE_BY_SIDE=SIDE_BY_SIDE,
-        SMALLEST=SMALLEST,
+        **PAGE_LIMITS,
     )
+
+
+def html_sections(sections: Sequence[blocks.Section]) -> str:
+    """Sections of a report as a part of another page, which has their style."""
+    return laid_out("sections.html.jinja", sections=sections, **PAGE_LIMITS)
 
 
 def markdown(document: blocks.Document) -> str:
@@ -201,6 +198,7 @@ def laid_out(
     environment.filters["tint"] = _tint
     environment.filters["code"] = _code
     environment.filters["data_address"] = _data_address
+    environment.filters["points"] = _points
     return environment.get_template(template).render(**content)
 
 
@@ -220,6 +218,11 @@ def _data_address(svg: str) -> Markup:
 
     encoded = base64.b64encode(svg.encode("utf-8")).decode("ascii")
     return Markup(f"data:image/svg+xml;base64,{encoded}")
+
+
+def _points(places: Sequence[tuple[float, float]]) -> str:
+    """Places in the form of the attribute `points` of SVG: ``1.0,2.5 3.0,4.0``."""
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
 
 
 def _letters(text: str) -> str:

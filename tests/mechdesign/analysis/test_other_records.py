@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.analysis.box_frequencies import estimate_file
+from mechdesign.analysis.file_frequencies import estimate_file
 from mechdesign.analysis.frequencies import estimate_frequencies
 from mechdesign.core.errors import InputError
 from mechdesign.jobs.release_file import sanitise_file

@@ -11,7 +11,6 @@ import pytest
 
 pytest.importorskip("starlette", reason="the extra app is not installed")
 pytest.importorskip("uvicorn", reason="the extra app is not installed")
-pytest.importorskip("matplotlib", reason="the extra app is not installed")
 
 from mechdesign.app.server import LocalServer
 from mechdesign.app.session import Session

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 import random
 import shutil
@@ -150,6 +151,28 @@ def open_by_keyboard(page, address, path):
     heading_with_focus(page, "2. Columns")
 
 
+def the_line_follows_the_slider(page):
+    """The line over the trade-off curve shows the factor of the slider, and the ring the design."""
+    ring = page.locator("svg.chart circle")
+    chosen = ring.get_attribute("cx")
+    assert line_place(page) == pytest.approx(float(chosen), abs=0.1)
+    slider = page.locator("#factor")
+    design = float(slider.input_value())
+    slider.press("ArrowRight")
+    larger = float(slider.input_value())
+    assert larger > design
+    place = float(chosen) * math.log(larger) / math.log(design)
+    assert line_place(page) == pytest.approx(place, abs=0.1)
+    assert ring.get_attribute("cx") == chosen
+    slider.press("ArrowLeft")
+
+
+def line_place(page):
+    """Where the line over the curve is, in units of the picture."""
+    moved = page.get_attribute("#budget-line", "transform")
+    return float(moved.removeprefix("translate(").removesuffix(")"))
+
+
 @pytest.mark.slow
 def test_the_whole_walk_by_keyboard_at_400_pixels(served, people, page, tmp_path):
     _, address = served
@@ -172,17 +195,17 @@ def test_the_whole_walk_by_keyboard_at_400_pixels(served, people, page, tmp_path
     page.keyboard.press("Enter")
     heading_with_focus(page, "4. A channel for job")
     text = page.inner_text("main")
-    assert "verified exactly" in text
-    assert "no channel with this promise changes less than" in text
+    assert "Verified in exact arithmetic" in text
     assert fits(page)
     assert unnamed(page) == []
     unfold(page)
     assert fits(page)
     assert unnamed(page) == []
-    for name in ("Before and after", "Worst released values", "Released values"):
-        assert page.get_by_role("region", name=name, exact=True).is_visible()
+    for name in ("Probability of every value of", "Posterior of each output"):
+        assert page.get_by_role("region", name=name).first.is_visible()
     # Roles and budget are still there, so that another one can be tried.
     assert page.input_value("#factor") == after
+    the_line_follows_the_slider(page)
     tab_to(
         page,
         "Channel file, with the counts of the table: keep it to yourself (channel.json)",
@@ -214,7 +237,7 @@ def test_a_channel_takes_at_most_five_choices_and_clicks(
         step()
     heading_with_focus(page, "4. A channel for job")
     text = page.inner_text("main")
-    assert "verified exactly" in text
+    assert "Verified in exact arithmetic" in text
     with page.expect_download() as download:
         page.get_by_role("link", name="(channel.json)").click()
     assert len(steps) + 1 <= 5
@@ -406,7 +429,7 @@ def test_a_large_table(served, page, tmp_path):
     tab_to(page, "Design the channel")
     page.keyboard.press("Enter")
     heading_with_focus(page, "4. A channel for c9")
-    assert "verified exactly" in page.inner_text("main")
+    assert "Verified in exact arithmetic" in page.inner_text("main")
     assert page.problems == []
     # What the browser gets grows with the columns, not with the records.
     small = tmp_path / "small.csv"

@@ -19,7 +19,6 @@ MARK = "zebra"
 SEARCHES = (
     ("assess", {}),
     ("plan", {}),
-    ("curve", {}),
     ("bins", {"bins-2": "10"}),
     ("design", {}),
     ("design", {"role-2": "release", "bins-2": "10", "objective": "truth"}),

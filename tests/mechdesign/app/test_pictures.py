@@ -6,7 +6,7 @@ import pytest
 
 from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import read_content
-from mechdesign.app.pictures import curve_place, merged_bars, pictures_of
+from mechdesign.app.pictures import merged_bars, pictures_of
 
 COUNTS = {"a": 50, "b": 40, "c": 12, "d": 9, "e": 2}
 
@@ -46,10 +46,3 @@ def test_merged_values_follow_the_chosen_limit(table):
         ("a", 50, False),
         ("4 values in fewer than 41 records each", 63, True),
     ]
-
-
-def test_the_axis_of_the_curve_is_logarithmic():
-    assert curve_place("1.05") == 0.0
-    assert curve_place(20) == pytest.approx(320.0)
-    step = curve_place(4) - curve_place(2)
-    assert curve_place(8) - curve_place(4) == pytest.approx(step)

@@ -216,8 +216,9 @@ def test_all_records_of_a_person_are_released_together(panel):
     choice = Choice(roles=roles, time_limit="5")
     choice.check()
     design = design_channel(table, choice, silent)
-    promise = dict(design.facts)["Promise for the table"]
-    assert promise.startswith("All released records of a person together make any")
+    screen = " ".join(design.text.split())
+    assert "Table: all released records of a person together make any" in screen
+    assert "before and after a released sequence is seen" in design.sections
     assert "--person person" in design.command
     release = release_file(design.channel_text, "order", table, choice, silent)
     assert release.is_plausible
@@ -238,7 +239,7 @@ def test_all_records_of_a_person_are_released_together(panel):
         choice,
         silent,
     )
-    assert judged.facts
+    assert judged.short
 
 
 @pytest.mark.parametrize(
@@ -320,8 +321,9 @@ def test_the_file_is_attacked(people):
     text = release.file("released.csv").text
     used = table.with_columns(choice.used)
     judged = judge_file(design.channel_text, text, used, choice, silent)
-    (attack,) = [text for name, text in judged.facts if name.startswith("Attack on")]
-    assert "Promised: at most" in attack
+    attack = judged.short[0]
+    assert "points at the 5 % of the people who look most like" in attack
+    assert "which is proven" in attack
     assert not judged.file.is_public
     assert "Attack" not in release.file("released.txt").text
 

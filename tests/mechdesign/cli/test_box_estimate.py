@@ -1,4 +1,4 @@
-"""`estimate --of` on released boxes."""
+"""`estimate` on released boxes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import mechdesign as md
 from tests.mechdesign.mechanisms.test_box_design import sample, truth
 
 
@@ -22,51 +23,34 @@ def released(folder, run):
     return frame
 
 
-def test_columns_of_boxes_have_estimates_near_their_frequencies(released, run):
-    ask = ("estimate", "out.csv", "--channel", "boxes.json", "--of", "a,b")
-    record = run(*ask, "--json").record
-    assert record["any_data"] is False
-    for column, frequencies in zip(("a", "b"), record["frequencies"], strict=True):
-        assert frequencies["columns"] == [column]
-        shares = released[column].value_counts(normalize=True)
-        for row in frequencies["rows"]:
-            error = 5.0 * row["standard_error"]
-            assert row["estimate"] == pytest.approx(shares[row[column]], abs=error)
-            assert row["lower"] <= row["estimate"] <= row["upper"]
-    text = run(*ask).out
-    assert "own table" in " ".join(text.split())
-    wide = run(*ask, "--any-data", "--json").record
-    assert wide["any_data"] is True
-    for own, other in zip(
-        record["frequencies"][0]["rows"], wide["frequencies"][0]["rows"], strict=True
-    ):
-        assert other["lower"] <= own["estimate"] <= other["upper"]
+def test_boxes_have_estimates_near_their_frequencies(released, run):
+    channel = md.load("boxes.json")
+    rows = run("estimate", "out.csv", "--channel", "boxes.json", "--json").record
+    true = channel.single().joint
+    shares = dict(zip(true.useful.names, true.p_x.tolist(), strict=True))
+    assert sum(row["estimate"] for row in rows["frequencies"]) == pytest.approx(1.0)
+    for row in rows["frequencies"]:
+        error = 5.0 * row["standard_error"]
+        assert row["estimate"] == pytest.approx(shares[row["name"]], abs=error)
+        assert row["lower"] <= row["estimate"] <= row["upper"]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--of", "s"), "has no column 's' in its boxes"),
-        (("--of", "a", "--method", "ml"), "leave --method, --target and --by out"),
-        (("--any-data",), "--any-data is for the columns of released boxes"),
-    ],
-)
-def test_refusals(released, run, options, message):
-    refused = run("estimate", "out.csv", "--channel", "boxes.json", *options)
+def test_columns_of_boxes_are_refused(released, run):
+    refused = run("estimate", "out.csv", "--channel", "boxes.json", "--of", "a")
     assert refused.code == 2
-    assert message in refused.err
+    assert "leave it out, and the boxes are estimated" in refused.err
+    with pytest.raises(md.InputError, match="this channel releases labels"):
+        md.estimate(md.load("boxes.json"), "out.csv", of="a")
 
 
 def test_the_manifest_of_boxes_is_found(released, run):
     """It names the whole channel, of which that of the labels is a part."""
     note = "no valid manifest of it"
     ask = ("estimate", "out.csv", "--channel", "boxes.json")
-    for options in ((), ("--of", "a")):
-        told = run(*ask, *options)
-        assert note not in told.out + told.err
+    told = run(*ask)
+    assert note not in told.out + told.err
     named = run(*ask, "--manifest", "out.csv.manifest.json", "--json")
     assert named.record["records"] == len(released)
     Path("out.csv.manifest.json").unlink()
-    for options in ((), ("--of", "a")):
-        told = run(*ask, *options)
-        assert note in " ".join((told.out + told.err).split())
+    told = run(*ask)
+    assert note in " ".join((told.out + told.err).split())

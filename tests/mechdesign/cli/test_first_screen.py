@@ -13,7 +13,8 @@ import pytest
 import mechdesign as md
 from mechdesign.auditing.averages import best_guess
 from mechdesign.report import wording as w
-from mechdesign.report.first_screen import MOST_LINES, first_screen, unchanged_share
+from mechdesign.report.content import summary_report
+from mechdesign.report.first_screen import MOST_LINES, first_screen
 
 MICRO = ("--sensitive", "group", "--useful", "job")
 LONGEST = 96
@@ -182,7 +183,8 @@ def test_unchanged_cells_are_counted_from_the_integers():
                 expected += Fraction(joint.useful_counts[x], joint.total) * Fraction(
                     channel.rows[x][y], channel.denominator
                 )
-    assert unchanged_share(design) == expected
+    report = summary_report(design, joint, attained={}, remarks=())
+    assert report.kept.unchanged == float(expected)
     shown = first_screen(design, joint, last=["last"])
     assert (
         f"Unchanged: {w.percent(float(expected), 'ROUND_FLOOR', step=w.Decimal('0.1'))}"

@@ -10,6 +10,7 @@ import pytest
 from mechdesign.cli.mechanism import FORMAT as SAID
 from mechdesign.cli.mechanism import is_mechanism
 from mechdesign.nonstochastic.mechanism_file import FORMAT
+from mechdesign.report import drawing
 from tests.cases.documents import rewrite
 
 ROWS = "house,day,kwh\n" + "".join(
@@ -239,3 +240,11 @@ def test_a_report_on_an_edited_file_says_so(made, run):
     text = (made / "e.md").read_text(encoding="utf-8")
     assert "NO: the file is wrong" in text
     assert "total_epsilon '0.1', but it is" in text
+
+
+def test_pictures_need_matplotlib(made, run, monkeypatch):
+    monkeypatch.setattr(drawing, "find_spec", lambda name: None)
+    refused = run("report", "m.json", "--report", "r.html")
+    assert (refused.code, refused.out) == (2, "")
+    assert "an HTML report needs matplotlib" in refused.err
+    assert "'mechdesign[report]' (.md and .json reports need nothing)" in refused.err

@@ -15,7 +15,7 @@ from mechdesign.channel.record import ChannelRecord
 from mechdesign.cli import console
 from mechdesign.cli import report as report_files
 from mechdesign.notions import MaxLift
-from mechdesign.report import collect, drawing
+from mechdesign.report import collect
 from mechdesign.tables.joint import Joint
 
 MICRO = ("--sensitive", "group", "--useful", "job", "--epsilon", "1")
@@ -388,13 +388,12 @@ def test_an_extra_argument_is_answered_with_the_option_of_the_output(
     assert second == f"Try: mechdesign {arguments[0]} --help"
 
 
-def test_refusals_before_any_work(folder, run, channel, monkeypatch):
+def test_refusals_before_any_work(folder, run, channel):
     refused(
         run, 2, "no report is asked for: give --report FILE", "report", "channel.json"
     )
-    monkeypatch.setattr(drawing, "find_spec", lambda name: None)
-    words = "an HTML report needs matplotlib, which is not installed: pip install 'mechdesign[report]'"
-    refused(run, 2, words, "report", "channel.json", "--report", "r.html")
+    words = "r.pdf: a report must end in .html, .md, .json, not .pdf"
+    refused(run, 2, words, "report", "channel.json", "--report", "r.pdf")
     refused(
         run,
         2,
@@ -405,7 +404,7 @@ def test_refusals_before_any_work(folder, run, channel, monkeypatch):
         "--output",
         "c.json",
         "--report",
-        "r.html",
+        "r.pdf",
     )
     assert not (folder / "c.json").exists()
     assert (

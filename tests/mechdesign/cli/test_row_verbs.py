@@ -214,7 +214,7 @@ def test_commands_refuse_boxes_of_rows_and_name_what_takes_them(table, run):
 def test_reports_on_rows(table, run):
     run("report", "row.json", "--report", "r.html")
     page = Path("r.html").read_text(encoding="utf-8")
-    assert "data:image/svg+xml" in page
+    assert "Before: lift of every value of" in page
     assert "What is promised" in page
     written = run(
         *DESIGN, "--release", "a,b", "--report", "d.md", "--output", "again.json"

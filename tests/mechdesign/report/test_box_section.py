@@ -88,20 +88,26 @@ def test_the_page_has_the_promise_for_population_and_table_first(both):
     assert report.population.eps_u == audit.achieved.eps_u
     assert report.boxes.on_table == audit.on_table
     assert audit.on_table.eps_u < audit.achieved.eps_u
-    # The worst output is that of the audit, in the population and on the table.
-    for side in ("eps_l", "eps_u", "eps_ldp"):
-        of_outputs = max(getattr(row.achieved, side) for row in report.boxes.outputs)
-        assert of_outputs == getattr(audit.achieved, side)
-        on_table = max(getattr(row.on_table, side) for row in report.boxes.outputs)
-        assert on_table == pytest.approx(getattr(audit.on_table, side))
+    # The worst outputs are those of the audit on the records of the proof.
+    largest = max(row.highest_lift for row in report.codebook)
+    smallest = min(row.lowest_lift for row in report.codebook)
+    assert math.log(largest) == pytest.approx(audit.on_table.eps_u)
+    assert -math.log(smallest) == pytest.approx(audit.on_table.eps_l)
+    # The beliefs are those of the population, which any output leaves; a stratum has its own.
+    beliefs = report.boxes.beliefs
+    assert bool(beliefs) is not bool(design.channel.given)
+    for belief in beliefs:
+        assert belief.lowest <= belief.before * math.exp(-audit.achieved.eps_l)
+        most = min(1.0, belief.before * math.exp(audit.achieved.eps_u))
+        assert belief.highest >= most
+    assert sum(belief.before for belief in beliefs) in (0, pytest.approx(1.0))
     record = json.loads(report_text(report, ".json"))
     assert record["population"]["eps_u"] == design.achieved.eps_u
     boxes = record["boxes"]
     assert sum(row["records"] for row in boxes["rows"]) == design.audit.records
-    by_stratum = defaultdict(float)
-    for row in boxes["outputs"]:
-        by_stratum[row["stratum"]] += row["share"]
-    assert list(by_stratum.values()) == pytest.approx([1.0] * len(by_stratum))
+    strata = {row["stratum"] for row in boxes["rows"]}
+    shares = [row["probability"] for row in record["codebook"]]
+    assert sum(shares) == pytest.approx(len(strata))
 
 
 def test_python_writes_all_endings_and_refuses_what_there_is_not(tmp_path):

@@ -26,7 +26,6 @@ from mechdesign.report import (
     blocks,
     collect,
     law_section,
-    plots,
     writing,
 )
 from mechdesign.report.collect import design_behind
@@ -37,14 +36,6 @@ from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 from tests.cases.designs import uniform_table
 from tests.mechdesign.report import report_cases as cases
-
-
-@pytest.fixture(autouse=True)
-def quick_pictures(monkeypatch, request):
-    """Pictures are drawn for Adult alone: each drawing takes a tenth of a second."""
-    if "adult" not in request.fixturenames:
-        empty = blocks.Picture("<svg></svg>", "nothing", 100.0)
-        monkeypatch.setattr(plots, "curve_pictures", lambda *_: [empty])
 
 
 def tiny() -> Joint:
