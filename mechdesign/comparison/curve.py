@@ -110,11 +110,13 @@ def curve_through(
     """The curve through a design in about so many processor seconds, or the reason why there is
     none. Boxes have no `joint`.
     """
-    case = case_of(design.notion, _mechanism_of(design))
+    if joint is None:
+        return None, NO_BOXES
     obstacle = _obstacle(design)
     if obstacle:
         return None, obstacle
-    if case is None or joint is None:
+    case = case_of(design.notion, _mechanism_of(design))
+    if case is None:
         return None, NO_AXIS
     if seconds is None:
         seconds = LONGEST
@@ -178,8 +180,6 @@ def _obstacle(design: Design) -> str:
     """
     channel = design.channel
     sample = design.confidence
-    if design.audit is not None:
-        return NO_BOXES
     if channel.record.after:
         return NO_EARLIER
     if channel.record.averages:
