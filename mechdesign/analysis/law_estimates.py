@@ -58,7 +58,7 @@ from mechdesign.channel.row_law import NOT_KEPT, RowLaw
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.integers import IntegerRows, Integers
-from mechdesign.core.wording import listed
+from mechdesign.core.wording import free_name, listed
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.tables.columns import positions_of, values_of
 from mechdesign.tables.people import People
@@ -71,6 +71,10 @@ FEW = 10
 """Records of a value below which a normal interval holds clearly less often than its level. Where 2
 are expected, a 95 % interval holds in 86 % of the samples: the others have none.
 """
+
+
+FIGURES = ("estimate", "standard_error", "lower", "upper")
+"""Keys of the figures in a record of `ColumnFrequencies.rows`."""
 
 
 @dataclass(frozen=True)
@@ -106,11 +110,22 @@ class ColumnFrequencies:
         """True if the interval of a value is too narrow for its few records."""
         return bool((self.estimates * self.records < FEW).any())
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The key of each column in a record of `rows`: its name, with "_" behind it where a figure
+        has that name.
+        """
+        others = {*FIGURES, *self.columns}
+        keys: list[str] = []
+        for name in self.columns:
+            keys.append(free_name(name, others) if name in FIGURES else name)
+        return tuple(keys)
+
     def rows(self) -> list[dict[str, Any]]:
-        """A record for each combination of symbols."""
+        """A record for each combination of symbols: these by `keys`, and the figures."""
         records: list[dict[str, Any]] = []
         for k, texts in enumerate(self.symbols):
-            record: dict[str, Any] = dict(zip(self.columns, texts, strict=True))
+            record: dict[str, Any] = dict(zip(self.keys, texts, strict=True))
             record["estimate"] = float(self.estimates[k])
             record["standard_error"] = float(self.standard_errors[k])
             record["lower"] = float(self.lower[k])

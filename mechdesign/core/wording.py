@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import Any, SupportsFloat
 
@@ -104,6 +104,15 @@ def listed(
     if len(values) > most:
         shown += f" and {len(values) - most} more"
     return shown
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """A name with as many "_" behind it as it takes to be none of `taken`: a column of the user's
+    beside headings or keys of ours.
+    """
+    while name in taken:
+        name += "_"
+    return name
 
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)

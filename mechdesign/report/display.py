@@ -32,7 +32,7 @@ from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.verdict import Achieved, Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.run import Comparison
-from mechdesign.core.wording import about, percent_of
+from mechdesign.core.wording import about, free_name, percent_of
 from mechdesign.jobs.side_files import codebook_text
 from mechdesign.judging.figures import Judgement
 from mechdesign.leaks.assessment import Assessment
@@ -281,7 +281,9 @@ def _belief_columns(design: Design) -> Mapping[str, Sequence[Any]]:
     names, *figures = zip(*rows, strict=True) if rows else ((), (), (), ())
     headings = ("before", "lowest after", "highest after")
     return {
-        title(() if sensitive is None else sensitive.columns): names,
+        free_name(
+            title(() if sensitive is None else sensitive.columns), headings
+        ): names,
         **dict(zip(headings, figures, strict=True)),
     }
 

@@ -203,7 +203,7 @@ def column_frequencies_text(frequencies: ColumnFrequencies) -> str:
     table = [header]
     records, note = wording.largest(frequencies.rows(), len(names), "--json")
     for record in records:
-        cells = [wording.label(record[name]) for name in frequencies.columns]
+        cells = [wording.label(record[key]) for key in frequencies.keys]
         cells.append(wording.figure(record["estimate"]))
         cells.append(wording.figure(record["standard_error"]))
         cells.append(wording.interval(record["lower"], record["upper"]))

@@ -11,6 +11,7 @@ from mechdesign import sanitise_file
 from mechdesign.analysis import linear
 from mechdesign.analysis.law_estimates import estimate_shares
 from mechdesign.release.samplers import Policy
+from mechdesign.report.releases import column_frequencies_text
 
 NOTION = md.LIP(0.5)
 
@@ -190,3 +191,22 @@ def test_a_manifest_says_that_empty_cells_were_drawn(frame, rows, tmp_path):
 def test_arguments_in_the_wrong_order_are_named(rows):
     with pytest.raises(md.InputError, match="channel must be a Channel, not str"):
         md.estimate("released.csv", rows)
+
+
+def test_columns_with_the_names_of_figures_keep_their_values():
+    rng = np.random.default_rng(2)
+    table = {name: rng.choice(["u", "v"], 300) for name in ("s", "estimate", "lower")}
+    frame = pd.DataFrame(table)
+    channel = md.design(
+        frame, NOTION, sensitive="s", release=["estimate", "lower"]
+    ).channel
+    (both,) = md.estimate(channel, channel.apply(frame), of=["estimate", "lower"])
+    assert both.keys == ("estimate_", "lower_")
+    for row, symbol, share in zip(
+        both.rows(), both.symbols, both.estimates, strict=True
+    ):
+        assert (row["estimate_"], row["lower_"]) == symbol
+        assert row["estimate"] == share
+    found = dict(zip(both.symbols, both.estimates, strict=True))
+    text = column_frequencies_text(both)
+    assert f"{found['u', 'v']:.3f}" in text

@@ -342,3 +342,10 @@ def test_a_notebook_shows_shares_in_per_cent():
     page = CURVES._repr_html_()
     assert f"<td>{percent_at_least(kept)}</td>" in page
     assert f"<td>{about(kept)}</td>" not in page
+
+
+def test_a_secret_with_the_name_of_a_heading_keeps_its_values():
+    table = md.Joint.from_counts([[4, 2], [1, 3]], sensitive="before")
+    beliefs = md.design(table, md.LIP(0.5)).to_frame()
+    assert list(beliefs["before_"]) == list(table.sensitive.names)
+    assert list(beliefs["before"]) == list(table.p_s)
