@@ -54,9 +54,11 @@ def hostile() -> Joint:
     )
 
 
-def internal(design: Design, joint: Joint) -> Report:
-    """The internal report, as `design --report` makes it."""
-    return internal_report(design, joint, Reporter().work, table="table.csv")
+def internal(design: Design, joint: Joint, seconds: float | None = None) -> Report:
+    """The internal report, as `design --report` makes it; `seconds` are those of its curve."""
+    return internal_report(
+        design, joint, Reporter().work, table="table.csv", seconds=seconds
+    )
 
 
 def both(design: Design, joint: Joint) -> tuple[Report, Report]:
