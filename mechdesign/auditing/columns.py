@@ -57,7 +57,6 @@ from flint import arb, fmpq
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed
 from mechdesign.tables.columns import other_spelling
 from mechdesign.tables.joint import Joint
@@ -96,7 +95,7 @@ class FilledCounts:
     """The counts of a table by sensitive symbol, and where they are not zero.
 
     Most counts of a large table are zero: that of a column with itself has one in each row. Outputs
-    of many symbols of a table that is filled are summed in arrays, exactly (`_in_halves`).
+    of many symbols are summed in arrays, exactly (`_in_halves`).
     """
 
     def __init__(self, counts: Sequence[Sequence[int]]) -> None:
@@ -111,11 +110,15 @@ class FilledCounts:
 
     def masses(self, inputs: Sequence[int], values: Sequence[int]) -> list[int]:
         """For each sensitive symbol s the sum over x of count(s, x) W(y|x)."""
+        has_few_cells = len(inputs) * len(self._counts) <= self._size
         is_long = len(inputs) > FEW and max(values) < LARGEST_VALUE
-        if is_long and self._array is not None:
-            return self._in_halves(self._array, inputs, values)
+        # Of a sparse table an array has all symbols, whatever the output has.
+        if is_long and not (self._is_sparse and has_few_cells):
+            counts = self._array
+            if counts is not None:
+                return self._in_halves(counts, inputs, values)
         masses: list[int] = []
-        if len(inputs) * len(self._counts) <= self._size:
+        if has_few_cells:
             for row in self._counts:
                 masses.append(sum(map(mul, [row[x] for x in inputs], values)))
             return masses
@@ -127,17 +130,31 @@ class FilledCounts:
         return masses
 
     @cached_property
-    def _array(self) -> Integers | None:
-        """The counts as an array, (|S|, |X|), where sums of halves fit into 64 bits."""
+    def _array(self) -> Any:
+        """The counts as an array or a sparse one, (|S|, |X|), where sums of halves fit into 64
+        bits; else None.
+        """
         cells = self._width * len(self._counts)
-        if self._is_sparse or self._width <= FEW or cells > MOST_CELLS:
+        if self._width <= FEW or (not self._is_sparse and cells > MOST_CELLS):
             return None
         if max(sum(counts) for _, counts in self._filled) >= MOST_COUNTED:
             return None
-        return np.array(self._counts, dtype=np.int64)
+        if not self._is_sparse:
+            return np.array(self._counts, dtype=np.int64)
+        from scipy.sparse import csr_array
+
+        data: list[int] = []
+        places: list[int] = []
+        ends = [0]
+        for row_places, row_counts in self._filled:
+            data += row_counts
+            places += row_places
+            ends.append(len(data))
+        shape = (len(self._counts), self._width)
+        return csr_array((np.array(data, dtype=np.int64), places, ends), shape=shape)
 
     def _in_halves(
-        self, counts: Integers, inputs: Sequence[int], values: Sequence[int]
+        self, counts: Any, inputs: Sequence[int], values: Sequence[int]
     ) -> list[int]:
         """The masses of one output: values are split into an upper and a lower half.
 
@@ -145,7 +162,11 @@ class FilledCounts:
         that no sum reaches 2^63.
         """
         whole = np.array(values, dtype=np.int64)
-        if len(inputs) < self._width:
+        if self._is_sparse:
+            entries = np.zeros(self._width, dtype=np.int64)
+            entries[np.array(inputs)] = whole
+            whole = entries
+        elif len(inputs) < self._width:
             counts = counts[:, np.array(inputs)]
         upper = counts @ (whole >> HALF)
         lower = counts @ (whole & ((1 << HALF) - 1))

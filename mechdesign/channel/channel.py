@@ -27,6 +27,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from operator import mul
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
@@ -545,7 +546,7 @@ class Channel(Displayed):
         scales = [self.denominator // total for total in self.totals]
         columns: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
         for inputs, values in self.integers.columns:
-            scaled = (scales[x] * w for x, w in zip(inputs, values, strict=True))
+            scaled = map(mul, [scales[x] for x in inputs], values)
             columns.append((inputs, tuple(scaled)))
         return columns
 

@@ -194,25 +194,19 @@ def _settle(
 
 
 def _forest(x: Indices, y: Indices, mass: Array, size: int) -> list[int]:
-    """Edges of a spanning forest, largest masses first (Kruskal)."""
-    parent = list(range(size))
+    """Edges of the spanning forest of the largest masses; of equal ones the first. No two edges
+    have the same ends.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import minimum_spanning_tree
 
-    def root(vertex: int) -> int:
-        while parent[vertex] != vertex:
-            # Halve the path, so that later walks are short.
-            parent[vertex] = parent[parent[vertex]]
-            vertex = parent[vertex]
-        return vertex
-
-    found: list[int] = []
     order = np.argsort(-mass, kind="stable")
-    ends = zip(order.tolist(), x[order].tolist(), y[order].tolist(), strict=True)
-    for edge, first, second in ends:
-        one, other = root(first), root(second)
-        if one != other:
-            parent[one] = other
-            found.append(edge)
-    return found
+    # No two edges have the same weight, so that the forest is unique.
+    weights = np.empty(len(order))
+    weights[order] = np.arange(1, len(order) + 1)
+    graph = coo_array((weights, (x, y)), shape=(size, size)).tocsr()
+    chosen = minimum_spanning_tree(graph).data.astype(np.int64)
+    return order[chosen - 1].tolist()
 
 
 # --------------------------------------------------------------------------------- plan

@@ -38,6 +38,29 @@ def test_masses_are_exact(data, most):
         assert output.output == sum(wanted)
 
 
+@given(data=st.data())
+def test_masses_of_a_table_that_is_mostly_empty_are_exact(data):
+    """The same of a table with one count for each useful symbol, and one symbol that all have."""
+    width = 16 * WIDTH
+    counts = [[0] * width for _ in range(12)]
+    for x in range(width):
+        counts[x % 12][x] = data.draw(st.sampled_from([1, 7, 2**20]))
+    for row in counts:
+        row[0] += 1
+    filled = columns.FilledCounts(counts)
+    assert filled._is_sparse
+    ends = st.sampled_from([1, 2**31 - 1, 2**31, 2**53, 2**62 - 1, 2**62])
+    for step in (1, 3):
+        inputs = range(0, width, step)
+        values = data.draw(st.lists(ends, min_size=len(inputs), max_size=len(inputs)))
+        wanted = []
+        for row in counts:
+            wanted.append(
+                sum(row[x] * value for x, value in zip(inputs, values, strict=True))
+            )
+        assert filled.masses(inputs, values) == wanted
+
+
 def test_the_largest_sums_that_halves_may_have_fit_into_64_bits(monkeypatch):
     assert (columns.MOST_COUNTED - 1) * (2**columns.HALF - 1) < 2**63
     assert columns.LARGEST_VALUE == 2 ** (2 * columns.HALF)
