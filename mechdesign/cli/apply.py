@@ -461,7 +461,6 @@ def _is_estimated(arguments: ApplyArguments) -> bool:
             channel,
             has_others=not policy.lets_nothing_through,
             is_statistic=False,
-            names_columns=False,
         )
     except InputError:
         return False

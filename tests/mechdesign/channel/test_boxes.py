@@ -214,7 +214,8 @@ def test_claims_need_a_coder():
     _, useful = SENSITIVE, variable_of_boxes(2)
     plain = Channel(useful, ("y",), ((1,), (1,)), 1)
     with pytest.raises(md.InputError, match="this is for a channel of boxes"):
-        _ = plain.parts
+        _ = plain.boxed
+    assert plain.parts == ()
 
 
 def lacking(counts=((30, 10), (20, 40))):
