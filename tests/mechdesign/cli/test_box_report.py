@@ -25,7 +25,7 @@ def test_the_commands_write_the_same_page(folder, run):
     )
     for part in ("promise", "population", "channel", "law", "holds_for"):
         assert one[part] == two[part]
-    assert one["boxes"]["outputs"] == two["boxes"]["outputs"]
+    assert one["boxes"]["beliefs"] == two["boxes"]["beliefs"]
     # The design has proven its bound, the file states it.
     assert (one["kept"]["scope"], two["kept"]["scope"]) == ("proven", "stated")
     assert one["kept"]["upper_bound_nmi"] == two["kept"]["upper_bound_nmi"]

@@ -128,7 +128,7 @@ def test_a_ledger_of_an_earlier_version_tells_by_the_content(tmp_path, monkeypat
         patch.setattr(spellings, "UNUSUAL", "^nothing$")
         more = [*SPELLINGS["plain"], *(str(i) for i in range(1000, 1250))]
         with pytest.raises(
-            InputError, match=r"about 5\d% of these records .* other ident"
+            InputError, match=r"about 5\d % of these records .* other ident"
         ):
             released(tmp_path, more, jobs=[*JOBS, *JOBS[:250]])
 
