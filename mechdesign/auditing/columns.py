@@ -141,7 +141,7 @@ class FilledCounts:
             return None
         if not self._is_sparse:
             return np.array(self._counts, dtype=np.int64)
-        from scipy.sparse import csr_array
+        from scipy.sparse import csr_array  # pyright: ignore[reportMissingTypeStubs]
 
         data: list[int] = []
         places: list[int] = []
