@@ -1,4 +1,4 @@
-"""Promises after earlier releases, and for sets of populations: for `check_certificate.py`.
+"""Bounds after earlier releases, and for sets of populations: for `check_certificate.py`.
 
 Earlier releases leave a table for each u(x) that their outputs are in proportion to. Of a set of
 populations the intervals are taken from the file, and where a posterior is outside, the rows of the
@@ -7,30 +7,47 @@ worst populations in them are added.
 
 import math
 import sys
+from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
-from check_certificate import Allowed, OneTable, budgets, dense, numbers
-
-BROKEN = 3e-9  # by which a row of a worst population is negative
 
 
-def sets_of(file, counts, earlier):
-    """The promise of a file on more than its own table, in the place of `OneTable`."""
-    if file.get("confidence"):
-        return Populations(file, counts)
-    if file.get("budgets"):
-        sys.exit("this program does not know budgets of single symbols there")
-    return AfterOthers(file, earlier)
+@dataclass
+class Sets:
+    """The promise of a file on more than its own table, for the program `main`."""
 
+    main: Any
+    earlier: list
 
-class AfterOthers(OneTable):
-    """The tables that earlier releases leave; `left` are u(x), each up to a factor once."""
+    def limits_of(self, file, counts, members, prior):
+        """As in the program, for each u(x) that the earlier releases leave."""
+        if not self.earlier:
+            return self.main.limits_of(file, counts, members, prior)
+        low, high, ratio = self.main.budgets(file["notion"])
+        masses, total, found = counts.sum(0), counts.sum(), []
+        for left in self.outputs_before(file):
+            mass = left * total / (left @ masses)
+            for _, _, rows in self.main.secrets_of(file, counts):
+                shares = rows.sum(1) / rows.sum()
+                lifts = (
+                    rows[:, members] / masses[members] * mass[members] / shares[:, None]
+                )
+                # No lift is above 1 / P(s).
+                most = 1 / shares if high is None else np.full(len(shares), high)
+                least = np.full(len(shares), low)
+                found.append((lifts, mass[members], least, most, ratio))
+        if file.get("budgets"):
+            sys.exit("this program does not know budgets of single symbols there")
+        return found
 
-    def __init__(self, file, earlier):
+    def outputs_before(self, file):
+        """u(x), the chance of the outputs of the earlier releases, each up to a factor once."""
         useful = file["useful"]
-        found = [(1.0,) * len(useful["symbols"])]
-        for channel in earlier:
+        found = [(Fraction(1),) * len(useful["symbols"])]
+        for channel in self.earlier:
             columns = channel["useful"]["columns"]
             if not set(columns) <= set(useful["columns"]):
                 sys.exit(
@@ -42,62 +59,74 @@ class AfterOthers(OneTable):
                 symbols.index(tuple(symbol[p] for p in places))
                 for symbol in useful["symbols"]
             ]
-            rows = dense(
-                channel.get("rows"), channel.get("sparse_rows"), len(channel["outputs"])
-            )
-            shares = (rows / rows.sum(1, keepdims=True))[order]
             further = {}
-            for left, output in product(found, shares.T):
-                both = np.array(left) * output
+            for left, output in product(found, self.main.chances(channel)[order].T):
+                both = [a * b for a, b in zip(left, output, strict=True)]
                 if any(both):
-                    # Equal up to rounding.
-                    further.setdefault(tuple((both / both.sum()).round(14)), both)
-            found = [tuple(both / both.sum()) for both in further.values()]
-        self.left = [np.array(left) for left in found]
+                    further[tuple(part / sum(both) for part in both)] = True
+            found = list(further)
+        return [np.array(left) for left in found]
 
-
-class Populations:
-    """The populations whose intervals a file has."""
-
-    left = (1,)
-
-    def __init__(self, file, counts):
-        confidence = file["confidence"]
-        if confidence["unseen"] or file.get("budgets"):
-            sys.exit("this program does not know this set of populations")
-        self.promise = budgets(file["notion"])
-        self.p_x = counts.sum(0) / counts.sum()
-        intervals = confidence["intervals"]
-        self.cells = numbers(intervals["cells"])
-        self.shares = numbers(intervals["shares"]).T
-        self.known = confidence["shares"] == "known"
-
-    def allowed(self, rows):
-        """The posteriors that are allowed for all populations."""
-        # What is private for the whole set is private for the table, if that is in the set.
-        return Allowed(rows[:0] if self.known else rows, self.worst)
-
-    def worst(self, v):
-        """The rows of the populations that a posterior v breaks most.
+    def worst_populations(self, file, p_x):
+        """The rows a v <= 0 of the populations that a posterior v breaks most, as a function of it.
 
         With w = v / P(x), P(y|s) is largest and smallest where P(x|s) fills its intervals from the
         largest w on, and from the smallest; the shares P(s) fill theirs in the same way.
         """
-        least, most, ratio = self.promise
-        w, found, secrets = v / self.p_x, [], range(len(self.cells))
-        low = [fill(w, *one.T) for one in self.cells]
-        high = [fill(-w, *one.T) for one in self.cells]
-        for s in secrets:
-            if ratio:
-                found += [ratio * low[t] - high[s] for t in secrets if t != s]
-            if most < math.inf:
-                others = np.array([high[t] if t == s else low[t] for t in secrets])
-                found.append(most * fill(others @ w, *self.shares) @ others - high[s])
-            if least:
-                others = np.array([low[t] if t == s else high[t] for t in secrets])
-                found.append(low[s] - least * fill(-others @ w, *self.shares) @ others)
-        rows = np.array(found) / self.p_x
-        return rows[rows @ v < -BROKEN]
+        confidence = file["confidence"]
+        if confidence["unseen"] or file.get("budgets"):
+            sys.exit("this program does not know this set of populations")
+        cells = self.main.exact(confidence["intervals"]["cells"]).astype(float)
+        low_s, high_s = (
+            self.main.exact(confidence["intervals"]["shares"]).astype(float).T
+        )
+        secrets = range(len(low_s))
+        least, most, ratio = (
+            float(b) if b else None for b in self.main.budgets(file["notion"])
+        )
+
+        def rows(v):
+            w, found = v / p_x, []
+            low = [fill(w, one[:, 0], one[:, 1]) for one in cells]
+            high = [fill(-w, one[:, 0], one[:, 1]) for one in cells]
+            for s in secrets:
+                if ratio:
+                    found += [high[s] - ratio * low[t] for t in secrets if t != s]
+                if most:
+                    others = [high[t] if t == s else low[t] for t in secrets]
+                    mean = fill(np.array(others) @ w, low_s, high_s) @ others
+                    found.append(high[s] - most * mean)
+                if least:
+                    others = [low[t] if t == s else high[t] for t in secrets]
+                    mean = fill(-(np.array(others) @ w), low_s, high_s) @ others
+                    found.append(least * mean - low[s])
+            found = np.array(found) / p_x
+            return found[found @ v > self.main.TINY]
+
+        return rows
+
+    def rows_and_cuts(self, file, rows, p_x):
+        """Rows of the promise to begin with, and further ones."""
+        # What is private for the whole set is private for the table, if that is in the set.
+        if file["confidence"]["shares"] == "known":
+            rows = rows[:0]
+        return rows, self.worst_populations(file, p_x)
+
+    def taken_by_sides(self, file, proof, counts):
+        """t_xy - m_y, with the least t_y v over the set as m_y."""
+        everything = list(range(counts.shape[1]))
+        p_x = (counts.sum(0) / counts.sum()).astype(float)
+        rows = self.main.promise_rows(
+            self.limits_of(file, counts, everything, everything)
+        )
+        rows, cuts = self.rows_and_cuts(file, rows, p_x)
+        least = []
+        for side in np.array(proof["sides"]).T:
+            found = self.main.least_of(
+                lambda v, side=side: v @ side, rows, [], counts, cuts
+            )
+            least.append(found - self.main.TINY)
+        return self.main.exact(proof["sides"]) - self.main.exact(least)
 
 
 def fill(values, low, high):

@@ -1,122 +1,79 @@
-"""Check the bounds of channel files by their proofs, without mechdesign.
+"""Check the bounds of channel files by their certificates, without mechdesign.
 
     python examples/check_certificate.py CHANNEL.json .. [--after EARLIER.json ..]
 
-docs/reference/certificates.md has the mathematics and the format. Every proof asks whether a cost
-of the posteriors v that the promise allows falls below a number, and `Allowed` answers. All is
-computed in doubles, so bounds are good to 1e-8. What averages, earlier releases and sets of
-populations add is in `certificate_averages.py` and `certificate_sets.py` beside this file.
+docs/reference/certificates.md has the mathematics. The least cost is computed in fractions. Other
+bounds follow from the vertices of the posteriors that the promise allows, which are listed in
+doubles, so they are good to 1e-8. A file of a design after others, or for a set of populations, needs
+`certificate_sets.py` beside this file.
 """
 
 import json
 import math
 import sys
 from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-from scipy.optimize import linprog
 
-CLOSE = 1e-8  # of 1 or of the bound, by which a stated one may differ
-TINY = 1e-11
-SHARP = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+CLOSE = 1e-9  # of 1 or of the bound, by which a stated one may differ
+CLOSE_IN_DOUBLES = 1e-8
+TINY = 1e-9  # of rounding in a vertex
+MOST_SYSTEMS = (
+    20_000_000  # of equations, each of which may have a vertex as its solution
+)
+AT_ONCE = 20_000
+MOST_ROUNDS = 60
+MOST_NEW = 12  # tangents of a round
 
-# --------------------------------------------------------------- the one question of all proofs
+
+def exact(values):
+    """Numbers or texts as an array of fractions."""
+    return np.vectorize(Fraction, otypes=[object])(np.array(values, dtype=object))
 
 
-class Allowed:
-    """The v >= 0 with sum v = 1 and rows v >= 0, where `more(v)` are further rows that v breaks.
-
-    The last `leaks` entries of v are average leakages: they are not in the sum, and below `most`.
-    """
-
-    def __init__(self, rows, more=None, leaks=0, most=0.0):
-        self.rows, self.more, self.most = rows, more, most
-        self.shares = np.ones(rows.shape[1])
-        self.shares[rows.shape[1] - leaks :] = 0.0
-
-    def lowest(self, cost, box=()):
-        """A lower bound of cost v, and the v that HiGHS found; `box` are rows for this time.
-
-        Duals that are not negative prove it, whatever they are: cost v >= (cost - duals rows) v.
-        """
-        while True:
-            rows = np.vstack([self.rows, *box])
-            none = np.zeros(len(rows))
-            found = linprog(cost, -rows, none, self.shares[None], [1.0], options=SHARP)
-            if found.status == 2:
-                return math.inf, None
-            if found.status != 0:
-                sys.exit(f"HiGHS gave no answer: {found.message}")
-            reduced = cost - np.maximum(-found.ineqlin.marginals, 0.0) @ rows
-            of_leaks = np.minimum(reduced[self.shares == 0], 0.0).sum()
-            bound = reduced[self.shares == 1].min() + self.most * of_leaks
-            broken = [] if self.more is None else self.more(found.x)
-            if not len(broken):
-                return bound, found.x
-            self.rows = np.vstack([self.rows, broken])
-
-    def falls_below(self, wanted, cost, matrix, bend):
-        """Whether cost v + sum_k bend(z_k), with z = matrix v, may be below `wanted`.
-
-        `bend` is concave, so on a box of z it lies above its chord. Boxes are split where it lies
-        farthest above, until every chord proves the bound (branch and bound).
-        """
-        boxes = [(matrix.min(1), matrix.max(1))]
-        while boxes:
-            low, high = boxes.pop()
-            slope = (bend(high) - bend(low)) / np.maximum(high - low, 1e-300)
-            # As sum v = 1, a constant is one on every share.
-            constant = (bend(low) - slope * low).sum()
-            box = [matrix - np.outer(low, self.shares)]
-            box += [np.outer(high, self.shares) - matrix]
-            chords = cost + slope @ matrix + constant * self.shares
-            bound, v = self.lowest(chords, box)
-            if bound >= wanted - CLOSE / 2:
-                continue
-            z = matrix @ v
-            above = bend(z) - bend(low) - slope * (z - low)
-            k = np.argmax(above)
-            if cost @ v + bend(z).sum() < wanted - CLOSE or above[k] < TINY:
-                return True
-            left, right = high.copy(), low.copy()
-            left[k] = right[k] = z[k]
-            boxes += [(low, left), (right, high)]
-        return False
+def power(exponent, side):
+    """e^exponent, rounded up (side 1) or down (-1) by more than the error of `exp`."""
+    return Fraction(math.exp(exponent)) * (1 + side * Fraction(1, 2**50))
 
 
 # ------------------------------------------------------------------------ table and promise
 
 
-def numbers(values):
-    """Numbers or texts of fractions as an array."""
-    exact = np.array(values, dtype=object)
-    return np.vectorize(lambda value: float(Fraction(value)), otypes=[float])(exact)
-
-
 def dense(rows, pairs, width):
-    """A matrix from its rows, or from pairs of a place and an entry."""
+    """A matrix of integers from its rows, or from pairs of a place and an entry."""
     if rows is None:
-        rows = np.zeros((len(pairs), width))
+        rows = [[0] * width for _ in pairs]
         for row, of_row in zip(rows, pairs, strict=True):
-            row[of_row[::2]] = of_row[1::2]
-    return np.array(rows, float)
+            for place, entry in zip(of_row[::2], of_row[1::2], strict=True):
+                row[place] = entry
+    return exact(rows)
 
 
-def range_of(eps_l, eps_u):
-    """The least and the largest lift."""
-    return math.exp(-float(eps_l)), math.exp(float(eps_u))
+def chances(channel):
+    """W(y|x), a row for each symbol."""
+    outputs = len(channel["outputs"])
+    rows = dense(channel.get("rows"), channel.get("sparse_rows"), outputs)
+    totals = channel.get("totals") or [channel["denominator"]] * len(rows)
+    return rows / exact(totals)[:, None]
 
 
 def budgets(notion):
-    """The least lift, the largest one, and the largest quotient of two or None."""
+    """The least lift, the largest one, and the largest quotient of two; None is no limit."""
     name, eps = notion["name"], notion.get("epsilon")
     if name == "ldp":
-        return 0.0, math.inf, math.exp(eps)
+        return Fraction(0), None, power(eps, 1)
     if name not in ("alip", "lip", "max-lift", "min-lift"):
         sys.exit(f"this program does not know the promise {name}")
     same = eps if name == "lip" else "inf"
-    return *range_of(notion.get("eps_l", same), notion.get("eps_u", same)), None
+    return *lift_range(notion.get("eps_l", same), notion.get("eps_u", same)), None
+
+
+def lift_range(eps_l, eps_u):
+    """The least and the largest lift, rounded outwards."""
+    least = Fraction(0) if eps_l == "inf" else power(-eps_l, -1)
+    return least, None if eps_u == "inf" else power(eps_u, 1)
 
 
 def secrets_of(file, counts):
@@ -129,157 +86,383 @@ def secrets_of(file, counts):
         added = {}
         for symbol, row in zip(symbols, counts, strict=True):
             added[symbol[k]] = added.get(symbol[k], 0) + row
-        values = [[value] for value in added]
-        secrets.append((column, values, np.array(list(added.values()))))
+        rows = np.array(list(added.values()))
+        secrets.append((column, [[value] for value in added], rows))
     return secrets
 
 
-def strata_of(file):
-    """The places of the symbols with the same given cells; without given columns all of them."""
-    places = [file["useful"]["columns"].index(name) for name in file.get("given", [])]
-    strata = {}
-    for x, symbol in enumerate(file["useful"]["symbols"]):
-        strata.setdefault(tuple(symbol[place] for place in places), []).append(x)
-    return list(strata.values())
-
-
-def limits_of(file, counts, members, left):
+def limits_of(file, counts, members, prior):
     """(lifts, mass, least, most, ratio) of each secret: least <= lifts v / mass v <= most.
 
-    `members` are the symbols of a stratum, which v is over, and `left` the u(x) that the outputs of
-    earlier releases are in proportion to.
+    `members` are the symbols that v is over, and `prior` those that lifts are measured against.
     """
-    prior = members if file.get("promise") == "relative" else slice(None)
     low, high, ratio = budgets(file["notion"])
-    own = {(one.get("column"), *one["symbol"]): one for one in file.get("budgets", [])}
-    masses, found = counts.sum(0), []
-    for u in left:
-        mass = (u * np.ones(len(masses)) * masses.sum() / (u * masses).sum())[members]
-        for column, values, rows in secrets_of(file, counts):
-            shares = rows[:, prior].sum(1) / rows[:, prior].sum()
-            here = np.maximum(shares, 1e-300)
-            lifts = rows[:, members] / masses[members] * mass / here[:, None]
-            ranges = []
-            for value in values:
-                one = own.get((column, *value))
-                ranges.append(
-                    range_of(one["eps_l"], one["eps_u"]) if one else (low, high)
-                )
-            least, most = np.array(ranges).T * (shares > 0)
+    found = []
+    for column, values, rows in secrets_of(file, counts):
+        shares = rows[:, prior].sum(1) / rows[:, prior].sum()
+        here = shares > 0
+        lifts = rows[:, members] / rows[:, members].sum(0)
+        lifts /= np.where(here, shares, 1)[:, None]
+        own = {
+            (one.get("column"), *one["symbol"]): one for one in file.get("budgets", [])
+        }
+        least, most = [], []
+        for value, share in zip(values, shares, strict=True):
+            a, b = low, high
+            if one := own.get((column, *value)):
+                a, b = lift_range(one["eps_l"], one["eps_u"])
             # No lift is above 1 / P(s).
-            found.append((lifts, mass, least, np.minimum(most, 1 / here), ratio))
+            least.append(a if share else Fraction(0))
+            most.append(0 if not share else 1 / share if b is None else b)
+        mass = exact([1] * len(members))
+        found.append((lifts, mass, np.array(least), np.array(most), ratio))
+        sharpen(found[-1], shares)
     return found
 
 
-def rows_of(limits):
-    """The promise as rows v >= 0, without those that hold for every v."""
-    rows = []
-    for lifts, mass, least, most, ratio in limits:
-        rows += [*(np.outer(most, mass) - lifts), *(lifts - np.outer(least, mass))]
-        for lift in lifts if ratio else []:
-            rows += [*(ratio * lifts - lift)]
-    rows = np.array(rows).reshape(-1, len(mass))
-    return rows[(rows < 0).any(1)]
+def sharpen(limits, shares):
+    """Limit the lifts of every value by those of the inputs, and of the others: their mean over
+    P(s) is 1.
+    """
+    lifts, _, least, most, ratio = limits
+    here = shares > 0
+    p, lifts, a, b = shares[here], lifts[here], least[here], most[here]
+    a, b = np.maximum(a, lifts.min(1)), np.minimum(b, lifts.max(1))
+    if ratio is not None:
+        a = np.maximum(a, 1 / (p + ratio * (1 - p)))
+        b = np.minimum(b, ratio / (ratio * p + 1 - p))
+    least[here] = np.maximum(a, (1 - p @ b) / p + b)
+    most[here] = np.minimum(b, (1 - p @ a) / p + a)
 
 
 # ---------------------------------------------------------------------------- the least cost
 
 
 def costs_of(file, proof):
-    """d(x, y); of rows as the proof says what their cells cost."""
+    """d(x, y), exactly; of rows as the proof says what their cells cost."""
     symbols, objective = file["useful"]["symbols"], file["objective"]
     if objective["name"] == "costs":
-        return numbers(proof["costs"])
+        return exact(proof["costs"])
     texts = np.array(symbols, dtype=object)
     if "published" in file:
-        cost = np.zeros((len(symbols), len(symbols)))
+        cost = exact(np.zeros((len(symbols), len(symbols)), int))
         for part in proof["cells"]:
             cells = texts[:, file["useful"]["columns"].index(part["column"])]
             if part.get("places"):
-                places = np.array([part["places"][cell] for cell in cells])
+                places = exact([part["places"][cell] for cell in cells])
                 cost += abs(places[:, None] - places)
             else:
-                cost += part["weight"] * (cells[:, None] != cells)
+                cost += Fraction(part["weight"]) * (cells[:, None] != cells)
         return cost
     if objective["name"] == "truth":
-        return 1 - np.eye(len(symbols))
+        return exact(1 - np.eye(len(symbols), dtype=int))
     if objective["name"] != "distance" or any(file["useful"].get("bins") or []):
         sys.exit("this program does not know the costs of this file")
-    places = numbers(texts[:, 0])
-    exponent = 2 if objective["distance"] == "squared" else 1
-    return abs(places[:, None] - places) ** exponent
+    numbers = exact(texts[:, 0])
+    return abs(numbers[:, None] - numbers) ** (
+        2 if objective["distance"] == "squared" else 1
+    )
 
 
-def frequencies(file, names, p_x):
+def frequencies(file, p_x):
     """q_y: those of the table, of rows those of the channel's own outputs."""
     if "published" not in file:
         return p_x
-    rows = dense(file.get("rows"), file.get("sparse_rows"), len(file["outputs"]))
-    shares = rows / rows.sum(1, keepdims=True)
-    found = np.zeros(len(p_x))
-    for output, share in zip(file["outputs"], p_x @ shares, strict=True):
+    names = [", ".join(symbol) for symbol in file["useful"]["symbols"]]
+    found = exact([0] * len(p_x))
+    for output, share in zip(file["outputs"], p_x @ chances(file), strict=True):
         found[names.index(output)] += share
     return found
 
 
-def sides_of(proof, limits, members):
-    """What the proof takes off d(x, y), but for a constant of every output y."""
-    if "sides" in proof:
-        return np.array(proof["sides"])
-    sides, first = np.zeros((len(members), len(members))), 0
-    for lifts, mass, least, most, _ in limits:
-        of_one = slice(first, first + len(lifts))
-        first += len(lifts)
-        if proof["lifts"]:
-            lam = np.array(proof["lifts"])[of_one][:, members]
-            ends = np.where(lam > 0, least[:, None], most[:, None])
-            sides += lifts.T @ lam - np.outer(mass, (lam * ends).sum(0))
-        if proof["ratios"]:
-            sides += lifts.T @ np.array(proof["ratios"])[of_one][:, members]
-    return sides
-
-
 def least_cost(file, proof, counts, sets):
-    """sum_x P(x) (stay E(x, x) + (1 - stay) min_y E(x, y)) + sum_y f_y q_y."""
-    objective = file["objective"]
-    names = [", ".join(symbol) for symbol in file["useful"]["symbols"]]
-    p_x, prices = counts.sum(0) / counts.sum(), np.array(proof["prices"])
-    q = frequencies(file, names, p_x) if objective["keep_frequencies"] else p_x
+    """sum_x P(x) (stay E(x, x) + (1 - stay) min_y E(x, y)) + sum_y f_y q_y, in fractions."""
+    objective, symbols = file["objective"], file["useful"]["symbols"]
+    names = [", ".join(symbol) for symbol in symbols]
+    p_x, prices = counts.sum(0) / counts.sum(), exact(proof["prices"])
+    q = frequencies(file, p_x) if objective["keep_frequencies"] else p_x
     if not objective["keep_frequencies"] and any(prices):
         sys.exit("prices of frequencies, which are free")
-    costs, bound = costs_of(file, proof) - prices, prices @ q
-    if "averages" in proof:
-        import certificate_averages
-
-        added, spent = certificate_averages.added_to_costs(file, proof, counts)
-        costs, bound = costs + added, bound - spent
-    closed = np.zeros(costs.shape, bool)
-    closed[:, q == 0] = True
+    added, spent = averages_of(file, proof, counts)
+    reduced = costs_of(file, proof) - prices + added
+    allowed = np.full(reduced.shape, True)
+    allowed[:, q == 0] = False
     # Pairs of rows are forbidden by cells; without them the bound holds as well.
     for x, y in [] if "published" in file else objective["forbid"]:
-        closed[names.index(x), names.index(y)] = True
-    stay = numbers([objective["stay"].get(name, "0") for name in names])
-    for members in strata_of(file):
-        limits = limits_of(file, counts, members, sets.left)
-        sides = sides_of(proof, limits, members)
-        # No output may have more taken off than its lifts allow.
-        rows = rows_of(limits)
-        for side in sides.T:
-            side -= sets.allowed(rows).lowest(side)[0]
+        allowed[names.index(x), names.index(y)] = False
+    stay = exact([objective["stay"].get(name, "0") for name in names])
+    bound = prices @ q - spent
+    places = [file["useful"]["columns"].index(name) for name in file.get("given", [])]
+    strata = {}
+    for x, symbol in enumerate(symbols):
+        strata.setdefault(tuple(symbol[place] for place in places), []).append(x)
+    for members in strata.values():
         here = np.ix_(members, members)
-        left = costs[here] - sides
-        least = np.where(closed[here], math.inf, left).min(1)
-        paid = stay[members] * left.diagonal() + (1 - stay[members]) * least
-        bound += p_x[members] @ paid
+        prior = members if file.get("promise") == "relative" else list(range(len(p_x)))
+        if "sides" in proof:
+            left = reduced[here] - sets.taken_by_sides(file, proof, counts)
+        else:
+            limits = (sets or sys.modules[__name__]).limits_of(
+                file, counts, members, prior
+            )
+            left = reduced[here] - taken_off(limits, proof, members)
+        least = np.where(allowed[here], left, math.inf).min(1)
+        bound += p_x[members] @ (
+            stay[members] * left.diagonal() + (1 - stay[members]) * least
+        )
     return bound
 
 
-# ------------------------------------------------------------- information, tasks and queries
+def taken_off(limits, proof, members):
+    """What the multipliers take off d(x, y); its mean over the inputs of an output is not negative."""
+    rows = sum(len(one[0]) for one in limits)
+    none = exact(np.zeros((rows, len(proof["prices"])), int))
+    lam = (
+        exact(proof["lifts"]) if proof["lifts"] else none
+    )  # none where averages stand alone
+    rho = exact(proof["ratios"]) if proof["ratios"] else none
+    if not lam.shape == rho.shape == none.shape:
+        sys.exit("multipliers of another table")
+    taken, first = 0, 0
+    for lifts, mass, least, most, ratio in limits:
+        of_one = slice(first, first + len(lifts))
+        first += len(lifts)
+        here, compared = lam[of_one, members], rho[of_one, members]
+        paid, gained = np.maximum(compared, 0).sum(0), -np.minimum(compared, 0).sum(0)
+        if (gained > (paid / ratio if ratio else 0)).any():
+            sys.exit("multipliers of quotients that prove nothing")
+        ends = np.where(here > 0, least[:, None], most[:, None])
+        taken = (
+            taken + lifts.T @ (here + compared) - np.outer(mass, (here * ends).sum(0))
+        )
+    return taken
 
 
-def entropy(z):
-    """The terms of the entropy, in nats."""
-    return -z * np.log(np.maximum(z, 1e-300))
+def averages_of(file, proof, counts):
+    """What average budgets add to d(x, y), sum_g u_gy F_g(x) - c_y, and what they cost at most."""
+    added, spent = 0, Fraction(0)
+    for average, charge in zip(
+        file.get("averages", []), proof.get("averages", []), strict=True
+    ):
+        price, slopes = Fraction(charge["price"]), exact(charge["slopes"])
+        functions, known = functions_of(average, counts)
+        excess = [
+            largest_excess(average["measure"], u, price, counts) for u in slopes.T
+        ]
+        added = added + functions.T @ slopes - np.array(excess)
+        spent += price * (budget_of(average) - known)
+    return added, spent
+
+
+def budget_of(average):
+    """The budget in the unit of the functions."""
+    if average["measure"] == "maximal-leakage":
+        return power(average["budget"], 1) - 1
+    return Fraction(average["budget"])
+
+
+def functions_of(average, counts):
+    """F_g(x), a row for each secret or guess, and what guesses gain without a release."""
+    given_x, p_s = counts / counts.sum(0), counts.sum(1) / counts.sum()
+    if average["measure"] == "maximal-leakage":
+        return given_x / p_s[:, None], 0
+    if average["measure"] not in ("guess", "gain"):
+        return given_x, 0
+    gains = exact(average.get("gains") or np.eye(len(counts), dtype=int))
+    best = gains[np.argmax(gains @ p_s)]
+    return (gains - best) @ given_x, best @ p_s
+
+
+def largest_excess(measure, u, price, counts):
+    """c: the largest sum_g u_g F_g - price L over all outputs, or more."""
+    if measure in ("maximal-leakage", "guess", "gain"):
+        if min(u) < 0 or sum(u) > price:
+            sys.exit("slopes of an average that prove nothing")
+        return sum(u) if measure == "maximal-leakage" else Fraction(0)
+    p_s, most = counts.sum(1) / counts.sum(), max(u)
+    mean = p_s @ u
+    if measure == "tv":
+        return mean + p_s @ np.maximum(0, most - price - u)
+    if min(u) == most:
+        return most
+    if not price:
+        sys.exit("slopes of an average that prove nothing")
+    if measure == "chi2":
+        return mean + p_s @ (u - mean) ** 2 / (4 * price)
+    # price log(sum p e^(u / price)); a logarithm of z <= 1 is below log(z) + 2^-50 + 2^-50 |log z|.
+    inside = sum(
+        p * power(float((a - most) / price), 1) for p, a in zip(p_s, u, strict=True)
+    )
+    logarithm = Fraction(math.log(inside))
+    return most + price * (logarithm + Fraction(1, 2**48) * (1 + abs(logarithm)))
+
+
+# ------------------------------------------------------------------- one pricing by vertices
+
+
+def promise_rows(limits):
+    """The promise as rows v <= 0; those without a positive entry hold for every v."""
+    rows = []
+    for lifts, mass, least, most, ratio in limits:
+        rows += [*(lifts - np.outer(most, mass)), *(np.outer(least, mass) - lifts)]
+        for s, row in enumerate(lifts if ratio is not None else []):
+            rows += [*(row - ratio * np.delete(lifts, s, 0))]
+    rows = np.array(rows, float)
+    return rows[(rows > 0.0).any(1)]
+
+
+def vertices(rows, leakages):
+    """Vertices of {(v, t): v >= 0, sum v = 1, rows v <= 0, f v <= t_j for each f of leakage j}.
+
+    They come in blocks: v (m, n), and t (m, leakages).
+    """
+    n, more = rows.shape[1], len(leakages)
+    functions = np.vstack([rows, *leakages])
+    minus_t = np.zeros((len(functions), more))
+    first = len(rows)
+    for j, part in enumerate(leakages):
+        minus_t[first : first + len(part), j] = -1.0
+        first += len(part)
+    # A vertex has at most as many symbols as there are independent rows of v, sum v = 1 included.
+    rank = np.linalg.matrix_rank(np.vstack([np.ones(n), functions]))
+    sizes = range(1, min(rank, n) + 1)
+    systems = sum(
+        math.comb(n, r) * math.comb(len(functions), r + more - 1) for r in sizes
+    )
+    if systems > MOST_SYSTEMS:
+        sys.exit(f"{systems} systems for vertices are too many for this program")
+    for r in sizes:
+        chosen = list(combinations(range(len(functions)), r + more - 1))
+        tight = np.array(chosen, dtype=int).reshape(len(chosen), r + more - 1)
+        right = np.zeros((r + more, 1))
+        right[0] = 1.0
+        for support in map(list, combinations(range(n), r)):
+            here = np.hstack([functions[:, support], minus_t])
+            for part in range(0, len(tight), AT_ONCE):
+                left = np.zeros((len(tight[part : part + AT_ONCE]), r + more, r + more))
+                left[:, 0, :r] = 1.0
+                left[:, 1:] = here[tight[part : part + AT_ONCE]]
+                left = left[np.abs(np.linalg.det(left)) > 1e-12]
+                solved = np.linalg.solve(left, right[None])[..., 0]
+                inside = (solved[:, :r] >= -TINY).all(1) & (
+                    solved @ here.T <= TINY
+                ).all(1)
+                v = np.zeros((inside.sum(), n))
+                v[:, support] = np.maximum(solved[inside, :r], 0.0)
+                if len(v):
+                    yield v, solved[inside, r:]
+
+
+def leakage_functions(average, counts, points):
+    """Linear functions of v whose largest is what the average leaks; of mi and chi2, which are
+    curved, tangents at posteriors of the secrets (k, m), which lie below.
+    """
+    name, p_s = average["measure"], (counts.sum(1) / counts.sum()).astype(float)
+    functions = functions_of(average, counts)[0].astype(float)
+    if name == "mi":
+        return np.log(points / p_s) @ functions
+    if name == "chi2":
+        return (2 * points / p_s) @ functions - (points**2 / p_s).sum(1)[:, None] - 1
+    if name == "tv":
+        # The largest P(A|y) - P(A) of all sets A of secrets.
+        sets = np.array(
+            [[a >> s & 1 for s in range(len(p_s))] for a in range(2 ** len(p_s) - 1)]
+        )
+        return sets @ (functions - p_s[:, None])
+    return functions - (name == "maximal-leakage")
+
+
+def least_of(cost, rows, charges, counts, cuts=None):
+    """The least cost of all allowed posteriors, with each average leakage at its price.
+
+    `cuts` are the further rows that a posterior breaks, as a function.
+    """
+    charges = [(average, price) for average, price in charges if price]
+    prices = np.array([price for _, price in charges])
+    given_x = (counts / counts.sum(0)).astype(float)
+    prior = (counts.sum(1) / counts.sum()).astype(float)
+    points = np.vstack([prior, np.maximum(given_x.T, 1e-12), 0.5 * (given_x.T + prior)])
+    for _ in range(MOST_ROUNDS):
+        leakages = [
+            leakage_functions(average, counts, points) for average, _ in charges
+        ]
+        blocks = [(v, cost(v) + t @ prices) for v, t in vertices(rows, leakages)]
+        v, charged = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+        cheapest = np.argsort(charged)[:MOST_NEW]
+        v, low = v[cheapest], charged[cheapest]
+        touched = np.maximum(v @ given_x.T, 1e-12)
+        true = cost(v)
+        for average, price in charges:
+            tangents = leakage_functions(average, counts, touched)
+            true = true + price * (tangents @ v.T).max(0)
+        broken = [cuts(one) for one in v] if cuts else []
+        short = touched[low < true.min() - CLOSE_IN_DOUBLES]
+        more = np.unique(np.vstack([points, short]), axis=0)
+        if len(more) == len(points) and not (broken and len(broken[0])):
+            break
+        points, rows = more, np.unique(np.vstack([rows, *broken]), axis=0)
+    return low[0]
+
+
+def entropy(v):
+    """Of every row, in nats."""
+    return -(v * np.log(np.maximum(v, 1e-300))).sum(1)
+
+
+def from_prices(file, proof, counts, sets):
+    """What the prices prove of every figure in the file: pairs of its name and the bound."""
+    everything = list(range(counts.shape[1]))
+    p_x, prices = (
+        (counts.sum(0) / counts.sum()).astype(float),
+        np.array(proof["prices"]),
+    )
+    rows, cuts = np.zeros((0, len(p_x))), None
+    if not proof.get("alone"):
+        limits = (sets or sys.modules[__name__]).limits_of(
+            file, counts, everything, everything
+        )
+        rows = promise_rows(limits)
+    if file.get("confidence"):
+        rows, cuts = sets.rows_and_cuts(file, rows, p_x)
+    averages = file.get("averages", [])
+    charges = list(zip(averages, proof.get("leakages") or [], strict=True))
+    known = [float(functions_of(average, counts)[1]) for average in averages]
+    spent = sum(
+        price * (float(budget_of(a)) - before)
+        for (a, price), before in zip(charges, known, strict=True)
+    )
+    if proof["kind"] == "queries":
+        queries, inverse = queries_of(file, proof), np.array(proof["inverse"])
+
+        def missed(v):
+            return v @ prices - np.square((v / p_x) @ inverse @ queries.T).sum(1)
+
+        paid = prices @ p_x + spent - least_of(missed, rows, charges, counts, cuts)
+        offset = np.square(queries @ p_x).sum()
+        found = np.sum((queries @ inverse) * queries) ** 2 / paid
+        noise_free = (np.square(queries) @ p_x).sum()
+        return [("variance_lower_bound", max(found, noise_free) - offset)]
+    task = np.eye(len(p_x))
+    if proof["kind"] == "task":
+        task = np.array(proof["task"], float)
+        task /= task.sum(0)
+
+    def cost(v):
+        return entropy(v @ task.T) - v @ prices
+
+    least = prices @ p_x + least_of(cost, rows, charges, counts, cuts)
+    whole = float(entropy((task @ p_x)[None])[0])
+    if proof["kind"] == "task":
+        told = whole - p_x @ entropy(task.T)
+        return [("task_upper_bound", min(1.0, (whole - least + spent) / told))]
+    found = [("upper_bound_nmi", min(1.0, 1 - (least - spent) / whole))]
+    if averages and averages[0].get("keep") is not None:
+        ((average, price),) = charges
+        leaked = max(0.0, least - (1 - average["keep"]) * whole) / (price or math.inf)
+        if average["measure"] == "maximal-leakage":
+            leaked = math.log1p(leaked)
+        found.append(("lower_bound", leaked + known[0]))
+    return found
 
 
 def queries_of(file, proof):
@@ -292,82 +475,14 @@ def queries_of(file, proof):
         return np.eye(n)
     order = sorted(range(n), key=lambda x: Fraction(symbols[x][0]))
     first = {"prefix": 1, "ranges": n}[name]
-    matrix = []
-    for i in range(first):
-        for j in range(i, n):
-            matrix.append(np.isin(np.arange(n), order[i : j + 1]))
-    return np.array(matrix, float)
-
-
-def of_posteriors(file, proof, counts, sets, name, stated):
-    """Whether the prices of a file prove one of its figures."""
-    p_x, prices = counts.sum(0) / counts.sum(), np.array(proof["prices"])
-    n = len(p_x)
-    if file.get("given"):
-        return beside_given(file, prices, counts, sets, stated)
-    rows = np.zeros((0, n))
-    if not proof.get("alone"):
-        rows = rows_of(limits_of(file, counts, np.arange(n), sets.left))
-    allowed, charges, spent = sets.allowed(rows), np.zeros(0), 0.0
-    if file.get("averages"):
-        import certificate_averages
-
-        found = certificate_averages.charged(file, proof, counts, rows)
-        allowed, charges, spent = found
-    # z = matrix v, without the leakages at the end of v.
-    matrix = np.eye(n, n + len(charges))
-    if proof["kind"] == "queries":
-        queries, inverse = queries_of(file, proof), np.array(proof["inverse"])
-        inverse = (inverse + inverse.T) / 2
-        least = stated + np.square(queries @ p_x).sum()
-        if least <= np.square(queries).sum(0) @ p_x:
-            # It is the variance of X itself.
-            return True
-        most = np.sum((queries @ inverse) * queries) ** 2 / least
-        matrix = (queries @ inverse / p_x) @ matrix
-        cost, wanted = np.append(prices, charges), prices @ p_x + spent - most
-        return not allowed.falls_below(wanted, cost, matrix, lambda z: -z * z)
-    whole, left = entropy(p_x).sum(), 1 - stated
-    if proof["kind"] == "task":
-        task = np.array(proof["task"], float)
-        task /= task.sum(0)
-        whole = entropy(task @ p_x).sum()
-        left = 1 - stated * (1 - p_x @ entropy(task).sum(0) / whole)
-        matrix = task @ matrix
-    wanted = left * whole - prices @ p_x + spent
-    if name == "lower_bound":
-        wanted = certificate_averages.least_leakage(file, proof, counts, stated)
-        wanted += (1 - file["averages"][0]["keep"]) * whole - prices @ p_x
-    return not allowed.falls_below(wanted, np.append(-prices, charges), matrix, entropy)
-
-
-def beside_given(file, prices, counts, sets, stated):
-    """The same of information beside given columns: no posterior of any stratum costs less than
-    nothing, and the prices sum to the bound.
-    """
-    if BOUNDS["entropy"] not in file["certificate"]:
-        sys.exit("this program does not know tasks and queries beside given columns")
-    p_x, known = counts.sum(0) / counts.sum(), 0.0
-    for members in strata_of(file):
-        known += entropy(p_x[members].sum())
-        rows = rows_of(limits_of(file, counts, members, sets.left))
-        identity = np.eye(len(members))
-        if sets.allowed(rows).falls_below(0.0, -prices[members], identity, entropy):
-            return False
-    return prices @ p_x >= (1 - stated) * (entropy(p_x).sum() - known) - CLOSE
+    spans = [(i, j) for i in range(first) for j in range(i, n)]
+    matrix = np.zeros((len(spans), n))
+    for row, (i, j) in zip(matrix, spans, strict=True):
+        row[order[i : j + 1]] = 1.0
+    return matrix
 
 
 # ----------------------------------------------------------------------------------- files
-
-
-class OneTable:
-    """The promise of a file about its own table."""
-
-    left = (1,)
-
-    def allowed(self, rows):
-        """The posteriors that keep the rows of the promise."""
-        return Allowed(rows)
 
 
 def check(path, earlier):
@@ -376,37 +491,41 @@ def check(path, earlier):
     proof = (file.get("certificate") or {}).get("proof")
     if proof is None or not {"joint", "sparse_joint"} & file.keys():
         sys.exit(f"{path}: no proof in this file")
+    if file.get("given") and proof["kind"] != "costs":
+        sys.exit(f"{path}: free outputs beside given columns: `audit` checks the proof")
+    if "sides" in proof and not (earlier or file.get("confidence")):
+        sys.exit(
+            f"{path}: a promise on averages over secrets: `audit` checks the proof"
+        )
     if [one["sha256"] for one in earlier] != file.get("after", []):
         sys.exit(f"{path}: give the releases it was designed after (--after)")
     width = len(file["useful"]["symbols"])
     counts = dense(file.get("joint"), file.get("sparse_joint"), width)
-    sets = OneTable()
+    sets = None
     if earlier or file.get("confidence"):
-        import certificate_sets
+        from certificate_sets import Sets
 
-        sets = certificate_sets.sets_of(file, counts, earlier)
-    figures, names = {**file["certificate"], **file["utility"]}, [BOUNDS[proof["kind"]]]
-    if file.get("averages") and file["averages"][0].get("keep") is not None:
-        figures, names = figures | file["averages"][0], [*names, "lower_bound"]
+        sets = Sets(sys.modules[__name__], earlier)
+    close = CLOSE_IN_DOUBLES
+    if proof["kind"] == "costs":
+        found = [("cost_lower_bound", float(least_cost(file, proof, counts, sets)))]
+        close = CLOSE if "sides" not in proof else close
+    else:
+        found = from_prices(file, proof, counts, sets)
+    figures = {**file["certificate"], **file["utility"]}
+    if file.get("averages"):
+        figures |= file["averages"][0]
     answers = []
-    for name in names:
-        stated = figures[name]
-        if proof["kind"] == "costs":
-            least = least_cost(file, proof, counts, sets)
-            answers.append(least >= stated - CLOSE * max(1.0, stated))
-        else:
-            answers.append(of_posteriors(file, proof, counts, sets, name, stated))
-        is_not = "is" if answers[-1] else "is NOT"
-        print(f"{path}: {name} {stated:.9f} {is_not} proven for every private channel")
+    for name, proven in found:
+        stated, sign, word = figures[name], 1, "at least"
+        if name in ("upper_bound_nmi", "task_upper_bound"):
+            sign, word = -1, "at most"
+        answers.append(sign * (proven - stated) >= -close * max(1.0, abs(stated)))
+        print(
+            f"{path}: {name} of every private channel is {word} {proven:.9f}; "
+            f"{stated:.9f} is {'' if answers[-1] else 'NOT '}proven"
+        )
     return all(answers)
-
-
-BOUNDS = {
-    "costs": "cost_lower_bound",
-    "entropy": "upper_bound_nmi",
-    "task": "task_upper_bound",
-    "queries": "variance_lower_bound",
-}
 
 
 if __name__ == "__main__":
