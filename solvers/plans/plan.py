@@ -194,17 +194,17 @@ def _settle(
 
 
 def _forest(x: Indices, y: Indices, mass: Array, size: int) -> list[int]:
-    """Edges of the spanning forest of the largest masses; of equal ones the first. No two edges
-    have the same ends.
-    """
+    """Edges of the spanning forest of the largest masses; of equal ones the first."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import minimum_spanning_tree
 
     order = np.argsort(-mass, kind="stable")
+    # A sparse array would add the weights of edges with the same ends: the first of them is enough.
+    _, first = np.unique(x[order] * size + y[order], return_index=True)
+    order = order[np.sort(first)]
     # No two edges have the same weight, so that the forest is unique.
-    weights = np.empty(len(order))
-    weights[order] = np.arange(1, len(order) + 1)
-    graph = coo_array((weights, (x, y)), shape=(size, size)).tocsr()
+    weights = np.arange(1.0, len(order) + 1.0)
+    graph = coo_array((weights, (x[order], y[order])), shape=(size, size)).tocsr()
     chosen = minimum_spanning_tree(graph).data.astype(np.int64)
     return order[chosen - 1].tolist()
 

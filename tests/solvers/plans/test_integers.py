@@ -88,3 +88,11 @@ def test_sums_that_differ_are_refused():
         integer_plan([0, 1], [0, 1], [0.5, 0.5], [1, 2], [2, 1])
     with pytest.raises(PlanError, match="every row of the plan needs a pair"):
         integer_plan([0], [0], [1.0], [1, 1], None)
+
+
+def test_pairs_that_are_named_twice_have_one_place_in_the_forest():
+    rows, columns = [0, 0, 0, 1, 1], [0, 0, 1, 0, 1]
+    flows = [0.2, 0.2, 0.1, 0.1, 0.4]
+    x, y, values = integer_plan(rows, columns, flows, [1, 1], [1, 1], unit=101)
+    assert np.bincount(x, values).tolist() == [101, 101]
+    assert np.bincount(y, values).tolist() == [101, 101]
