@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import mechdesign as md
 from mechdesign.cli import options
@@ -20,10 +19,6 @@ from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import flag, option
 from mechdesign.cli.mechanism import is_mechanism, report_mechanism
 from mechdesign.core.errors import InputError, errors_noting
-
-if TYPE_CHECKING:
-    pass
-
 
 NO_CERTIFICATE = (
     "--certificate is for the file of a channel that has its table, or counts of boxes"
