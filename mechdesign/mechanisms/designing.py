@@ -44,6 +44,7 @@ from mechdesign.mechanisms.by_rules import (
 )
 from mechdesign.mechanisms.classes import refuse_identifier
 from mechdesign.mechanisms.people_request import bins_of_people
+from mechdesign.mechanisms.purposes import check_not_released
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import table_rules
@@ -326,6 +327,7 @@ def _with_fields_as_keywords(
                     combinations.check(combinations.PEOPLE, named)
                 of_task = {**columns, "sensitive": kwargs["task"]}
                 of_task["useful"] = tuple(_released_columns(kwargs))
+                check_not_released((kwargs["task"],), of_task["useful"])
                 kwargs["task"] = Joint.from_table(frame, **of_task)
         # With a bound on an average alone, the promise on single lifts is none.
         if notion is None:

@@ -435,6 +435,15 @@ def told_of_task(matrix: Array, p_x: Array, given_x: Array) -> ToldOfTask:
     return ToldOfTask(prior, largest, prior - released)
 
 
+def check_not_released(task: Sequence[str], released: Sequence[str]) -> None:
+    """Raise InputError if a column of the task is released itself, or given."""
+    if not set(task).isdisjoint(released):
+        raise InputError(
+            f"the task {quoted(','.join(task))} is released itself: leave the task out, or release "
+            "other columns"
+        )
+
+
 def task_joint(task: Any, joint: Joint) -> Joint:
     """The table of the task column and the useful symbols, checked against the table.
 
@@ -455,11 +464,7 @@ def task_joint(task: Any, joint: Joint) -> Joint:
             f"the task {name} is the sensitive column: choose the column that the release should "
             "tell about"
         )
-    shared = set(task.sensitive.columns) & set(joint.useful.columns)
-    if shared:
-        raise InputError(
-            f"the task {name} is released itself: leave the task out, or release another column"
-        )
+    check_not_released(task.sensitive.columns, joint.useful.columns)
     if task.useful.columns != joint.useful.columns:
         raise InputError(
             f"the table of the task {name} must have the useful column "
