@@ -628,10 +628,7 @@ def row_of(case: Case, design: Design) -> ComparisonRow:
         eps_l=eps_l,
         eps_u=eps_u,
         nmi=design.nmi,
-        # The bound of boxes is one for these boxes: others may keep more.
-        upper_bound_nmi=(
-            None if design.audit is not None else design.certificate.upper_bound_nmi
-        ),
+        upper_bound_nmi=design.certificate.general_bound,
         max_log_lift=design.achieved.eps_u,
         min_log_lift=0.0 - design.achieved.eps_l,  # never -0.0
         satisfied=design.verified,
