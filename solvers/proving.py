@@ -142,8 +142,8 @@ def proven_over_members(
     outer: OuterSet = OuterPolytope(members, point)
     if isinstance(members, CoveredSet):
         outer = OuterRegions(members, point)
-    search = EnvelopeSearch(members, outer, point, 0.0, limits, None)
-    search.prepare(y + wanted)
+    search = EnvelopeSearch(members, outer, point, 0.0, limits, y + wanted, None)
+    search.prepare()
     search.price_until(least - room)
     return search.bound
 
