@@ -116,6 +116,15 @@ def test_every_channel_counts_the_records_behind_it(column, boxes):
         assert (public.records, public.records_of_proof) == (None, None)
 
 
+def test_every_channel_describes_its_symbols(column, boxes):
+    assert column.described_symbols == (("a",), column.useful.symbols)
+    columns, symbols = boxes.described_symbols
+    assert columns == ("k", "box", "rows")
+    assert tuple(symbol[:2] for symbol in symbols) == boxes.useful.symbols
+    rows = dict(zip(boxes.coder.symbols, boxes.coder.row_sets, strict=True))
+    assert all(rows[given, box] == words for given, box, words in symbols)
+
+
 def test_every_channel_says_why_its_values_have_no_law(column, boxes):
     assert column.releases_labels
     assert column.law_absent.endswith("are released in the place of values of a")
