@@ -427,9 +427,9 @@ class Channel(Displayed):
         return self.claims is not None
 
     @property
-    def level(self) -> float | None:
-        """The confidence of a promise for the population that the counts of the channel prove; None
-        where a table decides the promise.
+    def level_of_claims(self) -> float | None:
+        """The confidence of the claims by strata, which are about the population alone; None where
+        a table decides the promise, or a confidence set of its counts.
         """
         return None if self.claims is None else self.claims.level
 
