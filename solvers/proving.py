@@ -268,6 +268,9 @@ def variance_by_vertices(
     missed += error * float(np.abs(y).sum())
     excess = (slopes * u).sum(axis=1) - listed @ y + missed
     paid = float(y @ point) + float(excess.max())
+    if not paid > 0.0:
+        # Only a matrix of zeros costs nothing, and it proves nothing.
+        return 0.0
     return float(np.sum(gram * w)) ** 2 / paid * (1.0 - BOUND_ERROR)
 
 
