@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.ready_commands import Command
+from tests.ready_client import Command
 
 pty = pytest.importorskip("pty", reason="the platform has no pseudo terminals")
 
