@@ -205,7 +205,7 @@ def run_and_end(code: str) -> NoReturn:
         traceback.print_exc()
         status = 1
     # What the interpreter does first at its end: it waits for threads, and calls what asked to be called.
-    threading._shutdown()
+    threading._shutdown()  # pyright: ignore[reportAttributeAccessIssue]
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
