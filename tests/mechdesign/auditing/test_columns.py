@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.auditing import columns
@@ -38,6 +38,7 @@ def test_masses_are_exact(data, most):
         assert output.output == sum(wanted)
 
 
+@settings(max_examples=12)  # thousands of numbers each
 @given(data=st.data())
 def test_masses_of_a_table_that_is_mostly_empty_are_exact(data):
     """The same of a table with one count for each useful symbol, and one symbol that all have."""
