@@ -133,7 +133,7 @@ class Assessment(Displayed):
     row: Disclosure
     unique_rows: float
     guess: RowGuess
-    unreadable: tuple[str, ...]
+    unreadable: tuple[str, ...] = ()
     symptoms: tuple[Symptom, ...] = ()
     unit: str = RECORD
 
@@ -240,6 +240,20 @@ def assess(
     _check(coded, secret, others)
     if person is None:
         symptoms += _people_symptoms(coded, secret, others)
+    unreadable: tuple[str, ...] = ()
+    # Columns that the user has named are readable, or `_named` has refused them.
+    if columns is None:
+        unreadable = tuple(coded.unreadable)
+    return replace(
+        _measured(coded, secret, others),
+        unreadable=unreadable,
+        symptoms=tuple(symptoms),
+        unit=RECORD if person is None else PERSON,
+    )
+
+
+def _measured(coded: CodedTable, secret: Secret, others: Sequence[str]) -> Assessment:
+    """What each of the other columns, their pairs and whole rows say about the secret."""
     measured = [
         _assessed(coded.columns[name], secret, coded.records) for name in others
     ]
@@ -250,10 +264,6 @@ def assess(
     telling_columns = [coded.columns[name] for name in telling]
     row = combined_codes(telling_columns, coded.rows)
     counts = dict(zip(secret.symbols, secret.counts().tolist(), strict=True))
-    unreadable: tuple[str, ...] = ()
-    # Columns that the user has named are readable, or `_named` has refused them.
-    if columns is None:
-        unreadable = tuple(coded.unreadable)
     return Assessment(
         records=coded.records,
         sensitive=secret.names,
@@ -267,9 +277,6 @@ def assess(
         guess=guess_from_rows(
             telling_columns, secret.codes, secret.symbols, coded.weights
         ),
-        unreadable=unreadable,
-        symptoms=tuple(symptoms),
-        unit=RECORD if person is None else PERSON,
     )
 
 
