@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from solvers import (
     Array,
@@ -87,7 +88,7 @@ class CutSet(Protocol):
         """Sensitive symbols that every excess goes through."""
         ...
 
-    def ways_within(self, origin: Array, symbols: Array) -> Array:
+    def ways_within(self, origin: Array, symbols: NDArray[np.intp]) -> Array:
         """Shares of the ways from a member, (n,), to the unit vectors of some symbols, (k,), that
         lead to members; (k,). There may be larger ones.
         """
@@ -125,7 +126,7 @@ class MeanCuts:
         """As of `CutSet`."""
         return len(self.allowed.matrix)
 
-    def ways_within(self, origin: Array, symbols: Array) -> Array:
+    def ways_within(self, origin: Array, symbols: NDArray[np.intp]) -> Array:
         """As of `CutSet`, by bisection."""
         start = (self.allowed.matrix @ origin)[:, None]
         ways = self.allowed.matrix[:, symbols] - start
@@ -187,7 +188,7 @@ class PopulationCuts:
         """As of `CutSet`."""
         return len(self.uncertain.lower)
 
-    def ways_within(self, origin: Array, symbols: Array) -> Array:
+    def ways_within(self, origin: Array, symbols: NDArray[np.intp]) -> Array:
         """As of `CutSet`, by one chord of each way."""
         return self.uncertain.chords(origin)[symbols] * (1.0 - INSIDE)
 
