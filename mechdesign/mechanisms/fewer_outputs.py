@@ -4,8 +4,8 @@ A search that ends early may leave an output for every symbol, with entries for 
 exact audit of 2,000 x 2,000 integers takes seconds, and so do the figures and the file that come
 after it. They belong to the time limit of a design. `rounded_in_time` therefore
 
-1. verifies one output for everything, which prepares what every verdict needs,
-2. verifies the design with `PROBED` outputs, and takes the time of that,
+1. verifies the design with `PROBED` outputs, which prepares what every verdict needs,
+2. verifies it again, and takes the time of that,
 3. estimates from it how many outputs can be verified and written in time, and merges the others,
 4. moves the merged posteriors away from P_X again, as far as the promise allows (`lengthened`).
 
@@ -71,8 +71,8 @@ def rounded_in_time(
         return rules.rounded(weights, points)
     p_x = rules.joint.p_x
     try:
-        rules.rounded(np.ones(1), Points.from_dense(p_x))
         few = merged_outputs(weights, points, p_x, PROBED)
+        rules.rounded(*few)
         before = time.process_time()
         probe = rules.rounded(*_as_far_as_allowed(rules, *few))
         spent = time.process_time() - before
