@@ -325,7 +325,7 @@ def truths_of(column: Encoded, name: str, equals: str | None) -> Numbers:
         raise BadCell(
             int(bad[0]),
             f"the column {quoted(name)} is neither 0 nor 1 there; to count records with some "
-            "value, name it",
+            "value, name it (--equals VALUE)",
         )
     return Numbers(values, column.codes)
 
