@@ -91,6 +91,22 @@ def secrets_of(file, counts):
     return secrets
 
 
+def strata_of(file):
+    """The symbols of each combination of given cells; all together without given columns."""
+    places = [file["useful"]["columns"].index(name) for name in file.get("given", [])]
+    strata = {}
+    for x, symbol in enumerate(file["useful"]["symbols"]):
+        strata.setdefault(tuple(symbol[place] for place in places), []).append(x)
+    return list(strata.values())
+
+
+def prior_of(file, members):
+    """The symbols whose records the lifts in a stratum are measured against: its own, or all."""
+    if file.get("promise") == "relative":
+        return members
+    return list(range(len(file["useful"]["symbols"])))
+
+
 def limits_of(file, counts, members, prior):
     """(lifts, mass, least, most, ratio) of each secret: least <= lifts v / mass v <= most.
 
@@ -192,13 +208,9 @@ def least_cost(file, proof, counts, sets):
         allowed[names.index(x), names.index(y)] = False
     stay = exact([objective["stay"].get(name, "0") for name in names])
     bound = prices @ q - spent
-    places = [file["useful"]["columns"].index(name) for name in file.get("given", [])]
-    strata = {}
-    for x, symbol in enumerate(symbols):
-        strata.setdefault(tuple(symbol[place] for place in places), []).append(x)
-    for members in strata.values():
+    for members in strata_of(file):
         here = np.ix_(members, members)
-        prior = members if file.get("promise") == "relative" else list(range(len(p_x)))
+        prior = prior_of(file, members)
         if "sides" in proof:
             left = reduced[here] - sets.taken_by_sides(file, proof, counts)
         else:
@@ -411,19 +423,6 @@ def entropy(v):
 
 def from_prices(file, proof, counts, sets):
     """What the prices prove of every figure in the file: pairs of its name and the bound."""
-    everything = list(range(counts.shape[1]))
-    p_x, prices = (
-        (counts.sum(0) / counts.sum()).astype(float),
-        np.array(proof["prices"]),
-    )
-    rows, cuts = np.zeros((0, len(p_x))), None
-    if not proof.get("alone"):
-        limits = (sets or sys.modules[__name__]).limits_of(
-            file, counts, everything, everything
-        )
-        rows = promise_rows(limits)
-    if file.get("confidence"):
-        rows, cuts = sets.rows_and_cuts(file, rows, p_x)
     averages = file.get("averages", [])
     charges = list(zip(averages, proof.get("leakages") or [], strict=True))
     known = [float(functions_of(average, counts)[1]) for average in averages]
@@ -431,31 +430,44 @@ def from_prices(file, proof, counts, sets):
         price * (float(budget_of(a)) - before)
         for (a, price), before in zip(charges, known, strict=True)
     )
+    total = counts.sum()
+    bounds, told = [], []
+    # The strata of given columns have posteriors of their own; without them there is one.
+    for members in strata_of(file):
+        part = counts[:, members]
+        p_x = (part.sum(0) / part.sum()).astype(float)
+        prices = np.array(proof["prices"])[members]
+        rows, cuts = np.zeros((0, len(members))), None
+        if not proof.get("alone"):
+            prior = prior_of(file, members)
+            limits = (sets or sys.modules[__name__]).limits_of(
+                file, counts, members, prior
+            )
+            rows = promise_rows(limits)
+        if file.get("confidence"):
+            rows, cuts = sets.rows_and_cuts(file, rows, p_x)
+        pricing = rows, charges, part, cuts
+        share = float(part.sum() / total)
+        if proof["kind"] == "queries":
+            queries = queries_of(file, proof, members)
+            inverse = np.array(proof["inverse"])[np.ix_(members, members)]
+            variance = least_variance(queries, inverse, prices, p_x, spent, pricing)
+            bounds.append(share * variance)
+            continue
+        task = np.eye(len(p_x))
+        if proof["kind"] == "task":
+            task = np.array(proof["task"], float)[:, members]
+            task /= task.sum(0)
+        least = least_entropy(task, prices, p_x, pricing)
+        whole = float(entropy((task @ p_x)[None])[0])
+        # What X itself tells, and any channel at most.
+        told.append(share * (whole - p_x @ entropy(task.T)))
+        bounds.append(min(share * (whole - least + spent), told[-1]))
     if proof["kind"] == "queries":
-        queries, inverse = queries_of(file, proof), np.array(proof["inverse"])
-
-        def missed(v):
-            return v @ prices - np.square((v / p_x) @ inverse @ queries.T).sum(1)
-
-        paid = prices @ p_x + spent - least_of(missed, rows, charges, counts, cuts)
-        offset = np.square(queries @ p_x).sum()
-        found = np.sum((queries @ inverse) * queries) ** 2 / paid
-        noise_free = (np.square(queries) @ p_x).sum()
-        return [("variance_lower_bound", max(found, noise_free) - offset)]
-    task = np.eye(len(p_x))
+        return [("variance_lower_bound", sum(bounds))]
     if proof["kind"] == "task":
-        task = np.array(proof["task"], float)
-        task /= task.sum(0)
-
-    def cost(v):
-        return entropy(v @ task.T) - v @ prices
-
-    least = prices @ p_x + least_of(cost, rows, charges, counts, cuts)
-    whole = float(entropy((task @ p_x)[None])[0])
-    if proof["kind"] == "task":
-        told = whole - p_x @ entropy(task.T)
-        return [("task_upper_bound", min(1.0, (whole - least + spent) / told))]
-    found = [("upper_bound_nmi", min(1.0, 1 - (least - spent) / whole))]
+        return [("task_upper_bound", sum(bounds) / sum(told))]
+    found = [("upper_bound_nmi", sum(bounds) / sum(told))]
     if averages and averages[0].get("keep") is not None:
         ((average, price),) = charges
         leaked = max(0.0, least - (1 - average["keep"]) * whole) / (price or math.inf)
@@ -465,15 +477,39 @@ def from_prices(file, proof, counts, sets):
     return found
 
 
-def queries_of(file, proof):
-    """The queries Q, a row each: those of the proof, or named ones."""
+def least_entropy(task, prices, p_x, pricing):
+    """Of the task, with each average leakage at its price: the prices and their least reduced cost."""
+
+    def cost(v):
+        return entropy(v @ task.T) - v @ prices
+
+    return prices @ p_x + least_of(cost, *pricing)
+
+
+def least_variance(queries, inverse, prices, p_x, spent, pricing):
+    """N times the variance of the queries, of which that of X itself is the least of all."""
+
+    def missed(v):
+        return v @ prices - np.square((v / p_x) @ inverse @ queries.T).sum(1)
+
+    paid = prices @ p_x + spent - least_of(missed, *pricing)
+    found = np.sum((queries @ inverse) * queries) ** 2 / paid if paid > 0 else 0.0
+    noise_free = (np.square(queries) @ p_x).sum()
+    return max(found, noise_free) - np.square(queries @ p_x).sum()
+
+
+def queries_of(file, proof, members):
+    """The queries Q of some symbols, a row each: those of the proof, or named ones."""
     if "queries" in proof:
         return np.array(proof["queries"])
     symbols, name = file["useful"]["symbols"], file["provenance"]["mechanism"]
-    n = len(symbols)
+    n = len(members)
     if name == "frequencies":
         return np.eye(n)
-    order = sorted(range(n), key=lambda x: Fraction(symbols[x][0]))
+    # Numbers are of one column; beside it there are given ones alone.
+    given, columns = file.get("given", []), file["useful"]["columns"]
+    (place,) = (i for i, column in enumerate(columns) if column not in given)
+    order = sorted(range(n), key=lambda x: Fraction(symbols[members[x]][place]))
     first = {"prefix": 1, "ranges": n}[name]
     spans = [(i, j) for i in range(first) for j in range(i, n)]
     matrix = np.zeros((len(spans), n))
@@ -491,8 +527,6 @@ def check(path, earlier):
     proof = (file.get("certificate") or {}).get("proof")
     if proof is None or not {"joint", "sparse_joint"} & file.keys():
         sys.exit(f"{path}: no proof in this file")
-    if file.get("given") and proof["kind"] != "costs":
-        sys.exit(f"{path}: free outputs beside given columns: `audit` checks the proof")
     if "sides" in proof and not (earlier or file.get("confidence")):
         sys.exit(
             f"{path}: a promise on averages over secrets: `audit` checks the proof"

@@ -142,8 +142,8 @@ def proven_over_members(
     outer: OuterSet = OuterPolytope(members, point)
     if isinstance(members, CoveredSet):
         outer = OuterRegions(members, point)
-    search = EnvelopeSearch(members, outer, point, 0.0, limits, None)
-    search.prepare(y + wanted)
+    search = EnvelopeSearch(members, outer, point, 0.0, limits, y + wanted, None)
+    search.prepare()
     search.price_until(least - room)
     return search.bound
 
@@ -268,6 +268,9 @@ def variance_by_vertices(
     missed += error * float(np.abs(y).sum())
     excess = (slopes * u).sum(axis=1) - listed @ y + missed
     paid = float(y @ point) + float(excess.max())
+    if not paid > 0.0:
+        # Only a matrix of zeros costs nothing, and it proves nothing.
+        return 0.0
     return float(np.sum(gram * w)) ** 2 / paid * (1.0 - BOUND_ERROR)
 
 

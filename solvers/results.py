@@ -16,21 +16,21 @@ where these keep that bound down.
    bound for all channels.
 
 Searches differ in what a column costs (entropy, the entropy of a task, leakage, variance) and in
-the set that columns come from. `run_rounds` has what they share: when a run ends, and why. The
-bound may lie on either side of the value, for some searches maximise.
-
-The loop over polytopes and uncertain sets (`solvers.envelope.generation`) has phases of its own,
-with prices in a box; its rounds are not these.
+the set that columns come from (a polytope, a convex set, regions, an uncertain set). `Rounds` has
+what they share: the order of the steps, the reports, and when a run ends, and why. The bound may
+lie on either side of the value, for some searches maximise. Those for a decomposition of least cost
+also share their columns and their bound (`solvers.envelope.column_pool`).
 """
 
 from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -167,65 +167,163 @@ def lowered_prices(
 
 # ------------------------------------------------------------------------------- rounds
 
-
-class Rounds(Protocol):
-    """What a search does in a round, and where it stands."""
-
-    @property
-    def value(self) -> float:
-        """Of the best channel so far; infinite before there is one."""
-        ...
-
-    @property
-    def bound(self) -> float:
-        """What no channel can pass, as far as it is proven."""
-        ...
-
-    def solve(self) -> EnvelopeStatus | None:
-        """Solve the master over the columns so far; a status ends the run."""
-        ...
-
-    def price(self) -> bool:
-        """Add columns and sharpen the bound; False if nothing was gained."""
-        ...
-
-    def report(self) -> None:
-        """Tell the caller how the search stands."""
-        ...
+GAIN_SHARE = 0.1
+"""Share of the gap by which value or bound must move for a round to count as a gain."""
 
 
-def run_rounds(
-    search: Rounds, *, gap: float, end: float, most_idle: int
-) -> EnvelopeStatus:
-    """Solve and price until value and bound meet, or a limit is met.
+class Ended(Exception):
+    """A search cannot go on; `status` says why."""
+
+    def __init__(self, status: EnvelopeStatus) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class Rounds(ABC):
+    """A search in rounds: `run` works until value and bound meet, or a limit is met.
+
+    Value and bound are valid at any moment, so Ctrl-C ends a run like a limit.
 
     Parameters
     ----------
-    search : Rounds
-        Its value and bound are valid at any moment, so Ctrl-C ends a run like a limit.
-    gap : float
+    bound : float
+        What no channel can pass before anything is proven; later what is proven.
+    aim : float
         Distance of value and bound at which the search is done.
     end : float
         When to stop, on the clock of `time.process_time`.
-    most_idle : int
-        Rounds in a row without a gain, after which doubles prove nothing more.
+    progress : callable, optional
+
+    Attributes
+    ----------
+    rounds : int
+        Rounds of pricing.
+    still : int
+        Of the last ones, those in which neither value nor bound moved.
     """
-    idle = 0
-    try:
+
+    most_fruitless: int = 0
+    """Rounds in a row in which `price` finds nothing, after which doubles prove nothing more."""
+
+    most_still: float = math.inf
+    """Rounds in a row that move neither value nor bound, whatever `price` finds, after which the
+    master is not expected to use it. Cuts may take many such rounds."""
+
+    def __init__(
+        self,
+        bound: float,
+        aim: float,
+        end: float,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self.bound = bound
+        self.aim = aim
+        self.end = end
+        self.progress = progress
+        self.rounds = 0
+        self.forget_rounds()
+
+    # --------------------------------------------------------- what searches differ in
+
+    @property
+    @abstractmethod
+    def value(self) -> float:
+        """Of the best channel so far; infinite before there is one."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> int:
+        """Number of columns so far."""
+
+    @property
+    @abstractmethod
+    def nodes(self) -> int:
+        """Boxes that branch and bound has looked at so far."""
+
+    def prepare(self) -> None:  # noqa: B027
+        """Make first columns by a search, where there is one."""
+
+    @abstractmethod
+    def solve(self) -> None:
+        """Solve the master over the columns so far.
+
+        Raises
+        ------
+        Ended
+            If the master cannot be solved.
+        """
+
+    @abstractmethod
+    def price(self) -> bool:
+        """Add columns and sharpen the bound; False if nothing was found.
+
+        Raises
+        ------
+        Ended
+            If pricing cannot go on.
+        """
+
+    # ------------------------------------------------------------- what they share
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that are left."""
+        return max(0.0, self.end - time.process_time())
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether value and bound have met."""
+        return self.value - self.bound <= self.aim
+
+    def run(self) -> EnvelopeStatus:
+        """Solve and price until the search is done, or cannot or may not go on."""
+        try:
+            self.prepare()
+            return self._work()
+        except Ended as ended:
+            return EnvelopeStatus.OPTIMAL if self.is_closed else ended.status
+        except KeyboardInterrupt:
+            return EnvelopeStatus.INTERRUPTED
+
+    def _work(self) -> EnvelopeStatus:
+        """The rounds."""
+        fruitless = 0
         while True:
-            ended = search.solve()
-            if ended is not None:
-                return ended
-            search.report()
-            if abs(search.value - search.bound) <= gap:
+            self.solve()
+            self.report()
+            if self.is_closed:
                 return EnvelopeStatus.OPTIMAL
-            if time.process_time() >= end:
+            if self.seconds <= 0.0:
                 return EnvelopeStatus.TIME_LIMIT
-            if idle > most_idle:
+            if fruitless > self.most_fruitless or self._count_still() > self.most_still:
                 return EnvelopeStatus.STALLED
-            if search.price():
-                idle = 0
+            self.rounds += 1
+            if self.price():
+                fruitless = 0
             else:
-                idle += 1
-    except KeyboardInterrupt:
-        return EnvelopeStatus.INTERRUPTED
+                fruitless += 1
+
+    def _count_still(self) -> int:
+        """Rounds in a row in which neither value nor bound moved, with the present one."""
+        value, bound = self._moved_to
+        least = GAIN_SHARE * self.aim
+        # Not a number, at first, is no small step.
+        is_still = abs(self.value - value) <= least and abs(self.bound - bound) <= least
+        if is_still:
+            self.still += 1
+        else:
+            self.forget_rounds()
+            self._moved_to = (self.value, self.bound)
+        return self.still
+
+    def forget_rounds(self) -> None:
+        """Count rounds without a gain from here on: what came before had another purpose."""
+        self.still = 0
+        self._moved_to = (math.nan, math.nan)
+
+    def report(self) -> None:
+        """Tell the caller how the search stands, if he wants to know."""
+        if self.progress is not None:
+            self.progress(
+                Progress(self.value, self.bound, self.rounds, self.columns, self.nodes)
+            )

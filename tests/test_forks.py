@@ -10,11 +10,11 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "mechdesign"
 FORK = re.compile(
     r"isinstance\(\s*[a-z_.]+,\s*(md\.)?Design\b"
-    r"|\.judged_alone\b|\.publishes_boxes\b|\.labels_boxes\b"
+    r"|\.judged_alone\b|\.shape [!=]= (combinations\.)?BOXES\b|\.labels_boxes\b"
     r"|\b(coder|claims|audit|boxes) is (not )?None\b"
     r"|\b(asked|request|audit)\.level is (not )?None\b"
 )
-MOST = 31
+MOST = 15
 """Places outside of the channel itself and its file that ask for boxes: most of them are sections of
 reports that other channels do not have. A smaller number replaces this one; what a new place would
 ask becomes a member of the channel."""

@@ -82,6 +82,21 @@ def count_release(file: Released) -> CountedFile:
     return CountedFile(counting.records, counting.counts, findings)
 
 
+def counts_by_label(file: Released) -> Counts:
+    """The records of a released file with each label.
+
+    Raises
+    ------
+    InputError
+        If a record has another label, or records with one identifier have several.
+    """
+    counted = count_release(file)
+    for finding in counted.findings:
+        if finding.kind in ("label", "identity"):
+            raise InputError(finding.text)
+    return counted.counts[0]
+
+
 def count_pairs(
     file: Released,
     original: PathLike,

@@ -116,11 +116,8 @@ def estimate_file(
             )
         joint = estimate_joint(labels, _crossed(file, by), form=form, **settings)
         return replace(joint, notices=(*joint.notices, *notices))
-    counted = counting.count_release(file)
-    for finding in counted.findings:
-        if finding.kind in ("label", "identity"):
-            raise InputError(finding.text)
-    counts = dict(zip(file.labels.names, counted.counts[0].tolist(), strict=True))
+    counted = counting.counts_by_label(file)
+    counts = dict(zip(file.labels.names, counted.tolist(), strict=True))
     estimated = estimate_frequencies(
         labels,
         counts,

@@ -48,7 +48,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.counting import count_release
+from mechdesign.analysis.counting import counts_by_label
 from mechdesign.analysis.frequencies import record_count
 from mechdesign.analysis.likelihood import check_level
 from mechdesign.analysis.linear import errors_of_level
@@ -304,11 +304,7 @@ def _counts_of_file(
     file = released_file(
         channel, released, None, None, "label", text=text, advance=advance
     )
-    counted = count_release(file)
-    for finding in counted.findings:
-        if finding.kind == "label":
-            raise InputError(finding.text)
-    return counted.counts[0]
+    return counts_by_label(file)
 
 
 def _counts_of_frame(channel: Channel, released: Any) -> Integers:

@@ -110,6 +110,14 @@ class Identification:
             names.append(tuple(self.symbols[x] for x in group))
         return tuple(names)
 
+    @property
+    def indicators(self) -> Array:
+        """(symbols, groups) array: the sum of P_X over each group as a functional."""
+        sums = np.zeros((len(self.symbols), len(self.groups)))
+        for k, group in enumerate(self.groups):
+            sums[list(group), k] = 1.0
+        return sums
+
     def identifies(self, coefficients: ArrayLike) -> NDArray[np.bool_]:
         """Whether ``sum_x P(x) coefficients[x]`` has an unbiased estimate, for each column.
 
@@ -292,9 +300,9 @@ def choose_cells(
     if functionals is not None:
         return _users_cells(model, identification, functionals)
     # One functional for each symbol: its own indicator.
-    size = len(model.symbols)
+    sums = identification.indicators
     if identification.identified:
-        return Cells(model.symbols, np.eye(size), disjoint=True)
+        return Cells(model.symbols, sums, disjoint=True)
     statement = identification.statement()
     if unidentified == "refuse":
         raise InputError(
@@ -302,9 +310,6 @@ def choose_cells(
             "functionals that are identified"
         )
     # The sum of P_X over a group is identified, whatever the channel does inside of it.
-    sums = np.zeros((size, len(identification.groups)))
-    for k, group in enumerate(identification.groups):
-        sums[list(group), k] = 1.0
     names = tuple(_own_name(group, model) for group in identification.group_names)
     return Cells(names, sums, disjoint=True, notices=(statement,))
 
@@ -473,11 +478,11 @@ def error_factor(channel: Channel) -> float | None:
         return None
     prior = channel.joint.p_x
     matrix = channel.matrix
-    model = ReleaseModel(channel.useful.names, channel.outputs, matrix, prior)
-    estimator = Estimator.of(model)
     released = prior @ matrix
-    of_labels = _variances(released, estimator.weights)
-    of_values = _variances(prior, estimator.cells.functionals)
+    found = identify(channel.useful.names, matrix)
+    weights = coefficients(matrix, found.indicators, released, found.rank)
+    of_labels = _variances(released, weights)
+    of_values = _variances(prior, found.indicators)
     varies = of_values > SMALLEST_VARIANCE
     if not varies.any():
         return None

@@ -35,7 +35,8 @@ from numpy.typing import NDArray
 from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import MemoryTable
 from mechdesign.app.results import Reading, ShareBar, check_bins, joint_of
-from mechdesign.auditing.law import Cells, cells_of_labels
+from mechdesign.auditing.law import Cells
+from mechdesign.channel.output_cells import cells_of_labels
 
 if TYPE_CHECKING:
     from mechdesign.channel.channel import Channel

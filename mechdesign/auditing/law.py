@@ -29,12 +29,11 @@ from numpy.typing import NDArray
 
 from mechdesign.auditing.columns import Entries
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.output_cells import cells_of_labels
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
-from mechdesign.core.wording import escaped, quoted
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.variable import Variable
 
 Cells = tuple[str, ...]
 """The texts of a row, one for each column."""
@@ -122,7 +121,7 @@ def channel_law(channel: Channel, joint: Joint | None) -> Law | None:
     """What an analyst reads of what a channel releases from a table.
 
     None where outputs are labels, which cannot be compared with the table: only rows, and symbols
-    of the columns themselves, have a place in it (`absent_channel_law` has the reason in words).
+    of the columns themselves, have a place in it (`Channel.law_absent` has the reason in words).
     Without a table the channel itself says whether it keeps the law.
     """
     if joint is None:
@@ -145,18 +144,6 @@ def channel_law(channel: Channel, joint: Joint | None) -> Law | None:
     )
 
 
-def absent_channel_law(channel: Channel) -> str:
-    """Why there is no law of a channel."""
-    if channel.labels_boxes:
-        return "labels of boxes are released in the place of rows"
-    if channel.fills:
-        return (
-            "boxes are not released exactly as often as the table has them, and neither are the "
-            "rows that fill them"
-        )
-    return absent_law(channel.outputs, channel.useful.columns)
-
-
 def _kept_law(columns: Sequence[str]) -> Law:
     """The law of rows that are all released exactly as often as the table has them."""
     pair = None if len(columns) < 2 else (columns[0], columns[1], 0.0)
@@ -170,32 +157,6 @@ def _kept_law(columns: Sequence[str]) -> Law:
         vanished={},
         largest_share_change=None,
     )
-
-
-def absent_law(outputs: Sequence[str], columns: Sequence[str]) -> str:
-    """Why there is no law of outputs that are labels; one of them is named."""
-    names = " x ".join(map(escaped, columns))
-    return (
-        f"labels, such as {quoted(label_of(outputs))}, are released in the place of values of "
-        f"{names}"
-    )
-
-
-def label_of(outputs: Sequence[str]) -> str:
-    """An output of several symbols, as an example; those of a single one have its name."""
-    return max(outputs, key=lambda name: name.startswith(("mix-", "{")), default="")
-
-
-def cells_of_labels(outputs: Sequence[str], useful: Variable) -> list[Cells] | None:
-    """The cells of outputs that all have the name of a symbol; else None.
-
-    A reader takes such a label for the symbol. An output of several symbols never has the name of
-    one of them (`channel.output_cells`).
-    """
-    symbols = dict(zip(useful.names, useful.symbols, strict=True))
-    if not all(label in symbols for label in outputs):
-        return None
-    return [symbols[label] for label in outputs]
 
 
 def columns_law(

@@ -28,12 +28,18 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from operator import mul
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from mechdesign.channel.box_claims import BoxClaims, StratumClaim
-from mechdesign.channel.output_cells import OutputCells, check_published, check_rows
+from mechdesign.channel.output_cells import (
+    OutputCells,
+    absent_law,
+    cells_of_labels,
+    check_published,
+    check_rows,
+)
 from mechdesign.channel.proof import PROOF, AnyProof
 from mechdesign.channel.record import ChannelRecord, check_symbol_budgets
 from mechdesign.channel.row_law import (
@@ -41,8 +47,7 @@ from mechdesign.channel.row_law import (
     RowLaw,
     filled_law,
     keeps_law_of_rows,
-    symbol_of,
-    symbol_of_person,
+    law_of_record,
 )
 from mechdesign.core.above import above
 from mechdesign.core.arguments import repeated, valid_text
@@ -50,7 +55,7 @@ from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.wording import listed, percent_of, quoted
-from mechdesign.formats.cells import encode, encoded_columns
+from mechdesign.formats.cells import encoded_columns
 from mechdesign.notions import Notion, from_record
 from mechdesign.release.drawing import (
     BOXES_NOT_FIXED,
@@ -60,6 +65,7 @@ from mechdesign.release.drawing import (
     Release,
     channel_digest,
     key_of,
+    record_of_coder,
 )
 from mechdesign.release.draws import Key, records_of
 from mechdesign.release.released_frames import (
@@ -71,7 +77,7 @@ from mechdesign.release.released_frames import (
 from mechdesign.release.released_values import LABEL
 from mechdesign.release.samplers import REFUSE, Policy
 from mechdesign.tables.box_coder import BoxCoder, BoxFill, RowsByBox, SymbolCounts
-from mechdesign.tables.columns import is_frame, positions_of, values_of
+from mechdesign.tables.columns import is_frame, values_of
 from mechdesign.tables.joint import Array, Joint
 from mechdesign.tables.people import People
 from mechdesign.tables.rebuilding import rebuild_and_note
@@ -421,6 +427,30 @@ class Channel(Displayed):
         return self.claims is not None
 
     @property
+    def level(self) -> float | None:
+        """The confidence of a promise for the population that the counts of the channel prove; None
+        where a table decides the promise.
+        """
+        return None if self.claims is None else self.claims.level
+
+    @property
+    def records(self) -> int | None:
+        """Records of the table behind the channel; None of a public one, and without numbers of
+        records.
+        """
+        if self.claims is not None and self.claims.utility is not None:
+            return self.claims.utility.records
+        return None if self.joint is None else self.joint.records
+
+    @property
+    def records_of_proof(self) -> int | None:
+        """Those of `records` that may prove the promise: of boxes all that they were not learned
+        on.
+        """
+        learned_on = 0 if self.claims is None else self.claims.slice_records
+        return None if self.records is None else self.records - learned_on
+
+    @property
     def promise(self) -> Notion | None:
         """The notion that the channel was designed for; None if it promises nothing."""
         return self.record.promise(self.sensitive)
@@ -691,6 +721,27 @@ class Channel(Displayed):
         return self.coder is not None and not self.fills
 
     @property
+    def releases_labels(self) -> bool:
+        """True if labels are released that no reader takes for values of the columns."""
+        if self.releases_symbols:
+            return False
+        return self.labels_boxes or cells_of_labels(self.outputs, self.useful) is None
+
+    @property
+    def law_absent(self) -> str:
+        """Why released values do not have the law of the table, in words, for channels of which it
+        is not known that they have it.
+        """
+        if self.labels_boxes:
+            return "labels of boxes are released in the place of rows"
+        if self.fills:
+            return (
+                "boxes are not released exactly as often as the table has them, and neither are "
+                "the rows that fill them"
+            )
+        return absent_law(self.outputs, self.useful.columns)
+
+    @property
     def tells_shares(self) -> bool:
         """Whether rows or symbols are released as such, and the table is there to say how often."""
         return self.fills or (self.releases_symbols and self.joint is not None)
@@ -831,62 +882,7 @@ class Channel(Displayed):
         InputError
             If a column is missing, or the channel does not know the row.
         """
-        if self.coder is not None:
-            return self._law_of(self._box_of(self.coder, cast("Any", row)))
-        if self.useful.people is not None:
-            return self._distribution_of_person(self.useful.people, row)
-        symbol = symbol_of(self.useful, cast("Sequence[str]", row))
-        return self._law_of(symbol)
-
-    def _distribution_of_person(
-        self, people: People, records: Any
-    ) -> dict[tuple[Any, ...], Fraction]:
-        """The exact law of what is released for all records of a person."""
-        law = self._law_of(symbol_of(self.useful, symbol_of_person(people, records)))
-        return {people.records(symbol): share for symbol, share in law.items()}
-
-    def _box_of(self, coder: BoxCoder, row: Mapping[str, str]) -> tuple[str, ...]:
-        """The symbol of a record with these true texts: its given cells and its box."""
-        missing = [name for name in coder.released_columns if name not in row]
-        if missing:
-            raise InputError(f"the row has no column {listed(missing)}")
-        codes: list[int] = []
-        for variable in coder.groups:
-            cells = [encode([row[name]], name) for name in variable.columns]
-            codes.append(int(positions_of(cells, variable)[0]))
-        given = len(coder.given)
-        strata = coder.strata_of(np.array([codes[:given]], dtype=np.int64))
-        if strata[0] < 0:
-            raise InputError(
-                "the channel does not know this combination of given symbols: no record of its "
-                "slice has it"
-            )
-        boxes = coder.numbers_of(strata, np.array([codes[given:]], dtype=np.int64))
-        symbol = coder.symbols[int(boxes[0])]
-        if symbol not in self.useful.index:
-            raise InputError(
-                f"{symbol[-1]} has no record: its rows are released as the marginal"
-            )
-        return symbol
-
-    def _law_of(self, symbol: tuple[str, ...]) -> dict[tuple[Any, ...], Fraction]:
-        """The exact law of what is released for a symbol."""
-        if symbol not in self.useful.index:
-            raise InputError(
-                "the channel does not know this row: no record of its table has it"
-            )
-        x = self.useful.index[symbol]
-        span = slice(int(self.integers.indptr[x]), int(self.integers.indptr[x + 1]))
-        law: dict[tuple[Any, ...], Fraction] = {}
-        for y, value in zip(
-            cast("list[int]", self.integers.indices[span].tolist()),
-            cast("list[int]", self.integers.values[span].tolist()),
-            strict=True,
-        ):
-            cells = self.output_cells[y]
-            share = Fraction(value, self.row_totals[x])
-            law[cells] = law.get(cells, Fraction(0)) + share
-        return law
+        return law_of_record(self, row)
 
     def with_provenance(self, **entries: Any) -> Channel:
         """The same channel with more entries in the record of its origin."""
@@ -1013,6 +1009,11 @@ class Channel(Displayed):
         for note in notes:
             warnings.warn(note, stacklevel=2)
         return released
+
+    @property
+    def coding_record(self) -> dict[str, Any]:
+        """What the digest has of the coder; nothing where records are coded by their symbols."""
+        return {} if self.coder is None else record_of_coder(self.coder, self.parts)
 
     def prepared(
         self,

@@ -32,7 +32,7 @@ import numpy as np
 from mechdesign.core.arguments import check_texts, repeated, valid_text
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
-from mechdesign.core.wording import listed, quoted
+from mechdesign.core.wording import escaped, listed, quoted
 from mechdesign.tables.variable import Symbol, Variable
 
 
@@ -287,3 +287,32 @@ def _unique(
         last_numbers[proposal] = number
         labels.append(label)
     return tuple(labels)
+
+
+# ------------------------------------------------------- labels in the place of values
+
+
+def absent_law(outputs: Sequence[str], columns: Sequence[str]) -> str:
+    """Why there is no law of outputs that are labels; one of them is named."""
+    names = " x ".join(map(escaped, columns))
+    return (
+        f"labels, such as {quoted(label_of(outputs))}, are released in the place of values of "
+        f"{names}"
+    )
+
+
+def label_of(outputs: Sequence[str]) -> str:
+    """An output of several symbols, as an example; those of a single one have its name."""
+    return max(outputs, key=lambda name: name.startswith(("mix-", "{")), default="")
+
+
+def cells_of_labels(outputs: Sequence[str], useful: Variable) -> list[Symbol] | None:
+    """The cells of outputs that all have the name of a symbol; else None.
+
+    A reader takes such a label for the symbol. An output of several symbols never has the name of
+    one of them (`channel.output_cells`).
+    """
+    symbols = dict(zip(useful.names, useful.symbols, strict=True))
+    if not all(label in symbols for label in outputs):
+        return None
+    return [symbols[label] for label in outputs]

@@ -6,7 +6,8 @@ which is always released as itself, either row becomes u with 1/4 and v with 3/4
 
 *Filled boxes* may change the law of the table.
 
-*True records* have a symbol of their channel, by the texts of their columns.
+*True records* have a symbol of their channel, by the texts of their columns; `law_of_record` says
+what is released for one of them.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.wording import listed
-from mechdesign.release.protocol import ReleasablePart
+from mechdesign.formats.cells import encode
+from mechdesign.release.protocol import Releasable, ReleasablePart
 from mechdesign.release.samplers import filling_rows, law_of_boxes
 from mechdesign.tables.box_coder import BoxCoder
+from mechdesign.tables.columns import positions_of
 from mechdesign.tables.people import ABSENT, People
 from mechdesign.tables.row_boxes import box_name
 from mechdesign.tables.variable import Variable
@@ -162,8 +165,77 @@ def keeps_law_of_rows(part: ReleasablePart) -> bool:
 
 # ------------------------------------------------------------------------- true records
 
+Law = dict[tuple[Any, ...], Fraction]
+"""Released texts, and their probabilities; of a person tuples of such texts."""
 
-def symbol_of(
+
+def law_of_record(channel: Releasable, row: Any) -> Law:
+    """The exact law of what is released for a record, or for all records of a person.
+
+    Raises
+    ------
+    InputError
+        If a column is missing, or the channel does not know the row.
+    """
+    if channel.coder is not None:
+        return _law_of_symbol(channel, _symbol_of_box(channel, channel.coder, row))
+    people = channel.useful.people
+    if people is None:
+        return _law_of_symbol(channel, _symbol_of(channel.useful, row))
+    symbol = _symbol_of(channel.useful, _symbol_of_person(people, row))
+    law = _law_of_symbol(channel, symbol)
+    return {people.records(cells): share for cells, share in law.items()}
+
+
+def _law_of_symbol(channel: Releasable, symbol: tuple[str, ...]) -> Law:
+    """The exact law of what is released for a symbol."""
+    if symbol not in channel.useful.index:
+        raise InputError(
+            "the channel does not know this row: no record of its table has it"
+        )
+    x = channel.useful.index[symbol]
+    integers = IntegerRows.of(channel.rows)
+    span = slice(int(integers.indptr[x]), int(integers.indptr[x + 1]))
+    law: Law = {}
+    for y, value in zip(
+        cast("list[int]", integers.indices[span].tolist()),
+        cast("list[int]", integers.values[span].tolist()),
+        strict=True,
+    ):
+        cells = channel.output_cells[y]
+        share = Fraction(value, channel.row_totals[x])
+        law[cells] = law.get(cells, Fraction(0)) + share
+    return law
+
+
+def _symbol_of_box(
+    channel: Releasable, coder: BoxCoder, row: Mapping[str, str]
+) -> tuple[str, ...]:
+    """The symbol of a record with these true texts: its given cells and its box."""
+    missing = [name for name in coder.released_columns if name not in row]
+    if missing:
+        raise InputError(f"the row has no column {listed(missing)}")
+    codes: list[int] = []
+    for variable in coder.groups:
+        cells = [encode([row[name]], name) for name in variable.columns]
+        codes.append(int(positions_of(cells, variable)[0]))
+    given = len(coder.given)
+    strata = coder.strata_of(np.array([codes[:given]], dtype=np.int64))
+    if strata[0] < 0:
+        raise InputError(
+            "the channel does not know this combination of given symbols: no record of its "
+            "slice has it"
+        )
+    boxes = coder.numbers_of(strata, np.array([codes[given:]], dtype=np.int64))
+    symbol = coder.symbols[int(boxes[0])]
+    if symbol not in channel.useful.index:
+        raise InputError(
+            f"{symbol[-1]} has no record: its rows are released as the marginal"
+        )
+    return symbol
+
+
+def _symbol_of(
     useful: Variable, row: Mapping[str, str] | Sequence[str] | str
 ) -> tuple[str, ...]:
     """The cells of a record in the order of the useful columns; numbers in their bins."""
@@ -193,7 +265,7 @@ def symbol_of(
     return tuple(cells)
 
 
-def symbol_of_person(people: People, records: Any) -> tuple[str, ...]:
+def _symbol_of_person(people: People, records: Any) -> tuple[str, ...]:
     """The symbol of a person's records, in the order of the waves."""
     if not isinstance(records, (list, tuple)):
         raise InputError(

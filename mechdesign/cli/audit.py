@@ -334,8 +334,8 @@ def _audit_matrix(
     budget: options.MaybeBudget,
 ) -> Verdict:
     """The verdict on an outside matrix."""
-    from mechdesign.auditing.law import absent_law
     from mechdesign.auditing.matrix import audit_file
+    from mechdesign.channel.output_cells import absent_law
     from mechdesign.report.command_records import law_record
     from mechdesign.report.promises import population_line, protected_name
     from mechdesign.report.sentences import population_sentences
@@ -368,7 +368,7 @@ def _audit_matrix(
 
 def _matrix_law_sentences(result: MatrixAudit, joint: md.Joint) -> list[str]:
     """What an analyst reads of the outputs of an outside matrix."""
-    from mechdesign.auditing.law import absent_law
+    from mechdesign.channel.output_cells import absent_law
     from mechdesign.report.law_section import TITLE, law_lines
 
     if result.law is not None:
@@ -455,14 +455,14 @@ def _audit_channel(
 
 def _law_of(channel: md.Channel, joint: md.Joint | None) -> Mapping[str, Any] | None:
     """What an analyst reads, for JSON; None on a table with other symbols than the channel's."""
-    from mechdesign.auditing.law import absent_channel_law, channel_law
+    from mechdesign.auditing.law import channel_law
     from mechdesign.report.command_records import law_record
 
     if joint is not None:
         there, own = joint.useful, channel.useful
         if there.columns != own.columns or there.symbols != own.symbols:
             return None
-    return law_record(channel_law(channel, joint), absent_channel_law(channel))
+    return law_record(channel_law(channel, joint), channel.law_absent)
 
 
 def _notion(

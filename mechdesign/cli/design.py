@@ -302,7 +302,7 @@ def _searched(
     seconds = arguments.search.seconds
     started = time.process_time()
     limit = seconds
-    has_proposals = request.confidence is not None and not request.publishes_boxes
+    has_proposals = request.may_merge
     if limit is not None and has_proposals:
         # The rest is for what merging would keep, should the channel keep little.
         limit *= 1.0 - TIME_SHARE

@@ -230,6 +230,10 @@ class ObjectiveOptions(options.KeptOptions):
         columns = self.task_table(table)
         if columns is None:
             return None
+        from mechdesign.mechanisms.purposes import check_not_released
+
+        released = useful or parsing.names("--useful", table.useful)
+        check_not_released(parsing.names("--task", self.task), released)
         return columns.joint(columns.table, useful=useful)
 
     def task_table(

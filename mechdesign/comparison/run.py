@@ -282,37 +282,11 @@ def compare(
         given=beside,
         promise=promise,
     )
-    # Refuses options out of range before anything is computed.
-    _ = settings.search
-    _ = HeuristicOptions(risk=risk)
-    if risk != "auto" and confidence is not None:
-        raise InputError(
-            "risk (--risk) is for the heuristics about the table: leave it out with a confidence "
-            "level"
-        )
-    left_out: list[str] = []
+    _check_settings(settings, confidence)
+    if released is not None and joint.useful.columns != useful:
+        joint = joint.releasing((*beside, *released))
     named: Any = objectives
-    if released is None:
-        _check_columns(settings)
-        names = _mechanisms(mechanisms, named)
-        _check_cost_settings(settings, names)
-    else:
-        _check_rows(settings)
-        if joint.useful.columns != useful:
-            joint = joint.releasing((*beside, *released))
-        names, left_out = row_ways(mechanisms, named, joint)
-        _check_distance(settings, names)
-    if confidence is not None:
-        at_level = names
-        if released is not None:
-            at_level, single = box_ways(names)
-            left_out += single
-        names += _at_level(at_level, joint, confidence)
-    elif known_shares is not None or unseen:
-        raise InputError(
-            "known_shares (--known-shares) and unseen symbols (--symbols) need a confidence level "
-            "(--confidence): without one the table itself is the population"
-        )
+    names, left_out = _ways(joint, settings, mechanisms, named, confidence)
     all_curves = curves(names, notion_labels(notions), grid, lams)
     named_by_user = mechanisms is not None or objectives is not None
     possible, notices = _servable(joint, all_curves, named_by_user=named_by_user)
@@ -339,6 +313,54 @@ def _table_of(
         "; Joint.from_table and Joint.from_counts make one, and of a data frame sensitive and "
         "useful name the columns",
     )
+
+
+def _check_settings(settings: ComparisonSettings, confidence: float | None) -> None:
+    """Raise InputError for options out of range, before anything is computed, and for options that
+    do not go with what is released.
+    """
+    _ = settings.search
+    _ = HeuristicOptions(risk=settings.risk)
+    if settings.risk != "auto" and confidence is not None:
+        raise InputError(
+            "risk (--risk) is for the heuristics about the table: leave it out with a confidence "
+            "level"
+        )
+    if settings.release is None:
+        _check_columns(settings)
+    else:
+        _check_rows(settings)
+
+
+def _ways(
+    joint: Joint,
+    settings: ComparisonSettings,
+    mechanisms: Sequence[str] | None,
+    objectives: Sequence[str] | None,
+    confidence: float | None,
+) -> tuple[tuple[str, ...], list[str]]:
+    """The names of what is compared, those at the confidence level last, and notices on what is
+    left out.
+    """
+    left_out: list[str] = []
+    if settings.release is None:
+        names = _mechanisms(mechanisms, objectives)
+        _check_cost_settings(settings, names)
+    else:
+        names, left_out = row_ways(mechanisms, objectives, joint)
+        _check_distance(settings, names)
+    if confidence is None:
+        if settings.known_shares is not None or settings.unseen:
+            raise InputError(
+                "known_shares (--known-shares) and unseen symbols (--symbols) need a confidence "
+                "level (--confidence): without one the table itself is the population"
+            )
+        return names, left_out
+    at_level = names
+    if settings.release is not None:
+        at_level, single = box_ways(names)
+        left_out = [*left_out, *single]
+    return (*names, *_at_level(at_level, joint, confidence)), left_out
 
 
 def _check_distance(settings: ComparisonSettings, names: Sequence[str]) -> None:
@@ -628,10 +650,7 @@ def row_of(case: Case, design: Design) -> ComparisonRow:
         eps_l=eps_l,
         eps_u=eps_u,
         nmi=design.nmi,
-        # The bound of boxes is one for these boxes: others may keep more.
-        upper_bound_nmi=(
-            None if design.audit is not None else design.certificate.upper_bound_nmi
-        ),
+        upper_bound_nmi=design.certificate.general_bound,
         max_log_lift=design.achieved.eps_u,
         min_log_lift=0.0 - design.achieved.eps_l,  # never -0.0
         satisfied=design.verified,

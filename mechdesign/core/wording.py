@@ -188,6 +188,15 @@ def percent_of(level: float) -> str:
     return f"{at_least(Decimal(repr(level)) * 100)} %"
 
 
+def in_population(level: float | None, start: str = " ") -> str:
+    """Where a promise at this level holds, in words after `start`; without a level, on the table,
+    nothing.
+    """
+    if level is None:
+        return ""
+    return f"{start}in the population ({percent_of(level)} confidence)"
+
+
 def percent(
     share: float, rounding: str = ROUND_HALF_EVEN, *, step: Decimal = TENTH
 ) -> str:

@@ -134,7 +134,7 @@ class Assessment(Displayed):
     row: Disclosure
     unique_rows: float
     guess: RowGuess
-    unreadable: tuple[str, ...]
+    unreadable: tuple[str, ...] = ()
     symptoms: tuple[Symptom, ...] = ()
     unit: str = RECORD
 
@@ -274,6 +274,16 @@ def _assessment(
     _check(coded, secret, others)
     if person is None:
         symptoms += _people_symptoms(coded, secret, others)
+    return replace(
+        _measured(coded, secret, others),
+        unreadable=unreadable,
+        symptoms=tuple(symptoms),
+        unit=RECORD if person is None else PERSON,
+    )
+
+
+def _measured(coded: CodedTable, secret: Secret, others: Sequence[str]) -> Assessment:
+    """What each of the other columns, their pairs and whole rows say about the secret."""
     measured = [
         _assessed(coded.columns[name], secret, coded.records) for name in others
     ]
@@ -297,9 +307,6 @@ def _assessment(
         guess=guess_from_rows(
             telling_columns, secret.codes, secret.symbols, coded.weights
         ),
-        unreadable=unreadable,
-        symptoms=tuple(symptoms),
-        unit=RECORD if person is None else PERSON,
     )
 
 

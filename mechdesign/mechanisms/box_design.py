@@ -81,7 +81,7 @@ from mechdesign.mechanisms.box_request import (
     entropy,
 )
 from mechdesign.mechanisms.classes import refuse_secret_identifier
-from mechdesign.mechanisms.result import Certificate, Design
+from mechdesign.mechanisms.result import OF_THESE_BOXES, Certificate, Design
 from mechdesign.notions import to_record
 from mechdesign.tables.confidence import check_counts, unprotected
 from mechdesign.tables.joint import Joint
@@ -167,7 +167,9 @@ def design_boxes(records: Records, request: BoxRequest) -> Design:
             "the exact audit refutes the channel for boxes: no channel is returned"
         )
     # The bound is one for these boxes: others may keep more.
-    certificate = Certificate(upper_bound_nmi=utility.upper_bound_nmi, scope="proven")
+    certificate = Certificate(
+        upper_bound_nmi=utility.upper_bound_nmi, scope="proven", rivals=OF_THESE_BOXES
+    )
     return Design(
         channel=channel,
         notion=request.notion,

@@ -226,13 +226,14 @@ class BoxPlanner:
                 BoxTree(codes, groups, counts, largest_count, c) for c in PENALTIES
             ]
             return self._most_promising(tree, others, rows, end)
-        boxes: Boxes | None = tree.boxes(largest_count)
+        boxes = tree.boxes(largest_count)
         if request.merge_below is not None:
             # The limit is of all records, and the slice has a share of them.
             least = request.merge_below * SLICE_SHARE
-            boxes = boxes_merging_rare(codes, counts, least)
-        if boxes is None:
-            return None
+            merged = boxes_merging_rare(codes, counts, least)
+            if merged is None:
+                return None
+            boxes = merged
         # Only a choice between groupings compares plans, so only then a trial is worth its time.
         if request.rare != AUTO:
             return Trial(boxes, math.nan)

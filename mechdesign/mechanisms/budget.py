@@ -263,8 +263,7 @@ def keeping(
     SolverFailure
         If the time was over before one was.
     """
-    if request.publishes_boxes:
-        combinations.check(combinations.BOXES, {"keep": "--keep with --confidence"})
+    combinations.check(request.shape, {"keep": "--keep with --confidence"})
     # What a heuristic keeps need not grow with the budget, and proves nothing about smaller ones.
     if request.mechanism != OPTIMAL:
         raise InputError(
@@ -272,7 +271,7 @@ def keeping(
             f"{request.mechanism} has none"
         )
     share = share_of("--keep", value)
-    if request.publishes_rows and not request.has_free_outputs:
+    if request.shape == combinations.ROWS:
         return _of_rows(request, at, share, value)
     end = math.inf
     if request.time_limit is not None:
@@ -564,9 +563,7 @@ def posterior_budget(request: DesignRequest, value: object) -> float:
     cells. Of the request's notion only the kind matters, not the budgets.
     """
     share = share_of("--max-posterior", value)
-    if request.publishes_boxes:
-        name = "--max-posterior with --confidence"
-        combinations.check(combinations.BOXES, {"keep": name})
+    combinations.check(request.shape, {"keep": "--max-posterior with --confidence"})
     joint = request.joint
     kind = type(request.notion)
     if len(joint.secrets) > 1 or request.protect_each or request.budgets:

@@ -376,8 +376,7 @@ def binned_for(
         joint = joint.binned(fixed)
     if not auto:
         return joint, ()
-    if request.publishes_boxes:
-        combinations.check(combinations.BOXES, {"bins": "--bin auto"})
+    combinations.check(request.shape, {"bins": "--bin auto"})
     if len(auto) > 1:
         raise InputError(
             "--bin auto is for one column; give bins for the others, or auto:N"

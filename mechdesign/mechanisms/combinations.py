@@ -27,6 +27,8 @@ STRATA = "strata"
 ROWS = "rows"
 MEANS = "means"
 PEOPLE = "people"
+TABLE = "table"
+"""A release of columns with a promise about their table, of which no entry speaks."""
 
 SHAPES = {
     AVERAGE: "an average budget (--average)",
@@ -37,7 +39,7 @@ SHAPES = {
     MEANS: "a notion on averages of lifts (--notion l1, chi2, alpha, kl)",
     PEOPLE: "people with several records (--person)",
 }
-"""Every shape in words."""
+"""Every shape that lacks options, in words."""
 
 MESSAGES = {
     AVERAGE: "an average budget is not built with {name}: leave one of them out ({reason})",

@@ -3,8 +3,8 @@
 `design_requested` is the one way from a `DesignRequest` to a `Design`. It decides in this order
 
 1. the table: sorted into bins first, of one or several secrets, with the columns that are released.
-   Boxes, rows and columns beside given ones go to modules of their own here (`design_boxes`,
-   `plan_design`, `by_strata`);
+   The shape of the request says who designs it (`DESIGNERS`): boxes, rows and columns beside given
+   ones have modules of their own (`design_boxes`, `plan_design`, `by_strata`);
 2. the rules of the promise: about the table (`rules`) or about its population (`population`);
 3. the mechanism, or the objective, that works by these rules (`by_rules`), and merging where the
    optimum fails or ends early;
@@ -24,7 +24,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ParamSpec, Protocol, cast, overload
+from typing import Any, NamedTuple, ParamSpec, Protocol, cast, overload
 
 from mechdesign.auditing.population import lift_limits
 from mechdesign.channel.file import require_without_boxes
@@ -44,6 +44,7 @@ from mechdesign.mechanisms.by_rules import (
 )
 from mechdesign.mechanisms.classes import refuse_identifier
 from mechdesign.mechanisms.people_request import bins_of_people
+from mechdesign.mechanisms.purposes import check_not_released
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import table_rules
@@ -93,7 +94,8 @@ def _requested(request: DesignRequest) -> Design:
     # In bins a column may be no identifier any more, so this comes after them.
     if not request.allow_identifier:
         _refuse_identifiers(request)
-    combinations.check(combinations.MEANS, request.named)
+    if request.notion.limits.mean is not None:
+        combinations.check(combinations.MEANS, request.named)
     whole = request.joint
     if request.protect_each:
         whole = whole.protecting_each()
@@ -104,24 +106,31 @@ def _requested(request: DesignRequest) -> Design:
     joint = whole
     if request.released_columns != whole.useful.columns:
         joint = whole.releasing(request.released_columns)
-    # Modules of other kinds of releases are imported where they are asked for: all of them take
-    # longer to load than a small table takes to design.
-    if request.publishes_boxes:
-        # Loaded here, because few designs need it.
-        from mechdesign.mechanisms.box_design import design_boxes
+    return DESIGNERS[request.shape](Task(request, whole, joint, notion, started))
 
-        records = Records.from_joint(joint, _groups(request))
-        return design_boxes(records, _boxes(request, notion))
-    if request.publishes_rows and not request.has_free_outputs:
-        return _rows_of_table(request, whole, joint, notion)
-    if request.given:
-        # Loaded here, because few designs need it.
-        from mechdesign.mechanisms.strata_design import by_strata
 
-        return by_strata(request, joint, notion, design_requested, started)
-    if request.confidence is not None:
-        level = request.confidence
-        return for_population(request, level, whole, joint, notion, started)
+class Task(NamedTuple):
+    """What a designer gets.
+
+    `whole` is the table with the columns of earlier releases, `joint` that of the released ones,
+    `notion` the promise with the budgets of single symbols, and `started` the beginning on the
+    clock of `time.process_time`.
+    """
+
+    request: DesignRequest
+    whole: Joint
+    joint: Joint
+    notion: Notion
+    started: float
+
+
+# Modules of other kinds of releases are imported where they are asked for: all of them take longer
+# to load than a small table takes to design.
+
+
+def _columns_for_table(task: Task) -> Design:
+    """The release of columns with a promise about their table."""
+    request, whole, joint, notion, started = task
     # Earlier releases are of columns that this one may not have, so they are judged on the whole
     # table.
     rules = table_rules(joint, notion, whole=whole, after=request.after)
@@ -130,6 +139,34 @@ def _requested(request: DesignRequest) -> Design:
     check_room(rules, request.after)
     result = by_rules(rules, request, started)
     return spending(result, rules, whole, request.after, request.time_limit)
+
+
+def _columns_for_population(task: Task) -> Design:
+    """The release of columns with a promise for the population."""
+    request, whole, joint, notion, started = task
+    level = request.confidence
+    # A request of this shape has one.
+    assert level is not None
+    return for_population(request, level, whole, joint, notion, started)
+
+
+def _columns_by_strata(task: Task) -> Design:
+    """The release of columns beside given ones."""
+    # Loaded here, because few designs need it.
+    from mechdesign.mechanisms.strata_design import by_strata
+
+    return by_strata(
+        task.request, task.joint, task.notion, design_requested, task.started
+    )
+
+
+def _rows_in_boxes(task: Task) -> Design:
+    """The release of boxes of rows, or of the symbols of a column."""
+    # Loaded here, because few designs need it.
+    from mechdesign.mechanisms.box_design import design_boxes
+
+    records = Records.from_joint(task.joint, _groups(task.request))
+    return design_boxes(records, _boxes(task.request, task.notion))
 
 
 def _refuse_identifiers(request: DesignRequest) -> None:
@@ -149,10 +186,9 @@ def _refuse_identifiers(request: DesignRequest) -> None:
             refuse_identifier((name,), len(texts), joint.records)
 
 
-def _rows_of_table(
-    request: DesignRequest, whole: Joint, joint: Joint, notion: Notion
-) -> Design:
+def _rows_of_table(task: Task) -> Design:
     """The release of rows as rows of the table."""
+    request, whole, joint, notion, _ = task
     # Loaded here, because few designs need it.
     from mechdesign.mechanisms.plan_design import plan_design
     from mechdesign.mechanisms.plan_request import PlanRequest
@@ -231,6 +267,16 @@ def _boxes(request: DesignRequest, notion: Notion) -> BoxRequest:
         seed=request.slice_seed,
         progress=request.progress,
     )
+
+
+DESIGNERS: Mapping[str, Callable[[Task], Design]] = {
+    combinations.TABLE: _columns_for_table,
+    combinations.POPULATION: _columns_for_population,
+    combinations.STRATA: _columns_by_strata,
+    combinations.ROWS: _rows_of_table,
+    combinations.BOXES: _rows_in_boxes,
+}
+"""Who designs a request of each shape."""
 
 
 class DesignCall(Protocol[Arguments]):
@@ -326,6 +372,7 @@ def _with_fields_as_keywords(
                     combinations.check(combinations.PEOPLE, named)
                 of_task = {**columns, "sensitive": kwargs["task"]}
                 of_task["useful"] = tuple(_released_columns(kwargs))
+                check_not_released((kwargs["task"],), of_task["useful"])
                 kwargs["task"] = Joint.from_table(frame, **of_task)
         # With a bound on an average alone, the promise on single lifts is none.
         if notion is None:

@@ -20,10 +20,11 @@ such as a share of 1, needs no proof. Bounds without a proof are `Unproven`, wit
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -69,7 +70,12 @@ from mechdesign.mechanisms.cut_sets import polytope_at
 from mechdesign.mechanisms.least_leakage import least_for_share
 from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.proofs import MOST_SYMBOLS, SLACK
-from mechdesign.mechanisms.purposes import task_bound, task_figures_of
+from mechdesign.mechanisms.purposes import (
+    INFORMATION_ERROR,
+    task_bound,
+    task_figures_of,
+    told_of_task,
+)
 from mechdesign.mechanisms.queries import NAMED_QUERIES, Queries, queries_of
 from mechdesign.mechanisms.query_design import (
     noise_free_variance,
@@ -105,9 +111,7 @@ OWN_FUNCTIONS = (
     "keeps no proof of it"
 )
 
-BESIDE_GIVEN = (
-    "no proof is kept of tasks and queries beside given columns with free outputs"
-)
+BESIDE_GIVEN = "no proof is kept of a set of populations beside given columns"
 
 NOT_REACHED = "the proof in the file does not reach it"
 
@@ -368,10 +372,8 @@ def _why_without(channel: Channel) -> str:
         objective.name == "convex" or objective.constraints > 0
     ):
         return OWN_FUNCTIONS
-    if channel.given and channel.record.objective is None:
-        figures = channel.record.utility or {}
-        if TASK_BOUND in figures or VARIANCE_BOUND in figures:
-            return BESIDE_GIVEN
+    if channel.given and channel.record.confidence is not None:
+        return BESIDE_GIVEN
     if len(channel.useful) > MOST_SYMBOLS:
         return f"{NO_PROOF}: it has more than {MOST_SYMBOLS:,} symbols"
     return NO_PROOF
@@ -398,6 +400,34 @@ def _noise_free_beside_given(channel: Channel, joint: Joint) -> float | None:
         share = table.total / joint.total
         variances.append(share * noise_free_variance(queries, table.p_x))
     return math.fsum(variances)
+
+
+class _Stratum(NamedTuple):
+    """The records with the same given cells: their symbols in the whole table, and their table.
+
+    `share` is that of these records, and `rules` the promise on them; None where there is nothing
+    to say or to hide.
+    """
+
+    members: list[int]
+    table: Joint
+    share: float
+    rules: Rules | None
+
+    def of_posteriors(self, posteriors: Array) -> Array:
+        """Those of this stratum among posteriors of all symbols, (k, n), over its own."""
+        own = posteriors[:, self.members]
+        return own[own.any(axis=1)]
+
+
+def _allowed(rules: Rules, touched: Array) -> Polytope:
+    """The allowed posteriors of all symbols, or a polytope around them that has the rows which all
+    of them keep at those of `touched`, (k, n).
+    """
+    single = replace(rules, by_symbol=True)
+    if single.cuts is None:
+        return single.relaxation
+    return polytope_at(single.cuts, touched)
 
 
 @dataclass(frozen=True)
@@ -458,13 +488,6 @@ class ProvenAgain:
                 "kept"
             )
 
-    def _allowed(self, proof: TaskProof | QueryProof) -> Polytope:
-        """The allowed posteriors of all symbols, or a polytope around them."""
-        cuts = replace(self.rules, by_symbol=True).cuts
-        if cuts is None:
-            return self.by_symbol
-        return polytope_at(cuts, self._touched(proof))
-
     @property
     def entropy(self) -> float:
         """H(X) in nats."""
@@ -502,30 +525,37 @@ class ProvenAgain:
         return share_bound(bound, self.entropy)
 
     def _kept_beside_given(self, prices: Array) -> float:
-        """The same of I(X;Y|K) with given columns K: the mean of all strata, each of which has
-        symbols, prices and allowed posteriors of its own.
-        """
+        """The same of I(X;Y|K) with given columns K: the mean of all strata."""
+        channel, joint = self.channel, self.joint
+        bounds: list[float] = []
+        for stratum in self._strata():
+            # Where nothing is to be said or hidden, all of it may be kept.
+            if stratum.rules is None:
+                continue
+            own = prices[stratum.members]
+            # The design has made them so that no posterior costs less than nothing.
+            least = float(own @ stratum.table.p_x)
+            bound = self._over_polytope(stratum.rules, own, least)
+            bounds.append(stratum.share * bound)
+        largest = beyond_given(measured(channel, joint), joint, channel.given).entropy
+        return share_bound(math.fsum(bounds), largest)
+
+    def _strata(self) -> Iterator[_Stratum]:
+        """The strata of the given columns, each of which has symbols and posteriors of its own."""
         channel, joint = self.channel, self.joint
         notion = channel.record.promise(channel.sensitive)
         if notion is None or channel.record.confidence is not None:
-            raise InputError(
-                "no proof is kept of a set of populations beside given columns"
-            )
+            raise InputError(BESIDE_GIVEN)
         promise = channel.record.promise_kind
-        bounds: list[float] = []
         for members, table in strata_tables(channel.given, joint):
-            own = prices[members]
-            if len(table.useful) == 1 or len(table.sensitive) == 1:
-                # Nothing is to be said or hidden: all of it may be kept.
-                continue
-            widened = budgets_of_stratum(joint, notion, table, promise, widened=SHRINK)
-            rules = table_rules(table, widened)
-            # The design has made them so that no posterior costs less than nothing.
-            least = float(own @ table.p_x)
+            rules: Rules | None = None
+            if len(table.useful) > 1 and len(table.sensitive) > 1:
+                widened = budgets_of_stratum(
+                    joint, notion, table, promise, widened=SHRINK
+                )
+                rules = table_rules(table, widened)
             share = table.total / joint.total
-            bounds.append(share * self._over_polytope(rules, own, least))
-        largest = beyond_given(measured(channel, joint), joint, channel.given).entropy
-        return share_bound(math.fsum(bounds), largest)
+            yield _Stratum(members, table, share, rules)
 
     def _over_polytope(self, rules: Rules, prices: Array, least: float) -> float:
         """The bound on H(X|Y) over the allowed posteriors, from prices of all symbols.
@@ -642,6 +672,8 @@ class ProvenAgain:
         if not len(counts) or not (counts.sum(axis=0) > 0.0).all():
             raise InputError("the proof has a task without records of a symbol")
         given_x = counts / counts.sum(axis=0)
+        if self.channel.given:
+            return self._task_beside_given(proof, given_x)
         figures = task_figures_of(self.channel, self.joint, given_x)
         self._check_own("task_kept", figures.kept)
         least = figures.prior - stated * figures.largest
@@ -659,7 +691,7 @@ class ProvenAgain:
             )
             return task_bound(figures, bound)
         bound = proven_task(
-            self._allowed(proof),
+            _allowed(self.rules, self._touched(proof)),
             self.joint.p_x,
             given_x,
             proof.prices,
@@ -668,8 +700,44 @@ class ProvenAgain:
         )
         return task_bound(figures, bound)
 
+    def _task_beside_given(self, proof: TaskProof, given_x: Array) -> float:
+        """The same of I(T;Y|K) with given columns K, as a share of I(T;X|K)."""
+        prices = np.array(proof.prices)
+        touched = self._touched(proof)
+        kept: list[float] = []
+        largest: list[float] = []
+        bounds: list[float] = []
+        for stratum in self._strata():
+            members, table = stratum.members, stratum.table
+            own_x = given_x[:, members]
+            own_x = own_x[own_x.any(axis=1)]
+            told = told_of_task(self.channel.matrix[members], table.p_x, own_x)
+            most = told.largest
+            bound = most
+            if stratum.rules is not None and most > INFORMATION_ERROR:
+                own = prices[members]
+                entropy = proven_task(
+                    _allowed(stratum.rules, stratum.of_posteriors(touched)),
+                    table.p_x,
+                    own_x,
+                    own,
+                    least=float(own @ table.p_x),
+                    time_limit=self.time_limit,
+                )
+                bound = min(most, told.prior - entropy)
+            kept.append(stratum.share * told.released)
+            largest.append(stratum.share * most)
+            bounds.append(stratum.share * bound)
+        whole = math.fsum(largest)
+        if not whole > INFORMATION_ERROR:
+            raise InputError("beside the given columns X says nothing about the task")
+        self._check_own("task_kept", math.fsum(kept) / whole)
+        return min(1.0, math.fsum(bounds) / whole + INFORMATION_ERROR)
+
     def variance_bound(self, proof: QueryProof) -> float:
         """N times the variance that no private channel is below."""
+        if self.channel.given:
+            return self._variance_beside_given(proof)
         queries = _queries(self.channel, self.joint, proof)
         if queries is None:
             raise InputError("the proof lacks the queries")
@@ -694,7 +762,7 @@ class ProvenAgain:
             )
         else:
             bound = proven_variance(
-                self._allowed(proof),
+                _allowed(self.rules, self._touched(proof)),
                 self.joint.p_x,
                 queries.gram,
                 proof.prices,
@@ -702,6 +770,34 @@ class ProvenAgain:
                 time_limit=self.time_limit,
             )
         return variance_of(bound, queries, self.joint.p_x)
+
+    def _variance_beside_given(self, proof: QueryProof) -> float:
+        """The same of the estimates in all strata, for their numbers of records."""
+        prices = np.array(proof.prices)
+        inverse = np.array(proof.inverse).reshape(-1, len(prices))
+        if len(inverse) != len(prices):
+            raise InputError(
+                "the proof is of another table: its matrix has another size"
+            )
+        touched = self._touched(proof)
+        name = str(self.channel.record.provenance.get("mechanism"))
+        bounds: list[float] = []
+        for stratum in self._strata():
+            members, table = stratum.members, stratum.table
+            queries, _ = queries_of(name, table)
+            bound = noise_free_variance(queries, table.p_x)
+            if stratum.rules is not None:
+                proven = proven_variance(
+                    _allowed(stratum.rules, stratum.of_posteriors(touched)),
+                    table.p_x,
+                    queries.gram,
+                    prices[members],
+                    inverse[np.ix_(members, members)],
+                    time_limit=self.time_limit,
+                )
+                bound = max(bound, variance_of(proven, queries, table.p_x))
+            bounds.append(stratum.share * bound)
+        return math.fsum(bounds)
 
     def _check_own(self, name: str, computed: float) -> None:
         """Refuse a proof of another objective, by which the channel itself has another figure."""

@@ -39,7 +39,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -411,14 +411,37 @@ def task_bound(figures: TaskFigures, least: float) -> float:
 
 def task_figures_of(channel: Channel, joint: Joint, given_x: Array) -> TaskFigures:
     """The same for P(T | X), (|T|, n); InputError if X says nothing about T."""
-    # H(T) depends on P(T | X) and P_X of the table; both tables count the same records.
-    prior = _entropy(given_x @ joint.p_x)
-    largest = prior - float(joint.p_x @ _column_entropies(given_x))
-    if not largest > INFORMATION_ERROR:
+    told = told_of_task(channel.matrix, joint.p_x, given_x)
+    if not told.largest > INFORMATION_ERROR:
         raise InputError("the useful symbols say nothing about the task")
-    released = given_x * joint.p_x @ channel.matrix
-    kept = (prior - _conditional_entropy(released)) / largest
-    return TaskFigures(prior, largest, max(0.0, kept - INFORMATION_ERROR))
+    kept = told.released / told.largest
+    return TaskFigures(told.prior, told.largest, max(0.0, kept - INFORMATION_ERROR))
+
+
+class ToldOfTask(NamedTuple):
+    """H(T), I(T;X) and I(T;Y), in nats."""
+
+    prior: float
+    largest: float
+    released: float
+
+
+def told_of_task(matrix: Array, p_x: Array, given_x: Array) -> ToldOfTask:
+    """What a channel P(Y|X), (n, outputs), and X itself tell of a task P(T|X), (|T|, n)."""
+    # H(T) depends on P(T | X) and P_X of the table; both tables count the same records.
+    prior = _entropy(given_x @ p_x)
+    largest = prior - float(p_x @ _column_entropies(given_x))
+    released = _conditional_entropy(given_x * p_x @ matrix)
+    return ToldOfTask(prior, largest, prior - released)
+
+
+def check_not_released(task: Sequence[str], released: Sequence[str]) -> None:
+    """Raise InputError if a column of the task is released itself, or given."""
+    if not set(task).isdisjoint(released):
+        raise InputError(
+            f"the task {quoted(','.join(task))} is released itself: leave the task out, or release "
+            "other columns"
+        )
 
 
 def task_joint(task: Any, joint: Joint) -> Joint:
@@ -441,11 +464,7 @@ def task_joint(task: Any, joint: Joint) -> Joint:
             f"the task {name} is the sensitive column: choose the column that the release should "
             "tell about"
         )
-    shared = set(task.sensitive.columns) & set(joint.useful.columns)
-    if shared:
-        raise InputError(
-            f"the task {name} is released itself: leave the task out, or release another column"
-        )
+    check_not_released(task.sensitive.columns, joint.useful.columns)
     if task.useful.columns != joint.useful.columns:
         raise InputError(
             f"the table of the task {name} must have the useful column "

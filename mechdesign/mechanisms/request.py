@@ -359,12 +359,27 @@ class DesignRequest:
         return self.release is not None
 
     @property
-    def publishes_boxes(self) -> bool:
-        """True if rows are released as boxes of rows, or symbols as merged ones, with a promise
-        for the population.
+    def shape(self) -> str:
+        """What is released with which promise, as `combinations` and the designers know it.
+
+        With a promise for the population, rows are released as boxes of rows, and rare symbols as
+        merged ones.
         """
-        is_boxed = self.publishes_rows or self.merge_rare is not None
-        return is_boxed and self.confidence is not None
+        merges = self.publishes_rows or self.merge_rare is not None
+        if merges and self.confidence is not None:
+            return combinations.BOXES
+        if self.publishes_rows and not self.has_free_outputs:
+            return combinations.ROWS
+        if self.given:
+            return combinations.STRATA
+        if self.confidence is not None:
+            return combinations.POPULATION
+        return combinations.TABLE
+
+    @property
+    def may_merge(self) -> bool:
+        """True if merging symbols may keep more of a promise for the population."""
+        return self.confidence is not None and self.shape != combinations.BOXES
 
     @property
     def released_columns(self) -> tuple[str, ...]:
@@ -480,7 +495,7 @@ class DesignRequest:
 
     def _check_objective(self) -> None:
         """Raise InputError unless objective, mechanism and restrictions fit together."""
-        if self.publishes_boxes:
+        if self.shape == combinations.BOXES:
             # What else boxes have is decided where they are designed.
             self._check_boxes()
             return
@@ -596,7 +611,7 @@ class DesignRequest:
             # caller counts them. A negative number stays, for the set to refuse.
             # Boxes have a place for them without that.
             is_number = type(self.unseen) is int and self.unseen >= 0
-            if is_number and not self.publishes_boxes:
+            if is_number and self.shape != combinations.BOXES:
                 unseen = max(self.unseen, len(self.joint.empty_useful))
                 object.__setattr__(self, "unseen", unseen)
             return

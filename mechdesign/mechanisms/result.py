@@ -17,13 +17,13 @@ import math
 import time
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from mechdesign import __version__
 from mechdesign.auditing.composition import Composition
 from mechdesign.auditing.demands import own_budgets
 from mechdesign.auditing.extremes import given_achieved
-from mechdesign.auditing.law import Law, absent_channel_law, channel_law
+from mechdesign.auditing.law import Law, channel_law
 from mechdesign.auditing.measures import Utility, utility
 from mechdesign.auditing.population_extremes import OutOfTime
 from mechdesign.auditing.population_promise import PopulationPromise, population_promise
@@ -39,12 +39,28 @@ from mechdesign.tables.joint import Joint
 from solvers import Envelope
 
 
+class Rivals(NamedTuple):
+    """The channels that a bound is about, in words: no `name` keeps more, and the `best` keeps
+    most.
+    """
+
+    name: str
+    best: str
+
+
+EVERY_CHANNEL = Rivals("channel with this promise", "best possible")
+
+OF_THESE_BOXES = Rivals("channel for these boxes", "best possible with these boxes")
+"""Other boxes may keep more."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
     """The proven distance of the emitted channel from the optimum at its budget.
 
-    `upper_bound_nmi` bounds I(X;Y)/H(X) of every channel that satisfies the notion; `gap_nmi` is
-    that bound minus the NMI of the emitted integers. Both are None where no optimum was computed.
+    `upper_bound_nmi` bounds I(X;Y)/H(X) of every channel that satisfies the notion, or of those
+    among the `rivals`; `gap_nmi` is that bound minus the NMI of the emitted integers. Both are None
+    where no optimum was computed.
     `scope` is 'proven' (branch and bound, re-evaluated in outward-rounded arithmetic), 'stated' (a
     channel file says so, and nothing has proven it again), or 'none'.
     `details` are figures of the search and how it ended, `prices` those of the useful symbols, in
@@ -54,10 +70,16 @@ class Certificate:
     upper_bound_nmi: float | None = None
     gap_nmi: float | None = None
     scope: str = "none"
+    rivals: Rivals = EVERY_CHANNEL
     details: dict[str, int | float | str] = field(
         default_factory=dict[str, int | float | str]
     )
     prices: tuple[float, ...] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def general_bound(self) -> float | None:
+        """The bound, if it is one for every channel that satisfies the notion."""
+        return self.upper_bound_nmi if self.rivals == EVERY_CHANNEL else None
 
     def at(self, nmi: float) -> Certificate:
         """The same bound, with the gap of a channel of this NMI."""
@@ -279,8 +301,7 @@ class Design(Displayed):
         """The confidence of a promise for the population; None for one about the table."""
         if self.confidence is not None:
             return self.confidence.level
-        claims = self.channel.claims
-        return None if claims is None else claims.level
+        return self.channel.level
 
     @cached_property
     def law(self) -> Law | None:
@@ -293,7 +314,7 @@ class Design(Displayed):
     @property
     def law_absent(self) -> str | None:
         """Why there is no law; None where there is one."""
-        return None if self.law is not None else absent_channel_law(self.channel)
+        return None if self.law is not None else self.channel.law_absent
 
     @cached_property
     def population(self) -> PopulationPromise | None:

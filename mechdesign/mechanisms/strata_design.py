@@ -33,7 +33,13 @@ from mechdesign.auditing.measures import Utility, beyond_given, utility
 from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import OutputCells
-from mechdesign.channel.proof import EntropyProof, proof_in
+from mechdesign.channel.proof import (
+    AnyProof,
+    EntropyProof,
+    QueryProof,
+    TaskProof,
+    proof_in,
+)
 from mechdesign.channel.record import TOTAL, ChannelRecord
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.integers import IntegerRows
@@ -44,6 +50,8 @@ from mechdesign.mechanisms.plan_design import check_given
 from mechdesign.mechanisms.purposes import (
     INFORMATION_ERROR,
     information_of,
+    task_figures,
+    touched_in_file,
     with_purpose,
 )
 from mechdesign.mechanisms.queries import queries_of
@@ -65,6 +73,7 @@ from mechdesign.mechanisms.strata_tables import (
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
+from solvers import Array
 
 IDENTITY = "identity"
 """The mechanism of a stratum in which nothing is to be hidden."""
@@ -142,8 +151,8 @@ def by_strata(
     )
     kept = replace(result.channel.record, promise_kind=request.promise)
     result = replace(result, channel=result.channel.with_record(kept))
-    proof = _proof(parts, len(joint.useful))
-    if proof is not None and not request.has_purpose and request.confidence is None:
+    proof = _proof(request, parts, len(joint.useful))
+    if proof is not None and request.confidence is None:
         result = replace(result, channel=result.channel.with_proof(proof))
     if request.task is not None:
         return with_purpose(result, _task_utility(request, parts))
@@ -345,12 +354,14 @@ def _certificate(joint: Joint, parts: Sequence[_Part], worth: Utility) -> Certif
     return Certificate(upper_bound_nmi=share, scope="proven").at(worth.nmi)
 
 
-def _proof(parts: Sequence[_Part], symbols: int) -> EntropyProof | None:
-    """The prices of all strata, each of which has symbols of its own; None where one has none.
-
-    A constant is added to those of a stratum, so that they sum to its bound on H(X|Y): a posterior
-    then costs nothing at least, and the prices alone say what is to be proven.
-    """
+def _proof(
+    request: DesignRequest, parts: Sequence[_Part], symbols: int
+) -> AnyProof | None:
+    """The prices of all strata, each of which has symbols of its own; None where one has none."""
+    if request.task is not None:
+        return _task_proof(request, parts, symbols)
+    if request.has_purpose:
+        return _query_proof(parts, symbols)
     prices = np.zeros(symbols)
     for part in parts:
         # Where everything may be kept, no price is needed.
@@ -362,10 +373,81 @@ def _proof(parts: Sequence[_Part], symbols: int) -> EntropyProof | None:
         proof = proof_in(part.design.channel.record.certificate)
         if not isinstance(proof, EntropyProof):
             return None
-        own = np.array(proof.prices)
-        bound = (1.0 - upper) * part.design.entropy
-        prices[part.members] = own + (bound - float(own @ part.table.p_x))
+        least = (1.0 - upper) * part.design.entropy
+        prices[part.members] = _proving(proof.prices, part.table, least)
     return EntropyProof(prices=tuple(prices.tolist()))
+
+
+def _proving(prices: Sequence[float], table: Joint, least: float) -> Array:
+    """The prices of a stratum and a constant, so that they sum to `least`, what the stratum has of
+    entropy at least: a posterior then costs nothing at least, and prices alone say what is to be
+    proven.
+    """
+    own = np.array(prices)
+    return own + (least - float(own @ table.p_x))
+
+
+def _task_proof(
+    request: DesignRequest, parts: Sequence[_Part], symbols: int
+) -> TaskProof | None:
+    """Prices and the task of all strata; those in which nothing can be hidden or told have none."""
+    task = request.task
+    assert task is not None  # the caller asked
+    prices = np.zeros(symbols)
+    counts = np.zeros((len(task.sensitive), symbols), dtype=object)
+    touched: list[Array] = []
+    for part in parts:
+        own_task = _task_of(request, part.table, part.members)
+        order = [task.sensitive.names.index(name) for name in own_task.sensitive.names]
+        counts[np.ix_(order, part.members)] = np.array(own_task.counts, dtype=object)
+        purpose = None if part.design is None else part.design.purpose
+        if part.design is None or not isinstance(purpose, TaskUtility):
+            continue
+        proof = proof_in(part.design.channel.record.certificate)
+        if not isinstance(proof, TaskProof):
+            return None
+        figures = task_figures(part.design.channel, part.table, own_task)
+        least = figures.prior - purpose.task_upper_bound * figures.largest
+        prices[part.members] = _proving(proof.prices, part.table, least)
+        touched += _of_all_symbols(proof.touched, part.members, symbols)
+    return TaskProof(
+        prices=tuple(prices.tolist()),
+        task=tuple(map(tuple, counts.tolist())),
+        touched=touched_in_file(np.array(touched) if touched else None),
+    )
+
+
+def _query_proof(parts: Sequence[_Part], symbols: int) -> QueryProof | None:
+    """Prices of all strata, and their matrices as blocks of one."""
+    prices = np.zeros(symbols)
+    inverse = np.zeros((symbols, symbols))
+    touched: list[Array] = []
+    for part in parts:
+        if part.design is None:
+            continue
+        proof = proof_in(part.design.channel.record.certificate)
+        if not isinstance(proof, QueryProof) or not proof.inverse:
+            return None
+        prices[part.members] = proof.prices
+        inverse[np.ix_(part.members, part.members)] = proof.inverse
+        touched += _of_all_symbols(proof.touched, part.members, symbols)
+    return QueryProof(
+        prices=tuple(prices.tolist()),
+        inverse=tuple(map(tuple, inverse.tolist())),
+        touched=touched_in_file(np.array(touched) if touched else None),
+    )
+
+
+def _of_all_symbols(
+    posteriors: Sequence[Sequence[float]] | None, members: Sequence[int], symbols: int
+) -> list[Array]:
+    """Posteriors of the symbols of a stratum as ones of all symbols."""
+    found: list[Array] = []
+    for posterior in posteriors or ():
+        whole = np.zeros(symbols)
+        whole[list(members)] = posterior
+        found.append(whole)
+    return found
 
 
 def _messages(parts: Sequence[_Part]) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ from mechdesign.release.fixed_counts import (
     mean_counts,
 )
 from mechdesign.release.identified_draws import REDRAW, IdentifiedDraws
-from mechdesign.release.protocol import Releasable
+from mechdesign.release.protocol import Releasable, ReleasablePart
 from mechdesign.release.released_values import FORMS, LABEL, publication_of
 from mechdesign.release.samplers import (
     REFUSE,
@@ -50,6 +50,7 @@ from mechdesign.release.samplers import (
     marginal_of,
     sampler_of_laws,
 )
+from mechdesign.tables.box_coder import BoxCoder
 
 FIXED = "fixed"
 """Draws of fixed counts (`fixed_counts`)."""
@@ -347,9 +348,19 @@ def channel_digest(channel: Releasable) -> str:
     }
     if channel.output_cells != tuple((label,) for label in channel.outputs):
         head["published"] = [channel.output_columns, channel.output_cells]
-    if channel.coder is not None:
-        head["coder"] = [[v.columns, v.symbols] for v in channel.coder.groups]
-        head["strata"] = [
+    head |= channel.coding_record
+    digest = hashlib.sha256(canonical(head).encode())
+    # Little-endian 64-bit integers on every machine, so that a job can be continued on another one.
+    for array in (rows.indptr, rows.indices, rows.values):
+        digest.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
+    return digest.hexdigest()
+
+
+def record_of_coder(coder: BoxCoder, parts: Sequence[ReleasablePart]) -> dict[str, Any]:
+    """How records are coded by boxes, and what fills these, for the digest."""
+    return {
+        "coder": [[v.columns, v.symbols] for v in coder.groups],
+        "strata": [
             {
                 "splits": list(map(vars, part.boxes.splits)),
                 # It is drawn from the table, which the rows leave out.
@@ -357,13 +368,9 @@ def channel_digest(channel: Releasable) -> str:
                 "fill": part.fill,
                 "releases_boxes": part.releases_boxes,
             }
-            for part in channel.parts
-        ]
-    digest = hashlib.sha256(canonical(head).encode())
-    # Little-endian 64-bit integers on every machine, so that a job can be continued on another one.
-    for array in (rows.indptr, rows.indices, rows.values):
-        digest.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
-    return digest.hexdigest()
+            for part in parts
+        ],
+    }
 
 
 def key_of(key: Key | None, insecure_seed: int | None) -> Key:

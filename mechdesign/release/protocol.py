@@ -14,7 +14,7 @@ For example, a channel that releases the truth of two symbols with probability 3
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,6 +116,11 @@ class Releasable(Protocol):
     @property
     def coder(self) -> BoxCoder | None:
         """How the cells of a record become its symbol, where this is a box."""
+        ...
+
+    @property
+    def coding_record(self) -> dict[str, Any]:
+        """What the digest has of the coder; nothing where records are coded by their symbols."""
         ...
 
     @property

@@ -221,13 +221,6 @@ def rarest_values(channel: Channel, most: int) -> list[str]:
     return texts
 
 
-def proven(design: Design) -> tuple[Audit, BoxUtility]:
-    """The verdict on a design of boxes, and what it keeps."""
-    if design.audit is None:
-        raise TypeError("a design of boxes has its verdict")
-    return design.audit, kept_by(design.channel)
-
-
 def kept_by(channel: Channel) -> BoxUtility:
     """What a designed channel keeps; a public one does not say it."""
     utility = channel.boxed.claims.utility
@@ -236,12 +229,12 @@ def kept_by(channel: Channel) -> BoxUtility:
     return utility
 
 
-def box_facts(design: Design) -> dict[str, Any]:
-    """What the record of a design has of boxes: facts that others lack, and those that others have
-    from their table.
+def box_facts(design: Design, audit: Audit) -> dict[str, Any]:
+    """What the record of a design has of boxes, with the verdict on it: facts that others lack, and
+    those that others have from their table.
     """
     channel = design.channel
-    audit, utility = proven(design)
+    utility = kept_by(channel)
     return {
         "objective": _objective(channel),
         # For boxes the promise is that for the population, so both have the same budgets.
@@ -256,7 +249,6 @@ def box_facts(design: Design) -> dict[str, Any]:
         "limit": optional_record(utility.limit),
         "strata": len(channel.parts),
         "slice_records": channel.boxed.claims.slice_records,
-        "records": utility.records,
     }
 
 
@@ -363,11 +355,15 @@ FILLED = "A cell is unchanged if its own value is drawn again (expected)."
 COLUMNS = ("column", "kept", "lost", "information (nats)", "unchanged cells")
 
 
-def boxes_of(channel: Channel, audit: Audit, scope: str) -> Boxes:
-    """What a release has of boxes.
+def boxes_of(design: Design, scope: str) -> Boxes:
+    """What a release has of boxes; nothing of any other.
 
     `scope` is how the bounds on other channels are known.
     """
+    channel = design.channel
+    audit = design.audit
+    if audit is None:
+        return Boxes()
     utility = kept_by(channel)
     return Boxes(
         rows=rows_of(channel),

@@ -50,7 +50,13 @@ from mechdesign.formats.opening import files_of, is_folder
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.plan_costs import groups_of
 from mechdesign.mechanisms.proving import boxes_with_certificate, with_certificate
-from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
+from mechdesign.mechanisms.result import (
+    OF_THESE_BOXES,
+    Certificate,
+    Design,
+    LeastCost,
+    finish,
+)
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion
 from mechdesign.report import writing
@@ -290,7 +296,9 @@ def _boxes_behind(channel: Channel, notion: Notion, *, certificate: bool) -> Des
         messages = _messages_of(channel)
         scope = "proven"
     verdict = audit_boxes(channel, notion)
-    bound = Certificate(upper_bound_nmi=utility.upper_bound_nmi, scope=scope)
+    bound = Certificate(
+        upper_bound_nmi=utility.upper_bound_nmi, scope=scope, rivals=OF_THESE_BOXES
+    )
     return Design(
         channel=channel,
         notion=notion,

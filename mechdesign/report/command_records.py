@@ -90,10 +90,8 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
     joint = design.channel.joint
     certificate = design.certificate
     bins = [asdict(moves) for moves in moved(design.channel) if moves.edges]
-    records: int | None = None
     notices: Sequence[str] = ()
     if joint is not None:
-        records = joint.records
         notices = joint.notices
     record: dict[str, Any] = {
         "mechanism": design.mechanism,
@@ -117,7 +115,7 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         "used": optional_record(design.used),
         "guarantees": _guarantees(design),
         "bins": bins,
-        "records": records,
+        "records": design.channel.records,
         "confidence": design.level,
         "population": population_record(design.population),
         "after": spending_record(design.spending),
@@ -131,7 +129,7 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         record |= least.figures
         record["asked"] = least.objective.model_dump()
     if design.audit is not None:
-        record |= _row_facts(design) | box_facts(design)
+        record |= _row_facts(design) | box_facts(design, design.audit)
     elif design.truth is not None:
         record |= _row_facts(design)
     record |= law_record(design.law, design.law_absent)

@@ -36,7 +36,7 @@ from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
 from mechdesign.release.released_values import moved
 from mechdesign.report import wording
-from mechdesign.report.boxes import boxes_of, judged, kept_by, rows_of
+from mechdesign.report.boxes import boxes_of, judged, rows_of
 from mechdesign.report.first_lines import unchanged_share
 from mechdesign.report.law_section import (
     channel_law_lines,
@@ -158,18 +158,12 @@ def summary_report(
     """
     channel = design.channel
     request = request_of(channel, design.notion, joint, table)
-    found = Boxes()
-    rivals = Kept.rivals
-    best = Kept.best
+    if joint is None:
+        request = replace(request, records=channel.records)
     verdict = verdict or design.audit
     # The audit knows the worst cell; without it the design has the same budgets.
     achieved = (verdict or design).achieved
-    if design.audit is not None:
-        scope = scope_of_bound(design)
-        request = replace(request, records=kept_by(channel).records)
-        found = boxes_of(channel, design.audit, scope)
-        rivals = "channel for these boxes"
-        best += " with these boxes"
+    rivals = design.certificate.rivals
     return Report(
         audience="internal",
         asked=request,
@@ -182,14 +176,14 @@ def summary_report(
             **picked(design.certificate, "upper_bound_nmi", "gap_nmi", "scope"),
             remarks=tuple(remarks),
             unchanged=unchanged_share(design),
-            rivals=rivals,
-            best=best,
+            rivals=rivals.name,
+            best=rivals.best,
         ),
         least=least_of(channel, _column_texts(design, joint)),
         purpose=purposes_of(design, request),
         numbers=moved(channel),
         law=tuple(channel_law_lines(channel, joint)),
-        boxes=found,
+        boxes=boxes_of(design, scope_of_bound(design)),
         channel=_channel_table(channel),
     )
 

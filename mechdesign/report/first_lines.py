@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from mechdesign.analysis.linear import error_factor
 from mechdesign.auditing.averages import best_guess
 from mechdesign.auditing.extremes import given_away
-from mechdesign.auditing.law import label_of
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.output_cells import label_of
 from mechdesign.channel.record import RELATIVE
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.limits import LiftLimits

@@ -54,9 +54,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.box_claims import BoxUtility
 from mechdesign.channel.channel import Channel
-from mechdesign.mechanisms.result import Design
+from mechdesign.mechanisms.result import OF_THESE_BOXES, Design
 from mechdesign.release.released_values import moved
 from mechdesign.report import blocks, wording
 from mechdesign.report.boxes import (
@@ -64,9 +65,9 @@ from mechdesign.report.boxes import (
     box_promise_lines,
     columns_of,
     fill_lines,
+    kept_by,
     own_lines,
     part_lines,
-    proven,
     rare_lines,
     slice_sentence,
 )
@@ -122,7 +123,7 @@ OTHERS_OF_PEOPLE = (
 )
 
 
-def box_first_screen(design: Design, *, last: Sequence[str]) -> str:
+def box_first_screen(design: Design, audit: Audit, *, last: Sequence[str]) -> str:
     """The text of a design for boxes, without a final newline.
 
     It has at most 25 lines, unless values that are promised together, or remarks on the search,
@@ -131,26 +132,29 @@ def box_first_screen(design: Design, *, last: Sequence[str]) -> str:
     Parameters
     ----------
     design : Design
+    audit : Audit
+        The verdict on it.
     last : sequence of str
         Lines on the files that were written and the next command.
     """
     channel = design.channel
-    audit, utility = proven(design)
+    utility = kept_by(channel)
     # The parts above and below the table of columns are never cut.
     kept = kept_sentence(
         utility.nmi,
         utility.upper_bound_nmi,
         beyond_given=bool(channel.given),
-        rivals="channel for these boxes",
+        rivals=OF_THESE_BOXES.name,
     )
     request = request_of(channel, design.notion)
     before = wording.all_lines([lead_of(request), *box_promise_lines(channel, audit)])
     before += ["", *wording.lines_of(kept)]
     before += wording.all_lines(own_lines(utility, channel))
     before += wording.all_lines(channel_law_lines(channel, None))
-    unproven = utility.records - channel.boxed.claims.slice_records
     limits = [
-        *population_items(design.notion, request, channel.boxed.claims.level, unproven),
+        *population_items(
+            design.notion, request, channel.boxed.claims.level, channel.records_of_proof
+        ),
         OTHERS_OF_PEOPLE if request.of_people else OTHERS,
     ]
     after = ["", "Not covered", *wording.item_lines(limits), "", FULL, *last]
@@ -321,7 +325,7 @@ def first_screen(design: Design, joint: Joint, *, last: Sequence[str]) -> str:
         The lines at the end: the files that were written, and the next command.
     """
     if design.audit is not None:
-        return box_first_screen(design, last=last)
+        return box_first_screen(design, design.audit, last=last)
     asked = request_of(design.channel, design.notion, joint)
     promise = promise_on_table(design, joint, asked, None, {})
     if design.channel.releases_symbols:

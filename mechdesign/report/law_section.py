@@ -37,13 +37,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mechdesign.analysis.linear import error_factor
-from mechdesign.auditing.law import (
-    Law,
-    absent_channel_law,
-    absent_law,
-    cells_of_labels,
-    channel_law,
-)
+from mechdesign.auditing.law import Law, channel_law
 from mechdesign.auditing.unchanged import constant_truth_of_records
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import sum_above
@@ -87,7 +81,7 @@ def channel_law_lines(channel: Channel, joint: Joint | None) -> list[str]:
         is_near = law.kept or law.total_variation <= NEARLY_KEPT
         weighted = [WEIGHTED] if is_near and not has_counts else []
         return [*law_lines(law), *weighted]
-    text = f"{TITLE}: {absent_channel_law(channel)}."
+    text = f"{TITLE}: {channel.law_absent}."
     factor = error_factor(channel)
     if factor is not None:
         text += (
@@ -131,18 +125,13 @@ def public_law_line(channel: Channel, *, fills: bool = False) -> str:
     """
     objective = channel.record.objective
     is_kept = objective is not None and objective.keep_frequencies
-    if channel.labels_boxes and not fills:
-        return (
-            f"{TITLE}: {absent_channel_law(channel)}. `mechdesign estimate` computes the "
-            "frequencies of boxes from them."
-        )
     if channel.releases_symbols:
         # The integers of released rows show it, too.
         is_kept = channel.keeps_law
-    elif not fills and cells_of_labels(channel.outputs, channel.useful) is None:
-        absent = absent_law(channel.outputs, channel.useful.columns)
+    elif channel.releases_labels and not fills:
         return (
-            f"{TITLE}: {absent}. `mechdesign estimate` computes frequencies from them."
+            f"{TITLE}: {channel.law_absent}. `mechdesign estimate` computes frequencies from "
+            "them."
         )
     what = "row" if channel.published is not None else "value"
     if is_kept:

@@ -31,6 +31,7 @@ from mechdesign.core.wording import (
     about,
     at_most,
     factor_at_most,
+    in_population,
     listed,
     percent,
     percent_at_least,
@@ -135,12 +136,7 @@ def promise_of(
         high = math.exp(limits.upper)
     statement = notion.limits.condition(names_of(request)[0], request.unit)
     bounds = _bounds(notion, attained)
-    if request.level is not None:
-        level = percent_of(request.level)
-        statement = (
-            f"{statement.removesuffix('.')}, in the population that the records are drawn from, "
-            f"with {level} confidence."
-        )
+    statement = f"{statement.removesuffix('.')}{request.where}."
     if request.relative_to:
         statement = f"{statement.removesuffix('.')}, {COMPARED}."
         bounds = ()
@@ -226,9 +222,11 @@ def promised_bounds(notion: Notion) -> Achieved:
     return Achieved(lower, upper, ratio)
 
 
-def achieved_texts(achieved: Achieved, used: Used | None) -> list[str]:
+def achieved_texts(
+    achieved: Achieved, used: Used | None, on_table: Achieved | None = None
+) -> list[str]:
     """The budgets that a channel keeps: those of its own notion if that is an average,
-    and all lifts.
+    and all lifts; where these hold for the population, also those on the table.
     """
     texts: list[str] = []
     if used is not None:
@@ -237,6 +235,8 @@ def achieved_texts(achieved: Achieved, used: Used | None) -> list[str]:
             "(nats, rounded up)."
         )
     texts.append(f"Achieved: {achieved_text(achieved)} (nats, rounded up).")
+    if on_table is not None:
+        texts.append(f"Table: {achieved_text(on_table)}.")
     return texts
 
 
@@ -245,14 +245,25 @@ NOTHING_SAID = "what is released says nothing about {} beyond the given columns"
 
 
 def effect_text(
-    notion: Notion | None, achieved: Achieved, secret: str, subject: str
+    notion: Notion | None,
+    achieved: Achieved,
+    secret: str,
+    subject: str,
+    level: float | None = None,
 ) -> str:
-    """What `subject`, such as "a released value", does at most to the probability of the secret.
+    """What `subject`, such as "a released value", does at most to the probability of the secret; at
+    a `level` of confidence in the population.
 
     Without a notion nothing is released.
     """
     if notion is None:
         return NOTHING_SAID.format(secret)
+    effect = _effect_text(notion, achieved, secret, subject)
+    return f"{effect}{in_population(level)}"
+
+
+def _effect_text(notion: Notion, achieved: Achieved, secret: str, subject: str) -> str:
+    """The effect alone, wherever it holds."""
     limits = notion.limits
     is_plural = subject.startswith("all ")
     make, be = ("make", "are") if is_plural else ("makes", "is")
@@ -425,12 +436,9 @@ def scope_texts(
     """
     sensitive, useful = names_of(request)
     texts: list[str] = []
-    claims = design.channel.claims
-    if claims is not None and claims.utility is not None:
-        records = claims.utility.records - claims.slice_records
-        return _not_covered(
-            population_items(design.notion, request, claims.level, records)
-        )
+    beyond = _beyond_population(design.notion, request, design.channel.records_of_proof)
+    if beyond:
+        return beyond
     # With a level of confidence the promise is about the population, in a section of its own.
     if design.confidence is None:
         texts.append(_sample_text(request))
@@ -454,12 +462,10 @@ def public_scope_texts(
 
     `confidence` is the record of the confidence set, None where the table alone is covered.
     """
-    if request.level is not None:
-        withheld = WITHHELD.format(useful=names_of(request)[1])
-        return (
-            *_not_covered(population_items(notion, request, request.level)),
-            withheld,
-        )
+    withheld = WITHHELD.format(useful=names_of(request)[1])
+    beyond = _beyond_population(notion, request)
+    if beyond:
+        return (*beyond, withheld)
     texts = [PUBLIC_SAMPLE.format(units=_unit(request)[1])]
     if confidence is not None:
         texts = list(scope_of(confidence))
@@ -469,8 +475,18 @@ def public_scope_texts(
     texts += _coverage_texts(notion, request, promised.eps_ldp)
     if request.of_rows:
         texts.append(PUBLIC_ROWS)
-    texts.append(WITHHELD.format(useful=names_of(request)[1]))
-    return tuple(texts)
+    return (*texts, withheld)
+
+
+def _beyond_population(
+    notion: Notion, request: Request, records: int | None = None
+) -> tuple[str, ...]:
+    """What a promise for the population alone leaves open (`population_items`); nothing where the
+    promise is about the table.
+    """
+    if request.level is None:
+        return ()
+    return _not_covered(population_items(notion, request, request.level, records))
 
 
 def population_items(

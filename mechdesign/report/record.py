@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cas
 from mechdesign.auditing.extremes import Achieved
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import RELATIVE
-from mechdesign.core.wording import percent_of
+from mechdesign.core.wording import in_population, percent_of
 from mechdesign.notions import Notion, to_record
 from mechdesign.release.released_values import Moved
 from mechdesign.report.wording import title
@@ -99,9 +99,17 @@ class Request:
         compared = "before"
         if self.relative_to:
             compared = f"by {title(self.relative_to)} alone"
+        return f"{compared}{in_population(self.level, start=', ')}"
+
+    @property
+    def where(self) -> str:
+        """Where the promise holds, in words that follow its statement; nothing of the table."""
         if self.level is None:
-            return compared
-        return f"{compared}, in the population ({percent_of(self.level)} confidence)"
+            return ""
+        return (
+            ", in the population that the records are drawn from, with "
+            f"{percent_of(self.level)} confidence"
+        )
 
     @property
     def unit(self) -> str:
@@ -216,9 +224,9 @@ class Kept:
     gap_nmi: float | None
     scope: str
     remarks: tuple[str, ...]
+    rivals: str
+    best: str
     unchanged: float | None = None
-    rivals: str = "channel with this promise"
-    best: str = "best possible"
 
 
 @dataclass(frozen=True)
@@ -432,7 +440,7 @@ def request_of(
         given=tuple(channel.given),
         relative_to=relative_to,
         symbol_columns=tuple(symbol_columns),
-        level=None if channel.claims is None else channel.claims.level,
+        level=channel.level,
         fills=channel.fills,
         **size,
     )

@@ -18,8 +18,8 @@ from mechdesign.auditing.stated import has_table, keeps_promise
 from mechdesign.auditing.verdict import Audit, achieved_by
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.core.wording import STATED, percent_of
-from mechdesign.mechanisms.result import Design
+from mechdesign.core.wording import STATED
+from mechdesign.mechanisms.result import OF_THESE_BOXES, Design
 from mechdesign.report import blocks, plain_values, wording
 from mechdesign.report.boxes import box_texts, told_lines
 from mechdesign.report.channel_section import amount, measure_blocks
@@ -40,7 +40,6 @@ from mechdesign.report.promises import (
 )
 from mechdesign.report.record import Report, names_of
 from mechdesign.report.sentences import average_texts, cell_sentences, outwards, text_of
-from mechdesign.report.wording import achieved_text
 from mechdesign.tables.joint import Joint
 
 DIGITS_OF_QUOTIENTS = Context(prec=62)
@@ -125,11 +124,7 @@ def audit_text(
 
     `secret` is what is protected, and `subject` what a release of a record is called.
     """
-    effect = effect_text(audit.notion, audit.achieved, secret, subject)
-    budgets = achieved_texts(audit.achieved, audit.used)
-    if audit.notion and audit.level is not None and audit.on_table is not None:
-        effect += f" in the population ({percent_of(audit.level)} confidence)"
-        budgets.append(f"Table: {achieved_text(audit.on_table)}.")
+    effect = effect_text(audit.notion, audit.achieved, secret, subject, audit.level)
     verdict = "The promise holds" if audit.satisfied else "The promise does NOT hold"
     if audit.notion is None:
         verdict = "Nothing is promised"
@@ -141,7 +136,7 @@ def audit_text(
             *counted_lines(audit, secret, subject),
             *plain,
         ),
-        budgets,
+        achieved_texts(audit.achieved, audit.used, audit.on_table),
         worst_text(audit.worst),
         details,
     )
@@ -178,11 +173,12 @@ def channel_text(channel: Channel) -> str:
         if has_table(channel) and channel.sensitive is not None:
             secret = protected_name(channel.sensitive)
         effect = effect_text(
-            notion, promised_bounds(notion), secret, subject_of(channel)
+            notion,
+            promised_bounds(notion),
+            secret,
+            subject_of(channel),
+            channel.level,
         )
-        if channel.claims is not None:
-            level = percent_of(channel.claims.level)
-            effect += f" in the population ({level} confidence)"
         kept = keeps_promise(channel)
         promised = [
             f"{BEGINNINGS[kept]}: {effect}.",
@@ -223,7 +219,7 @@ def _kept_lines(channel: Channel) -> list[str]:
         utility.nmi,
         utility.upper_bound_nmi,
         beyond_given=bool(channel.given),
-        rivals="channel for these boxes",
+        rivals=OF_THESE_BOXES.name,
         scope=STATED,
     )
     return [kept, *channel_law_lines(channel, None)]

@@ -13,6 +13,10 @@ the *pairs* (x, y): what of the mass p_x goes to column y. `assign` chooses the 
    gives multipliers, hence a reduced cost E(x, y) of every pair and a bound for all of them
    (`solvers.assignment.assignment`). Pairs cheaper than the cheapest one so far in their row join,
    until there are none or cost and bound meet.
+   These rounds are not those of `solvers.results.Rounds`, which solve a master to its optimum and
+   then look at prices: here every iterate of the interior point proves a bound. And the goal at
+   which the iterates stop changes from round to round, so the solve over all pairs ends the search
+   whatever its gap.
 3. The simplex method finds a vertex among the pairs to which the last solution gives mass. It has
    fewer positive entries, and no error of an interior point.
 

@@ -50,7 +50,7 @@ from solvers.average.pricing import COLUMN_SHARE, MIXES, AveragePricing
 from solvers.average.problem import AverageOptimum, AverageProblem
 from solvers.errors import BackendFailure, EmptyPolytope, InvalidOption
 from solvers.points import Points
-from solvers.results import EnvelopeStatus, Progress, envelope_bound, run_rounds
+from solvers.results import Ended, EnvelopeStatus, Progress, Rounds, envelope_bound
 
 # ------------------------------------------------------------------------ first columns
 
@@ -229,16 +229,17 @@ def search_average(
     end = started + time_limit
     first = first_columns(problem, start, end)
     search = AverageSearch(problem, goal, first, tolerance, end, progress)
-    status = run_rounds(search, gap=tolerance, end=end, most_idle=MOST_IDLE)
-    return search.result(status, started)
+    return search.result(search.run(), started)
 
 
-class AverageSearch:
-    """The rounds of one search: its columns, its pricing, and the best bound.
+class AverageSearch(Rounds):
+    """The rounds of one search: its columns, its pricing, and the best support.
 
-    Used once: `run_rounds`, and then `result`. `bound` is in the unit of the goal, and `_support`
-    are the prices and multipliers that prove it.
+    Used once: `run`, and then `result`. `bound` is in the unit of the goal, and `_support` are the
+    prices and multipliers that prove it.
     """
+
+    most_fruitless = MOST_IDLE
 
     def __init__(
         self,
@@ -249,20 +250,16 @@ class AverageSearch:
         end: float,
         progress: Callable[[Progress], None] | None,
     ) -> None:
+        super().__init__(goal.first_bound, tolerance, end, progress)
         self._problem = problem
         self._goal = goal
-        self._tolerance = tolerance
-        self._end = end
-        self._progress = progress
         self._columns = AverageColumns(problem, goal, first)
         self._pricing = AveragePricing(problem)
-        self.bound = goal.first_bound
         self._support = Charge(
             prices=np.zeros(len(problem.point)),
             multipliers=np.zeros(len(problem.leakages)),
             aim=tolerance,
         )
-        self._rounds = 0
         self._nodes = 0
         # What the master said last.
         self._charge = self._support
@@ -274,20 +271,33 @@ class AverageSearch:
         """Of the best channel so far, in the unit of the goal."""
         return self._columns.best.value
 
-    def solve(self) -> EnvelopeStatus | None:
+    @property
+    def columns(self) -> int:
+        """Number of columns so far."""
+        return len(self._columns)
+
+    @property
+    def nodes(self) -> int:
+        """Boxes of all trees so far."""
+        return self._nodes
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether value and bound have met, from whichever side."""
+        return abs(self.value - self.bound) <= self.aim
+
+    def solve(self) -> None:
         """The best channel of the columns so far, and what it charges for columns."""
-        solution = self._columns.solve(max(self._left(), LEAST_SECONDS))
+        solution = self._columns.solve(max(self.seconds, LEAST_SECONDS))
         if solution is None:
             # A master program that met the limit has not failed.
-            if self._left() > 0.0:
-                return EnvelopeStatus.BACKEND_FAILED
-            return EnvelopeStatus.TIME_LIMIT
-        self._charge = self._goal.charge(solution, self._tolerance)
-        return None
+            if self.seconds > 0.0:
+                raise Ended(EnvelopeStatus.BACKEND_FAILED)
+            raise Ended(EnvelopeStatus.TIME_LIMIT)
+        self._charge = self._goal.charge(solution, self.aim)
 
     def price(self) -> bool:
         """Local searches at the master's prices, and trees once these find little."""
-        self._rounds += 1
         charge = self._charge
         bound = self.bound
         touched = self._pricing.touched
@@ -295,7 +305,7 @@ class AverageSearch:
         # Descents are cheap and prove nothing: while they find enough, no tree is grown.
         if self._pricing.has_descents:
             added = self._search_locally(charge)
-        if added >= ENOUGH or self._left() <= 0.0:
+        if added >= ENOUGH or self.seconds <= 0.0:
             return True
         added += self._search_trees(charge)
         # New tangents are a gain, too: the next search sees more of the leakages.
@@ -308,9 +318,9 @@ class AverageSearch:
         """
         added = 0
         for _ in MIXES:
-            points = self._pricing.descend(charge, max(self._left(), 0.0))
+            points = self._pricing.descend(charge, self.seconds)
             added += self._add_gaining(points, charge)
-            if added >= ENOUGH or self._left() <= 0.0:
+            if added >= ENOUGH or self.seconds <= 0.0:
                 break
             self._pricing.next_turn()
         return added
@@ -319,11 +329,11 @@ class AverageSearch:
         """Price by branch and bound: at smoothed prices, or the master's if these find nothing."""
         trials = [charge]
         # Prices between those of the best bound and the master's jump less, and prove more.
-        if self._support.multipliers.any() and self._rounds > 1:
+        if self._support.multipliers.any() and self.rounds > 1:
             trials.insert(0, smoothed(self._support, charge))
         added = 0
         for trial in trials:
-            seconds = max(0.0, min(TREE_SECONDS, self._left()))
+            seconds = min(TREE_SECONDS, self.seconds)
             result = self._pricing.search_tree(trial, seconds)
             self._nodes += result.counts.nodes
             # Any prices prove a bound, so that of the smoothed ones counts whatever they find.
@@ -369,20 +379,7 @@ class AverageSearch:
             self.bound = bound
             self._support = charge
 
-    def _left(self) -> float:
-        """Seconds that are left."""
-        return self._end - time.process_time()
-
     # ----------------------------------------------------------------- answers
-
-    def report(self) -> None:
-        """Report the state of the run, if the caller wants to know."""
-        if self._progress is None:
-            return
-        count = len(self._columns)
-        self._progress(
-            Progress(self.value, self.bound, self._rounds, count, self._nodes)
-        )
 
     def result(self, status: EnvelopeStatus, started: float) -> AverageOptimum:
         """The best channel; EmptyPolytope or BackendFailure where there is none."""
@@ -391,7 +388,7 @@ class AverageSearch:
             raise EmptyPolytope(
                 "no channel in the polytope that was found keeps so much information"
             )
-        if status is EnvelopeStatus.BACKEND_FAILED and not self._rounds:
+        if status is EnvelopeStatus.BACKEND_FAILED and not self.rounds:
             raise BackendFailure("HiGHS failed on the master program of the averages")
         used = np.flatnonzero(columns.best.weights > 0.0)
         weights = columns.best.weights[used]
@@ -406,7 +403,7 @@ class AverageSearch:
             bound=self.bound,
             multipliers=self._support.multipliers,
             prices=self._support.prices,
-            rounds=self._rounds,
+            rounds=self.rounds,
             columns=len(columns),
             nodes=self._nodes,
             seconds=time.process_time() - started,

@@ -1,9 +1,9 @@
 """The columns of an envelope program, and the best decomposition of the target among them.
 
-A column is a point v_k with its entropy as cost, and a decomposition is weights w >= 0 with sum_k
-w_k v_k = target. The search (`solvers.envelope.generation`) adds columns that gain at the master's
-prices (`add`). The master program (HiGHS) proposes weights, and `accept` checks them against the
-columns.
+A column is a point v_k with a cost, its entropy if nothing else is said, and a decomposition is
+weights w >= 0 with sum_k w_k v_k = target. A search (`solvers.results.Rounds`) adds columns that
+gain at the master's prices (`add`), or any (`append`). The master program (HiGHS) proposes weights,
+and `accept` checks them against the columns.
 
 For example, with the target (1/2, 1/2) and the weights of two solves,
 
@@ -14,6 +14,8 @@ For example, with the target (1/2, 1/2) and the weights of two solves,
 
 Columns of the largest reduced costs are deleted where there are far more than the master needs
 (`thin`): most of them were found at prices that are long gone, and each makes every pivot slower.
+
+`PooledRounds` are the rounds of a search with such columns: they keep the best bound, too.
 
 Invariant: `weights` are not negative and decompose the target to `FEASIBILITY`, so `value` is an
 upper bound of the envelope at any moment, from the first column (the target itself) on.
@@ -49,12 +51,14 @@ For example, the levels 1.00 and 1.05 took 20,000 and 40,000 nodes. So nodes dou
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from solvers.points import Array, Points
 from solvers.pricing.concave import SearchResult, SearchStatus
 from solvers.programs import FEASIBILITY, HighsMaster, MasterSolution, PriceBox
+from solvers.results import Progress, Rounds, envelope_bound
 
 # ------------------------------------------------------------------------------ columns
 
@@ -73,9 +77,10 @@ class ColumnPool:
 
     Attributes
     ----------
+    target : (n,) array
     points : Points, (k, n)
     costs : (k,) array
-        Their entropies, in nats.
+        In nats.
     weights : (at most k,) array
         Of the best decomposition; columns added since have none.
     value : float
@@ -90,9 +95,10 @@ class ColumnPool:
         initial: Points,
         weights: Array | None,
         master: HighsMaster,
+        cost: Callable[[Points], Array] = Points.entropies,
     ) -> None:
         self.points = initial
-        self.costs = initial.entropies()
+        self.costs = cost(initial)
         if weights is None:
             # The first column is the target itself.
             weights = np.zeros(len(initial))
@@ -101,7 +107,10 @@ class ColumnPool:
         self.value = float(weights @ self.costs)
         self.added = len(initial)
         self.master = master
-        self._target = target
+        self.target = target
+        self._cost = cost
+        # Columns that the last master without a box knew: later ones may improve the weights.
+        self._solved = 0
         # Columns of the master and of the pool are added together, so they have one numbering.
         master.add(self.points, self.costs)
 
@@ -109,24 +118,31 @@ class ColumnPool:
         return len(self.points)
 
     def add(self, points: Points, prices: Array, cutoff: float) -> int:
-        """Add the points whose reduced cost H(v) - y.v is below the cutoff; their number."""
-        costs = points.entropies()
-        gaining = np.flatnonzero(costs - points.dot(prices) < cutoff)
-        if len(gaining):
-            points = points.take(gaining)
-            costs = costs[gaining]
-            self.master.add(points, costs)
-            self.points = Points.concatenate([self.points, points])
-            self.costs = np.concatenate([self.costs, costs])
-            self.added += len(gaining)
+        """Add the points whose reduced cost is below the cutoff; their number."""
+        gaining = np.flatnonzero(self.reduced_costs(points, prices) < cutoff)
+        self.append(points.take(gaining))
         return len(gaining)
+
+    def append(self, points: Points) -> None:
+        """Add all of the points."""
+        if not len(points):
+            return
+        costs = self._cost(points)
+        self.master.add(points, costs)
+        self.points = Points.concatenate([self.points, points])
+        self.costs = np.concatenate([self.costs, costs])
+        self.added += len(points)
+
+    def reduced_costs(self, points: Points, prices: Array) -> Array:
+        """Cost minus y.v of points at prices y, (k,); negative ones gain."""
+        return self._cost(points) - points.dot(prices)
 
     def thin(self, solution: MasterSolution) -> None:
         """Delete columns of large reduced cost at a solution, where there are far too many.
 
         Those in use stay, here and in the solution, and the target itself, which is the first.
         """
-        n = len(self._target)
+        n = len(self.target)
         if len(self) <= THIN_FROM * n + FEWEST_THINNED:
             return
         reduced = self.costs - self.points.dot(solution.dual)
@@ -149,29 +165,120 @@ class ColumnPool:
     def is_usable(self, solution: MasterSolution) -> bool:
         """Whether a solution claims to be optimal and has the right shape."""
         fits = (
-            solution.dual.shape == self._target.shape
+            solution.dual.shape == self.target.shape
             and solution.weights.shape == self.costs.shape
         )
         return solution.is_optimal and fits
 
-    def accept(self, solution: MasterSolution) -> bool:
-        """Keep the weights if they are better; False if they do not decompose the target at all."""
+    @property
+    def is_solved(self) -> bool:
+        """Whether no column was added since a master without a box was accepted."""
+        return self._solved == self.added
+
+    def accept(self, solution: MasterSolution, *, in_box: bool = False) -> bool:
+        """Keep the weights if they are better; False if they do not decompose the target at all.
+
+        In a box of prices the weights need not be the best ones of these columns.
+        """
         # Columns added since the solve have no weight yet.
         missing = len(self.costs) - len(solution.weights)
         weights = np.pad(solution.weights, (0, missing))
-        error = float(np.abs(self.points.combine(weights) - self._target).max())
+        error = float(np.abs(self.points.combine(weights) - self.target).max())
         # Written so that NaN is refused, too.
         if not (weights.min() >= 0.0 and error <= FEASIBILITY):
             return False
-        value = float(weights @ self.costs)
+        # Exact summation, so that values of different rounds can be compared at their last digits.
+        value = math.fsum((weights * self.costs).tolist())
         if value < self.value:
             self.weights = weights
             self.value = value
+        self._solved = 0 if in_box else self.added
         return True
 
     def in_use(self, solution: MasterSolution) -> Points:
         """The columns to which a solution gives weight."""
         return self.points.take(np.flatnonzero(solution.weights > 0.0))
+
+
+LEAST_REACH = 1e-9
+"""Share of a way to a unit vector below which its end is the point, as well as weights can tell."""
+
+
+def along_ways(point: Array, reach: Array, size: int) -> Array | None:
+    """Weights of `size` columns, of which only those towards the unit vectors, from the second on,
+    have any: they decompose the point. None where one of them is the point itself.
+
+    With weights c p_x / r_x these columns add up to c sum_x p_x e_x and a multiple of the point, so
+    c makes the weights sum to 1.
+    """
+    if not reach.min() > LEAST_REACH:
+        return None
+    weights = np.zeros(size)
+    weights[1 : len(point) + 1] = point / reach
+    return weights / weights.sum()
+
+
+# ------------------------------------------------------------------------------- rounds
+
+CUTOFF_SHARE = 0.9
+"""Share of the gap that pricing may leave; the rest is for the tolerance of the master."""
+
+COLUMN_SHARE = 0.02
+"""Columns that gain less than this share of the gap are not worth their place."""
+
+EARLY_SLACK = 0.1
+"""Share of the (negative) minimum by which the bound of a round may lie below it: a sharper one
+does not last."""
+
+
+class PooledRounds(Rounds):
+    """Rounds of a search for the decomposition of a point at least cost.
+
+    Attributes
+    ----------
+    pool : ColumnPool
+    prices : (n,) array
+        At which columns are searched next: those of the last master.
+    bound : float
+        No decomposition costs less.
+    dual : (n,) array
+        The prices that prove it.
+    """
+
+    def __init__(
+        self,
+        pool: ColumnPool,
+        aim: float,
+        end: float,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        # Costs are never negative, so prices of zero prove the bound zero.
+        super().__init__(0.0, aim, end, progress)
+        self.pool = pool
+        self.prices = np.zeros_like(pool.target)
+        self.dual = self.prices
+
+    @property
+    def value(self) -> float:
+        """Cost of the best decomposition so far."""
+        return self.pool.value
+
+    @property
+    def columns(self) -> int:
+        """Number of columns so far."""
+        return len(self.pool)
+
+    def prove(self, prices: Array, minimum: float) -> None:
+        """Keep the bound of prices at which no reduced cost is below `minimum`, if it is the best.
+
+        The caller sees it at once, for Ctrl-C may come at any moment.
+        """
+        bound = envelope_bound(prices, self.pool.target, minimum)
+        # The bounds of searches go up and down; each is valid, so the best one counts.
+        if bound > self.bound:
+            self.bound = bound
+            self.dual = prices
+        self.report()
 
 
 # ------------------------------------------------------------------------ box of prices

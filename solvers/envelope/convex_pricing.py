@@ -1,12 +1,11 @@
-"""Pricing over a set around the members: columns that gain at given prices, and the best bound.
+"""Pricing over a set around the members: columns that gain at given prices, and bounds.
 
 At prices y a column v gains if H(v) - y.v < 0. There are two searches for such columns:
 
 - `descend`: local searches from mixtures of the point with unit vectors. They are cheap and prove
   nothing.
 - `raise_bound`: branch and bound. With H(v) - y.v >= m on all of the set it proves the bound
-  y.p + m of the envelope (docs/explanation/optimum-theory.md, 'A bound from prices'). The best of
-  all is `bound`, and `dual` are its prices.
+  y.p + m of the envelope (docs/explanation/optimum-theory.md, 'A bound from prices').
 
 For example, at prices 0 every H(v) >= 0, so m = 0 and the bound is 0; the prices of a master
 program, at which no column gains, give m = 0 and its own value y.p.
@@ -46,15 +45,17 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.envelope.column_pool import COLUMN_SHARE, CUTOFF_SHARE, EARLY_SLACK
 from solvers.points import Array, Points
 from solvers.pricing.concave import SearchCounts, SearchResult
 from solvers.pricing.set_searches import CutSearch
-from solvers.results import Pricer, envelope_bound, lowered_prices
+from solvers.results import Pricer, lowered_prices
 from solvers.sets.convex_set import ConvexSet, Cut, Cuts
 
 # ----------------------------------------------------------------------- outer polytope
@@ -266,16 +267,6 @@ def _last_inside(ways: _Ways, inside: Array, end: float) -> Array:
 
 # ------------------------------------------------------------------------------ pricing
 
-CUTOFF_SHARE = 0.9
-"""Share of the gap that pricing may leave; the rest is for the tolerance of the master."""
-
-COLUMN_SHARE = 0.02
-"""Columns that gain less than this share of the gap are not worth their place."""
-
-EARLY_SLACK = 0.1
-"""Share of the (negative) minimum that the bound of a round may lie below it: a sharper one does
-not last."""
-
 MIXES = (0.5, 0.7, 0.9)
 """Weights of a unit vector against the point itself, from which local searches start in turn."""
 
@@ -300,12 +291,13 @@ class Limits:
 class ConvexPricing:
     """The searches of one run over a set around the members.
 
+    Parameters
+    ----------
+    prove : callable
+        Takes prices and a lower bound of H(v) - prices.v over the set, whenever one is proven.
+
     Attributes
     ----------
-    bound : float
-        The best proven bound of the envelope at the point, in nats.
-    dual : (n,) array
-        The prices that prove it.
     counts, seconds
         The effort so far, and its time.
     """
@@ -315,14 +307,12 @@ class ConvexPricing:
         outer: OuterSet,
         point: Array,
         limits: Limits,
-        report: Callable[[], None] | None,
+        prove: Callable[[Array, float], None],
     ) -> None:
         self._outer = outer
         self._point = point
         self._limits = limits
-        self._report = report
-        self.bound = -math.inf
-        self.dual = np.zeros(len(point))
+        self._prove = prove
         self.counts = SearchCounts()
         self.seconds = 0.0
         # Number of local searches so far: each starts from other places.
@@ -362,30 +352,17 @@ class ConvexPricing:
         return result
 
     def _search_tree(self, prices: Array) -> SearchResult:
-        """One branch and bound at these prices, whose bound is kept if it is the best."""
-
-        # The bound of the open boxes is valid at any moment, so the caller sees it grow.
-        def progress(minimum: float) -> None:
-            if self._report is not None:
-                self._take_bound(prices, minimum)
-                self._report()
-
+        """One branch and bound at these prices."""
         result = self._search(
             prices,
             # If nothing gains more than this, the bound is within the gap of the master's value.
             cutoff=-CUTOFF_SHARE * self._limits.gap,
             tolerance=0.0,
-            progress=progress,
+            # The bound of the open boxes is valid at any moment, so the caller sees it grow.
+            progress=partial(self._prove, prices),
         )
-        self._take_bound(prices, result.bound)
+        self._prove(prices, result.bound)
         return result
-
-    def _take_bound(self, prices: Array, minimum: float) -> None:
-        """Keep the bound that these prices and the minimum of H(v) - prices.v prove, if better."""
-        bound = envelope_bound(prices, self._point, minimum)
-        if bound > self.bound:
-            self.bound = bound
-            self.dual = prices
 
     def _search(self, prices: Array, **options: object) -> SearchResult:
         """Search in the time that is left, and count the effort."""

@@ -23,7 +23,7 @@ a promise for every population in a confidence set.
 1. `RobustSearch` is the pricer: its branch and bound finds the violated inequalities by sorting.
 2. The first columns are the point, the farthest member on the way to every unit vector, and those
    of the columns from elsewhere that are members (`_robust_columns`). The farthest members
-   decompose the point by themselves (`_along_ways`). The master over all first columns has a better
+   decompose the point by themselves (`along_ways`). The master over all first columns has a better
    decomposition, and prices to begin with (`_first_solution`); without time for it the first
    decomposition stays.
 3. `solvers.envelope.generation` runs the same loop as over a polytope.
@@ -45,6 +45,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from solvers.envelope.column_pool import along_ways
 from solvers.envelope.convex import convex_envelope
 from solvers.envelope.convex_pricing import removing
 from solvers.envelope.generation import Generation
@@ -331,9 +332,6 @@ polytope, for each of them takes longer here."""
 FIRST_SECONDS = 10.0
 """Seconds that the master over the first columns may take; it needs far less."""
 
-LEAST_REACH = 1e-9
-"""Share of a way to a unit vector below which its end is the point, as well as weights can tell."""
-
 UNCERTAIN_MEMBER = 1e-11
 """Excess up to which a column of another run counts as a member: it lay on the boundary, as well as
 doubles can tell."""
@@ -393,7 +391,7 @@ def robust_envelope(
         columns,
         gap,
         end - time.process_time(),
-        incumbent=_along_ways(uncertain.point, reach, len(columns)),
+        incumbent=along_ways(uncertain.point, reach, len(columns)),
         first=first,
         over_uncertain_set=True,
         guess=guess,
@@ -414,20 +412,6 @@ def _robust_columns(
         inside = uncertain.excess_of(points) <= -margin + UNCERTAIN_MEMBER
         columns.append(points.take(inside))
     return Points.concatenate(columns)
-
-
-def _along_ways(point: Array, reach: Array, size: int) -> Array | None:
-    """Weights of `size` columns, of which only those towards the unit vectors have any: they
-    decompose the point. None where one of them is the point itself.
-
-    With weights c p_x / r_x these columns add up to c sum_x p_x e_x and a multiple of the point, so
-    c makes the weights sum to 1.
-    """
-    if not reach.min() > LEAST_REACH:
-        return None
-    weights = np.zeros(size)
-    weights[1 : len(point) + 1] = point / reach
-    return weights / weights.sum()
 
 
 def _first_solution(point: Array, columns: Points, end: float) -> MasterSolution | None:

@@ -13,13 +13,14 @@
 2. `preparation` chooses the pricer, the fastest exact search for the shape of the polytope, and
    makes the first columns v_k. Method 'vertices' begins with all enumerated vertices, so that
    pricing only has to confirm them; 'columns' begins with next to nothing.
-3. `generation` is the loop. A linear program over the columns so far gives the weights, hence a
-   value, and prices y of the coordinates of p. Pricing searches the polytope for members of least
-   cost(v) - y.v. Those below zero become columns, and a lower bound m of this minimum proves that
-   the envelope is at least y.p + m. The loop ends when value and bound differ by at most the gap.
-4. `concluded` makes the result of what the loop has, whatever ended it.
+3. `generation` has the rounds (`solvers.results.Rounds`). A linear program over the columns so far
+   gives the weights, hence a value, and prices y of the coordinates of p. Pricing searches the
+   polytope for members of least cost(v) - y.v. Those below zero become columns, and a lower bound m
+   of this minimum proves that the envelope is at least y.p + m. The rounds end when value and bound
+   differ by at most the gap.
+4. `concluded` makes the result of what the rounds have found, whatever ended them.
 
-`solvers.envelope.other_sets` runs the same loop over a set whose inequalities have uncertain
+`solvers.envelope.other_sets` has the same rounds over a set whose inequalities have uncertain
 coefficients.
 
 Invariants: every column is a member of the polytope, the value is the cost of a decomposition of
@@ -154,7 +155,7 @@ def lower_envelope(
         preparation.add_incumbents(incumbents())
     columns, weights = preparation.columns()
 
-    # The loop. Local searches in a price box are for columns that have to be found: vertices are
+    # The rounds. Local searches in a price box are for columns that have to be found: vertices are
     # all listed, and the pairs of a line are all priced in every round.
     run = Generation(
         p,
@@ -229,7 +230,7 @@ def concluded(
             "HiGHS failed on the first master program; try method='vertices' or a larger gap"
         )
     # Columns added last have no weights yet, and most others a weight of zero.
-    used = np.flatnonzero(run.weights > 0.0)
+    used = np.flatnonzero(run.pool.weights > 0.0)
     enumeration: str | None = None
     count = 0
     if listed is not None:
@@ -237,17 +238,17 @@ def concluded(
         count = len(listed)
     return Envelope(
         status=status,
-        weights=run.weights[used],
-        points=run.pool.take(used),
+        weights=run.pool.weights[used],
+        points=run.pool.points.take(used),
         value=run.value,
         bound=run.bound,
         dual=run.dual,
         method=method,
-        pool=run.pool,
+        pool=run.pool.points,
         enumeration=enumeration,
         vertices=count,
         rounds=run.rounds,
-        columns=len(run.pool),
+        columns=run.columns,
         counts=run.counts,
         seconds=time.process_time() - started,
         seconds_pricing=run.seconds_pricing,

@@ -168,11 +168,12 @@ def _followed(
 
     `members` are the symbols of each group, in order, and `numbers` those of the groups.
     """
-    keep = np.flatnonzero(run.weights > 0.0)
+    weights = run.pool.weights
+    keep = np.flatnonzero(weights > 0.0)
     # Outputs of a single group need no following: its members are paired off with the rest.
-    keep = keep[run.pool.sizes[keep] == 2]
-    used = run.pool.take(keep)
-    weights = (1.0 - SPARE) * run.weights[keep]
+    keep = keep[run.pool.points.sizes[keep] == 2]
+    used = run.pool.points.take(keep)
+    weights = (1.0 - SPARE) * weights[keep]
     shares = _shares_of_members(point, members, used, weights)
     left = point.copy()
     low, high = search.inner

@@ -4,6 +4,11 @@ With many pairs the program starts with near ones and grows: all pairs are price
 multipliers, those of negative reduced cost enter, and the bound of the pass is proven. It ends when
 cost and bound meet.
 
+These rounds are not those of `solvers.results.Rounds`, for a group is a small part of a plan: the
+end of its time and Ctrl-C must end the plan, or have its blind draw taken, so both are exceptions
+and no statuses. And where slacks are left the next step is a dearer slack or the answer that there
+is no plan, which no search for a channel knows.
+
 *Blind draws* are plans that need no program, for where the time is over. Inputs of equal limited
 values are a class. Every output takes the same share of each class as all outputs do together, so
 its means are those of the group. Which inputs of a class go where is free: one after the other goes

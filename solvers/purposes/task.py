@@ -50,10 +50,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.enumeration import vertices
+from solvers.envelope.column_pool import ColumnPool, PooledRounds, along_ways
 from solvers.errors import BackendFailure, EmptyPolytope, OutOfTime, TooManyVertices
 from solvers.points import Array, Points, entropy_terms
 from solvers.programs import SHARP, HighsMaster, MasterStatus, highs_with
-from solvers.results import EnvelopeStatus, Progress, envelope_bound, run_rounds
+from solvers.results import Ended, EnvelopeStatus, Progress
 from solvers.sets.polytope import Polytope, towards_units
 
 # ------------------------------------------------------------------------------ pricing
@@ -367,11 +368,11 @@ COLUMNS_A_ROUND = 50
 SAME_COLUMN = 1e-10
 """Columns nearer than this to each other are one."""
 
-MOST_ROUNDS = 400
-"""Rounds of pricing; real tables need 5 to 40."""
-
 MOST_IDLE = 2
 """Rounds in a row without a new column, after which doubles prove nothing more."""
+
+MOST_STILL = 400
+"""Rounds in a row with new columns that gain nothing; real tables need 5 to 40 rounds in all."""
 
 MOST_VERTICES = 30_000
 """Vertices up to which all are columns of one master program; with more, branching was faster."""
@@ -384,9 +385,6 @@ HALVINGS = 52
 
 PULLED_IN = 2.0**-42
 """Relative distance from the boundary of a column that was moved into the inner polytope."""
-
-LEAST_REACH = 1e-9
-"""Share of a way to a unit vector below which its end is the point, as well as weights can tell."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -462,12 +460,10 @@ def task_envelope(
         pricing = Branching(inner, outer, task)
     else:
         pricing = Listing(outer, task, listed, members)
-    search = _Search(point, task, pricing, gap, end, progress)
-    search.begin(_reach(inner, point))
+    search = _Search(point, _reach(inner, point), task, pricing, gap, end, progress)
     if start is not None and len(start):
         search.add(start)
-    status = run_rounds(search, gap=gap, end=end, most_idle=MOST_IDLE)
-    return search.result(status)
+    return search.result(search.run())
 
 
 def best_members(point: Array, task: Array, members: Array) -> TaskEnvelope:
@@ -516,144 +512,90 @@ def _reach(inner: Polytope, point: Array) -> Array:
     return np.where(reach == 1.0, 1.0, reach * (1.0 - PULLED_IN))
 
 
-class _Search:
-    """The columns of one run, their master program, and the pricing for further ones.
+class _Search(PooledRounds):
+    """The rounds of one run: its columns, their master program, and the pricing for further ones.
 
-    Made with the first columns by `begin`; then `run_rounds` works with it, and `result` is what it
-    found.
-
-    Attributes
-    ----------
-    value, bound : float
-        The least cost of the columns so far, and its best proven bound; nats.
+    `add` takes what the caller knows; then come `run`, and `result`, which is what it found.
     """
+
+    most_fruitless = MOST_IDLE
+    most_still = MOST_STILL
 
     def __init__(
         self,
         point: Array,
+        reach: Array,
         task: Array,
         pricing: Listing | Branching,
         gap: float,
         end: float,
         progress: Callable[[Progress], None] | None,
     ) -> None:
-        self.value = math.inf
-        # An entropy is never negative, so zero prices prove the bound zero.
-        self.bound = 0.0
-        self._prices = np.zeros(len(point))
-        self._point = point
-        self._task = task
-        self._master = HighsMaster(point)
-        self._columns = np.zeros((0, len(point)))
+        # P_X itself and one member towards each symbol decompose P_X: a value without any master.
+        ways = towards_units(point, reach)
+        columns = Points.from_dense(np.vstack([point, ways]))
+        pool = ColumnPool(
+            point,
+            columns,
+            along_ways(point, reach, len(columns)),
+            HighsMaster(point),
+            lambda columns: task_entropies(columns.toarray(), task),
+        )
+        super().__init__(pool, gap, end, progress)
         self._pricing = pricing
-        self._gap = gap
-        self._end = end
-        self._progress = progress
-        # Weights of the best decomposition so far, and the prices of the last master.
-        self._weights: Array | None = None
-        self._dual = np.zeros(len(point))
-        # Columns that the last solution knows.
-        self._solved = 0
-        self._rounds = 0
 
-    def begin(self, reach: Array) -> None:
-        """P_X itself and one member towards each symbol, as far as it reaches, which decompose P_X:
-        so there is a value without any master.
-        """
-        point = self._point
-        self._columns = np.vstack([point, towards_units(point, reach)])
-        costs = task_entropies(self._columns, self._task)
-        self._master.add(Points.from_dense(self._columns), costs)
-        if reach.min() > LEAST_REACH:
-            # Mass p_x / r_x at each gives every symbol its own, and a multiple of P_X besides.
-            weights = np.concatenate([[0.0], point / reach])
-            weights /= weights.sum()
-            self._weights = weights
-            self.value = float(weights @ costs)
+    @property
+    def nodes(self) -> int:
+        """Linear programs of the branch and bound so far."""
+        return self._pricing.nodes
 
     def add(self, columns: Array) -> int:
         """Add the columns (k, n) that are new; returns how many."""
-        before = len(self._columns)
+        known = self.pool.points.toarray()
+        before = len(known)
         for column in columns:
-            others = self._columns
-            if len(others) and np.abs(others - column).max(axis=1).min() <= SAME_COLUMN:
-                continue
-            self._columns = np.vstack([others, column])
-        new = self._columns[before:]
-        if len(new):
-            costs = task_entropies(new, self._task)
-            self._master.add(Points.from_dense(new), costs)
-        return len(new)
+            if np.abs(known - column).max(axis=1).min() > SAME_COLUMN:
+                known = np.vstack([known, column])
+        self.pool.append(Points.from_dense(known[before:]))
+        return len(known) - before
 
-    def solve(self) -> EnvelopeStatus | None:
+    def solve(self) -> None:
         """The best decomposition into the columns so far, with its prices."""
-        if self._solved < len(self._columns):
-            # Without a decomposition the first master has all the time that it takes.
-            left = math.inf
-            if self._weights is not None:
-                left = self._end - time.process_time()
-            if left <= 0.0:
-                return EnvelopeStatus.TIME_LIMIT
-            solution = self._master.solve(left)
-            if solution.status is MasterStatus.TIME_LIMIT:
-                return EnvelopeStatus.TIME_LIMIT
-            if not solution.is_optimal:
-                raise BackendFailure("HiGHS failed on the master program of the task")
-            self._weights = solution.weights
-            self._dual = solution.dual
-            self._solved = len(self._columns)
-            self.value = solution.value
-        if self._rounds >= MOST_ROUNDS:
-            return EnvelopeStatus.STALLED
-        return None
+        if self.pool.is_solved:
+            return
+        if self.seconds <= 0.0:
+            raise Ended(EnvelopeStatus.TIME_LIMIT)
+        solution = self.pool.master.solve(self.seconds)
+        if solution.status is MasterStatus.TIME_LIMIT:
+            raise Ended(EnvelopeStatus.TIME_LIMIT)
+        if not self.pool.is_usable(solution):
+            raise BackendFailure("HiGHS failed on the master program of the task")
+        self.prices = solution.dual
+        self.pool.accept(solution)
 
     def price(self) -> bool:
         """Columns that gain, and a bound, at the prices of the master."""
-        self._rounds += 1
-        prices = self._dual
         # A sharp bound for these prices is of use only once the gap is nearly closed.
-        open_gap = self.value - self.bound
-        tolerance = self._gap
-        if math.isfinite(open_gap):
-            tolerance = max(0.5 * self._gap, min(self._gap, PRICING_SHARE * open_gap))
+        sharp = PRICING_SHARE * (self.value - self.bound)
+        tolerance = max(0.5 * self.aim, min(self.aim, sharp))
         minimum, candidates = self._pricing.least(
-            prices, tolerance, self._end, COLUMNS_A_ROUND
+            self.prices, tolerance, self.end, COLUMNS_A_ROUND
         )
-        bound = envelope_bound(prices, self._point, minimum)
-        if bound > self.bound:
-            self.bound = bound
-            self._prices = prices
+        self.prove(self.prices, minimum)
         return self.add(candidates) > 0
-
-    def report(self) -> None:
-        """Report the state of the run, if the caller wants to know."""
-        if self._progress is None:
-            return
-        self._progress(
-            Progress(
-                value=self.value,
-                bound=self.bound,
-                rounds=self._rounds,
-                columns=len(self._columns),
-                nodes=self._pricing.nodes,
-            )
-        )
 
     def result(self, status: EnvelopeStatus) -> TaskEnvelope:
         """The best decomposition, and what is proven of it."""
-        if self._weights is None:
-            # Ctrl-C came before there was any decomposition.
-            raise KeyboardInterrupt
         # Columns that came after the last solution have no weights.
-        used = np.flatnonzero(self._weights > 0.0)
+        used = np.flatnonzero(self.pool.weights > 0.0)
         return TaskEnvelope(
             status=status,
-            weights=self._weights[used],
-            points=Points.from_dense(self._columns[used]),
+            weights=self.pool.weights[used],
+            points=self.pool.points.take(used),
             value=self.value,
             bound=self.bound,
-            rounds=self._rounds,
-            columns=len(self._columns),
-            nodes=self._pricing.nodes,
-            prices=self._prices,
+            rounds=self.rounds,
+            columns=self.columns,
+            nodes=self.nodes,
+            prices=self.dual,
         )

@@ -23,7 +23,7 @@ from mechdesign.mechanisms.designing import design
 from mechdesign.notions import ALIP
 from mechdesign.tables.joint import Joint
 from solvers import Envelope, lower_envelope
-from solvers.envelope import generation
+from solvers.envelope import column_pool, generation
 from solvers.envelope.generation import Generation
 from tests.benchmarks.measuring import table
 from tests.benchmarks.test_real_tables import SOURCES, crossing
@@ -62,7 +62,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Setting:
-    """Constants of `solvers.envelope.generation`, or methods of `Generation`, in the place of the true ones."""
+    """Constants of `generation` or `column_pool`, or methods of `Generation`, in the place of the true ones."""
 
     name: str
     constants: dict[str, object]
@@ -87,9 +87,13 @@ SETTINGS = (
     _constant("MIX", 0.9),
     _constant("ENOUGH", 5),
     _constant("MOST_LOWERINGS", 0),
-    _method("_walk", lambda run, solution: 0),
+    _method("_walk", lambda run: 0),
     _method("_polish", lambda run, pivots: None),
-    _method("_search", lambda run: None),
+    Setting(
+        "without local searches first",
+        {},
+        {"prepare": lambda run: None, "price": Generation._price_exactly},
+    ),
 )
 
 
@@ -128,7 +132,8 @@ def test_generation_ablation(monkeypatch, capsys):
 def _installed(setting: Setting) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in setting.constants.items():
-            patch.setattr(generation, name, value)
+            module = generation if hasattr(generation, name) else column_pool
+            patch.setattr(module, name, value)
         for name, replacement in setting.methods.items():
             patch.setattr(Generation, name, replacement)
         yield

@@ -25,9 +25,10 @@ from solvers import (
 )
 from solvers.envelope import column_pool, generation
 from solvers.envelope.column_pool import ColumnPool
-from solvers.envelope.generation import IDLE_ROUNDS, Generation, envelope_bound
+from solvers.envelope.generation import IDLE_ROUNDS, Generation
 from solvers.pricing.concave import SearchStatus
 from solvers.programs import HighsMaster, MasterSolution, MasterStatus, PriceBox
+from solvers.results import envelope_bound
 from tests.solvers.reference import Exact, exact, lift_matrix, not_above, random_table
 
 
@@ -284,7 +285,8 @@ def test_lowered_prices_prove_what_they_are_said_to(seed, share, monkeypatch):
     prices = lower_envelope(polytope, target, method="columns", gap=1e-6).dual
     # What the master does not know: a price of a rare symbol that is far too high.
     blunt = prices + 1e-10 / target
-    run._price(blunt)
+    run.prices = blunt
+    assert run._price_exactly()
     assert (run.dual <= blunt).all()
     assert (run.dual < blunt).any()
     bound = truth.dual_bound(run.dual, target)
@@ -379,7 +381,10 @@ def test_local_searches_leave_exact_pricing_its_turns(monkeypatch):
         # Prices of a neighbour, for those of the first rounds prove nothing here.
         guess=best.dual,
     )
-    assert run._search() is None
+    run.prepare()
+    while run._searches_locally:
+        run.solve()
+        run.price()
     assert seconds
     assert max(seconds) < 60.0 * generation.PROOF_SHARE
     assert run.bound > 0.0

@@ -13,6 +13,7 @@ from mechdesign.auditing import verdict
 from mechdesign.auditing.stated import has_table, keeps_promise, refuse_broken
 from mechdesign.channel.boxes import with_parts
 from mechdesign.channel.record import ChannelRecord
+from mechdesign.core.wording import in_population
 from mechdesign.exporting.lookup import lookup_of
 from mechdesign.release.drawing import channel_digest
 
@@ -98,6 +99,30 @@ def test_all_parts_of_boxes_promise_what_was_asked(column, boxes):
     silent = tuple(replace(part, channel=None) for part in boxes.parts)
     assert with_parts(boxes, silent).promise is None
     assert keeps_promise(with_parts(boxes, silent)) is True
+
+
+def test_every_channel_says_where_its_promise_holds(column, boxes):
+    assert (column.level, boxes.level) == (None, 0.9)
+    assert boxes.public().level == 0.9
+    assert in_population(column.level) == ""
+    assert in_population(boxes.level) == " in the population (90 % confidence)"
+
+
+def test_every_channel_counts_the_records_behind_it(column, boxes):
+    assert column.records == column.records_of_proof == boxes.records == 3000
+    assert boxes.records_of_proof == 3000 - boxes.claims.slice_records < 3000
+    for channel in (column, boxes):
+        public = channel.public()
+        assert (public.records, public.records_of_proof) == (None, None)
+
+
+def test_every_channel_says_why_its_values_have_no_law(column, boxes):
+    assert column.releases_labels
+    assert column.law_absent.endswith("are released in the place of values of a")
+    assert boxes.releases_labels
+    assert boxes.law_absent == "labels of boxes are released in the place of rows"
+    own = broken(column)
+    assert not own.releases_labels
 
 
 @pytest.mark.parametrize("place", [0, 1])

@@ -4,7 +4,10 @@ import io
 import json
 import sys
 
+import pandas as pd
 import pytest
+
+import mechdesign as md
 
 RECORDS = "s,x,t\n" + "".join(
     f"{s},{x},{t}\n" * times
@@ -108,6 +111,31 @@ def test_what_does_not_fit_is_refused(table, run, options, message):
     assert done.code == 2
     assert message in done.err
     assert len(done.err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"useful": "x"},
+        {"useful": ["x", "t"]},
+        {"release": ["x", "t"]},
+        {"release": ["t"], "given": ["x"], "promise": "relative"},
+    ],
+)
+def test_a_task_that_is_released_is_refused(table, run, columns):
+    words = "the task 'x' is released itself: leave the task out, or release other"
+    options = ["--objective", "task", "--task", "x"]
+    for name, value in columns.items():
+        text = value if isinstance(value, str) else ",".join(value)
+        options += [f"--{name}", text]
+    done = run("design", "in.csv", "--sensitive", "s", "--epsilon", "1", *options)
+    assert done.code == 2
+    assert words in done.err
+    frame = pd.read_csv("in.csv", dtype=str)
+    with pytest.raises(md.InputError, match=words):
+        md.design(
+            frame, md.LIP(1), sensitive="s", objective="task", task="x", **columns
+        )
 
 
 def test_a_task_reads_the_table_twice(table, run, monkeypatch):

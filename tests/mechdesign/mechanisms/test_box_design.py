@@ -139,6 +139,10 @@ def test_the_slice_chooses_the_number_of_boxes() -> None:
     chosen = designed(frame, cells=None)
     assert len(chosen.channel.parts[0].boxes) > 2
     assert chosen.mutual_information > designed(frame, cells=2).mutual_information
+    # The bound is one for these boxes, and others may keep more.
+    assert chosen.upper_bound_nmi is not None
+    assert chosen.certificate.general_bound is None
+    assert "no channel for these boxes keeps more than" in chosen.summary()
 
 
 def test_rare_values_are_promised_together_and_named() -> None:
@@ -493,11 +497,11 @@ def test_the_first_screen_never_hides_that_a_search_was_stopped() -> None:
     design = designed(sample(truth([0.7, 0.27, 0.03]), 800, 2))
     # So many lines that nothing else has room.
     stopped = replace(design, messages=("a search was stopped after 30 seconds",))
-    screen = box_first_screen(stopped, last=["line"] * 12)
+    screen = box_first_screen(stopped, stopped.audit, last=["line"] * 12)
     assert "A search was stopped after 30 seconds." in screen
     assert "Further remarks:  --full" in screen
     assert "were learned on" not in screen
-    roomy = box_first_screen(stopped, last=[])
+    roomy = box_first_screen(stopped, stopped.audit, last=[])
     assert "A search was stopped after 30 seconds." in roomy
 
 

@@ -303,7 +303,7 @@ def test_a_filled_channel_says_what_its_file_holds_and_has_no_public_one(
     tmp_path: Path,
 ) -> None:
     made = design(sample(truth([0.6, 0.3, 0.1]), 3000, 4), fill=True)
-    for text in (made.summary(), box_first_screen(made, last=[])):
+    for text in (made.summary(), box_first_screen(made, made.audit, last=[])):
         joined = text.replace("\n", " ")
         assert "very row of the table is released as often" in joined
         assert "The channel file holds the rows of the table" in joined

@@ -18,7 +18,10 @@ from mechdesign.mechanisms.combinations import (
     REFUSALS,
     ROWS,
     STRATA,
+    TABLE,
 )
+from mechdesign.mechanisms.designing import DESIGNERS
+from mechdesign.mechanisms.request import DesignRequest
 
 ONE = {"useful": "a"}
 CONVEX = {"constraints": lambda w, _: [w[0, 0] >= 0.1]}
@@ -171,6 +174,26 @@ def test_the_shapes_themselves_are_designed(shape, frame):
     positional = [] if shape == AVERAGE else [notion]
     made = md.design(frame, *positional, sensitive="secret", **asked, **LIMITS)
     assert made.verified
+
+
+@pytest.mark.parametrize(
+    ("asked", "shape"),
+    [
+        (BASES[BOXES], BOXES),
+        ({**ONE, "merge_rare": 5, "confidence": 0.9}, BOXES),
+        (BASES[ROWS], ROWS),
+        (BASES[STRATA], STRATA),
+        ({**BASES[STRATA], "confidence": 0.9}, BOXES),
+        (BASES[POPULATION], POPULATION),
+        (ONE, TABLE),
+    ],
+)
+def test_a_request_has_one_shape_and_every_shape_a_designer(asked, shape, frame):
+    joint = md.Joint.from_table(frame, sensitive="secret", useful=["k", "a", "b"])
+    made = DesignRequest(joint, md.LIP(0.5), **asked)
+    assert made.shape == shape
+    assert made.shape in DESIGNERS
+    assert made.may_merge is (shape == POPULATION)
 
 
 def test_names_and_texts_are_used_once():

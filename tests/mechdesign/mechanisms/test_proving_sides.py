@@ -14,7 +14,6 @@ import mechdesign as md
 from mechdesign.auditing.stated import statement_of
 from mechdesign.channel.proof import PROOF, proof_in
 from mechdesign.mechanisms.proving import (
-    BESIDE_GIVEN,
     OWN_FUNCTIONS,
     with_certificate,
 )
@@ -188,6 +187,78 @@ def test_forged_bounds_and_prices_beside_given_columns_are_not_proven():
     assert unproven.proven > unproven.stated + 1e-4
 
 
+def told_job(**options):
+    """A task beside the given region: `job` says something about it in every region."""
+    frame = records()
+    frame["task"] = (frame["job"] == "0") & (frame["age"] > "22")
+    return md.design(
+        frame,
+        md.LIP(0.1),
+        sensitive="s",
+        given=["region"],
+        release=["age", "job"],
+        promise="relative",
+        objective="task",
+        task="task",
+        **options,
+    )
+
+
+def test_the_task_beside_given_columns_is_proven():
+    made = told_job()
+    purpose = made.purpose
+    assert purpose.task_upper_bound < 0.999
+    statement = proven(made.channel)
+    assert statement.unproven == ()
+    bound = statement.proven["task_upper_bound"]
+    assert purpose.task_kept <= bound
+    assert bound == pytest.approx(purpose.task_upper_bound, abs=1e-9)
+
+
+def test_forged_tasks_beside_given_columns_are_not_proven():
+    channel = told_job().channel
+    proof = proof_in(channel.record.certificate)
+    less = tuple(0.5 * price for price in proof.prices)
+    forged = channel.with_proof(proof.model_copy(update={"prices": less}))
+    (unproven,) = proven(forged).unproven
+    assert unproven.proven > unproven.stated + 1e-4
+    # Another task is told more, or less, of.
+    other = tuple(count + 5 for count in proof.task[0]), *proof.task[1:]
+    forged = channel.with_proof(proof.model_copy(update={"task": other}))
+    (unproven,) = proven(forged).unproven
+    assert "another objective" in unproven.reason
+
+
+@pytest.mark.parametrize("notion", [md.LIP(0.05), md.LDP(0.2)])
+def test_the_variance_beside_given_columns_is_proven(notion):
+    made = beside_given(
+        notion, promise="relative", release=["age"], objective="frequencies"
+    )
+    accuracy = made.purpose
+    assert accuracy.variance_lower_bound > 1.01 * accuracy.noise_free
+    statement = proven(made.channel)
+    assert statement.unproven == ()
+    bound = statement.proven["variance_lower_bound"]
+    assert accuracy.variance_lower_bound - 1e-9 <= bound <= accuracy.variance
+
+
+def test_forged_variances_beside_given_columns_are_not_proven():
+    channel = beside_given(
+        md.LIP(0.05), promise="relative", release=["age"], objective="frequencies"
+    ).channel
+    proof = proof_in(channel.record.certificate)
+    zeros = tuple((0.0,) * len(row) for row in proof.inverse)
+    nothing = {"inverse": zeros, "prices": (0.0,) * len(proof.prices)}
+    forged = channel.with_proof(proof.model_copy(update=nothing))
+    (unproven,) = proven(forged).unproven
+    # What is left is the variance of X itself.
+    assert unproven.proven < unproven.stated
+    small = {"inverse": proof.inverse[:-1]}
+    forged = channel.with_proof(proof.model_copy(update=small))
+    (unproven,) = proven(forged).unproven
+    assert "another size" in unproven.reason
+
+
 def test_reasons_are_given_where_there_is_no_proof():
     joint = table(2, 4)
     made = md.design(
@@ -202,7 +273,3 @@ def test_reasons_are_given_where_there_is_no_proof():
     made = md.design(joint, md.LIP(0.3), objective=lambda w, _: cp.sum_squares(w) / 9)
     (unproven,) = proven(made.channel).unproven
     assert unproven.reason == OWN_FUNCTIONS
-    made = beside_given(
-        md.LIP(0.05), promise="relative", release=["age"], objective="frequencies"
-    )
-    assert {one.reason for one in proven(made.channel).unproven} == {BESIDE_GIVEN}
