@@ -82,7 +82,7 @@ from mechdesign.tables.joint import Array, Joint
 from mechdesign.tables.people import People
 from mechdesign.tables.rebuilding import rebuild_and_note
 from mechdesign.tables.row_boxes import BOX, NOTHING, Boxes, box_name
-from mechdesign.tables.variable import Variable, column_names
+from mechdesign.tables.variable import Symbol, Variable, column_names
 
 DENOMINATOR = 2**53
 """Common denominator of every designed channel: its probabilities are doubles without rounding."""
@@ -427,9 +427,9 @@ class Channel(Displayed):
         return self.claims is not None
 
     @property
-    def level(self) -> float | None:
-        """The confidence of a promise for the population that the counts of the channel prove; None
-        where a table decides the promise.
+    def level_of_claims(self) -> float | None:
+        """The confidence of the claims by strata, which are about the population alone; None where
+        a table decides the promise, or a confidence set of its counts.
         """
         return None if self.claims is None else self.claims.level
 
@@ -497,6 +497,17 @@ class Channel(Displayed):
     def people(self) -> People | None:
         """The people with several records that the channel is for; None where it is for records."""
         return self.useful.people if self.coder is None else self.coder.people
+
+    @property
+    def described_symbols(self) -> tuple[tuple[str, ...], tuple[Symbol, ...]]:
+        """The useful columns and the cells of every symbol; of boxes a column more, 'rows', that
+        says what is in them.
+        """
+        if self.coder is None:
+            return self.useful.columns, self.useful.symbols
+        rows = dict(zip(self.coder.symbols, self.coder.row_sets, strict=True))
+        symbols = tuple((*symbol, rows[symbol]) for symbol in self.useful.symbols)
+        return (*self.useful.columns, "rows"), symbols
 
     @property
     def input_columns(self) -> tuple[tuple[Variable, int], ...]:

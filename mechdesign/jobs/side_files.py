@@ -431,12 +431,7 @@ def codebook_text(channel: Channel) -> str:
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
     probabilities = ("p_output_given_symbol", "p_symbol_given_output")
-    symbols_of: list[tuple[str, ...]] = list(channel.useful.symbols)
-    columns_of_symbols = channel.useful.columns
-    if channel.coder:
-        columns_of_symbols = (*columns_of_symbols, "rows")
-        rows = dict(zip(channel.coder.symbols, channel.coder.row_sets, strict=True))
-        symbols_of = [(*symbol, rows[symbol]) for symbol in symbols_of]
+    columns_of_symbols, symbols_of = channel.described_symbols
     writer.writerow(["output", *columns_of_symbols, *probabilities])
     behind: list[list[int]] | None = None
     if channel.joint is not None:

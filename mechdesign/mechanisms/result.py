@@ -301,7 +301,7 @@ class Design(Displayed):
         """The confidence of a promise for the population; None for one about the table."""
         if self.confidence is not None:
             return self.confidence.level
-        return self.channel.level
+        return self.channel.level_of_claims
 
     @cached_property
     def law(self) -> Law | None:

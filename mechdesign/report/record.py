@@ -440,7 +440,7 @@ def request_of(
         given=tuple(channel.given),
         relative_to=relative_to,
         symbol_columns=tuple(symbol_columns),
-        level=channel.level,
+        level=channel.level_of_claims,
         fills=channel.fills,
         **size,
     )

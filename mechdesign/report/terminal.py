@@ -177,7 +177,7 @@ def channel_text(channel: Channel) -> str:
             promised_bounds(notion),
             secret,
             subject_of(channel),
-            channel.level,
+            channel.level_of_claims,
         )
         kept = keeps_promise(channel)
         promised = [

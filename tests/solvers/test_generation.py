@@ -26,7 +26,7 @@ from solvers import (
 from solvers.envelope import column_pool, generation
 from solvers.envelope.column_pool import ColumnPool
 from solvers.envelope.generation import IDLE_ROUNDS, Generation
-from solvers.pricing.concave import SearchStatus
+from solvers.pricing.concave import SearchCounts, SearchResult, SearchStatus
 from solvers.programs import HighsMaster, MasterSolution, MasterStatus, PriceBox
 from solvers.results import envelope_bound
 from tests.solvers.reference import Exact, exact, lift_matrix, not_above, random_table
@@ -389,6 +389,94 @@ def test_local_searches_leave_exact_pricing_its_turns(monkeypatch):
     assert max(seconds) < 60.0 * generation.PROOF_SHARE
     assert run.bound > 0.0
     assert run.bound <= best.value
+
+
+def test_a_long_search_for_columns_that_cover_is_no_stall():
+    """More rounds than may be idle find columns without one coordinate, so there is no value yet."""
+    n = 6
+    first, second = np.nonzero(~np.eye(n - 1, dtype=bool))
+    calls: list[float] = []
+
+    def pricer(prices, **options):
+        if len(calls) == IDLE_ROUNDS + 10:
+            raise KeyboardInterrupt
+        # Ever sharper mixtures of two: each is cheaper than all before, so all of them gain.
+        calls.append(0.4 - 0.005 * len(calls))
+        mixed = np.zeros((len(first), n))
+        mixed[np.arange(len(first)), first + 1] = 1.0 - calls[-1]
+        mixed[np.arange(len(first)), second + 1] = calls[-1]
+        points = Points.from_dense(mixed)
+        return SearchResult(SearchStatus.DONE, -np.inf, points, SearchCounts())
+
+    target = np.full(n, 1.0 / n)
+    run = Generation(
+        target=target,
+        pricer=pricer,
+        initial=Points.from_dense(target),
+        gap=1e-6,
+        time_limit=60.0,
+    )
+    assert run.run() is EnvelopeStatus.INTERRUPTED
+    assert run.rounds > IDLE_ROUNDS
+    assert run.value == pytest.approx(np.log(n))
+
+
+def test_local_searches_that_gain_nothing_leave_rounds_to_exact_pricing():
+    """The same columns again and again are many, and help as little as none."""
+    polytope, target, truth = problem()
+    tree = ConcaveSearch(polytope)
+    exact_rounds: list[int] = []
+
+    def pricer(prices, *, enough=None, **options):
+        result = tree.run(prices, enough=enough, **options)
+        if enough is None:
+            exact_rounds.append(run.rounds)
+            return result
+        again = [Points.units([0], polytope.n)] * 25
+        return replace(result, points=Points.concatenate(again))
+
+    run = Generation(
+        target=target,
+        pricer=pricer,
+        initial=Points.from_dense(target),
+        gap=1e-6,
+        time_limit=60.0,
+    )
+    # They seem to gain at any prices.
+    run.pool.reduced_costs = lambda points, prices: np.full(len(points), -1.0)
+    # The point itself is a decomposition, so the searches may be at the master's own prices.
+    run._box.in_use = False
+    run.run()
+    assert IDLE_ROUNDS // 2 < exact_rounds[0] < IDLE_ROUNDS
+    assert run.bound > 0.0
+    assert not_above(run.bound, truth.dual_bound(run.dual, target))
+
+
+def test_a_box_that_suffices_at_once_is_left_all_the_same(monkeypatch):
+    """All columns and prices are known: the next master has no box, although no column is new."""
+    polytope, target, _ = problem()
+    best = lower_envelope(polytope, target, method="columns", gap=1e-9)
+    boxes: list[PriceBox | None] = []
+
+    class Recording(HighsMaster):
+        def solve(
+            self, time_limit: float, box: PriceBox | None = None
+        ) -> MasterSolution:
+            boxes.append(box)
+            return super().solve(time_limit, box)
+
+    monkeypatch.setattr(generation, "HighsMaster", Recording)
+    run = Generation(
+        target=target,
+        pricer=ConcaveSearch(polytope).run,
+        initial=Points.concatenate([Points.from_dense(target), best.pool]),
+        gap=1e-6,
+        time_limit=60.0,
+        guess=best.dual,
+    )
+    assert run.run() is EnvelopeStatus.OPTIMAL
+    assert boxes[0] is not None
+    assert None in boxes
 
 
 def test_a_thinned_pool_keeps_what_is_in_use(monkeypatch):

@@ -102,10 +102,12 @@ def test_all_parts_of_boxes_promise_what_was_asked(column, boxes):
 
 
 def test_every_channel_says_where_its_promise_holds(column, boxes):
-    assert (column.level, boxes.level) == (None, 0.9)
-    assert boxes.public().level == 0.9
-    assert in_population(column.level) == ""
-    assert in_population(boxes.level) == " in the population (90 % confidence)"
+    assert (column.level_of_claims, boxes.level_of_claims) == (None, 0.9)
+    assert boxes.public().level_of_claims == 0.9
+    assert in_population(column.level_of_claims) == ""
+    assert (
+        in_population(boxes.level_of_claims) == " in the population (90 % confidence)"
+    )
 
 
 def test_every_channel_counts_the_records_behind_it(column, boxes):
@@ -114,6 +116,15 @@ def test_every_channel_counts_the_records_behind_it(column, boxes):
     for channel in (column, boxes):
         public = channel.public()
         assert (public.records, public.records_of_proof) == (None, None)
+
+
+def test_every_channel_describes_its_symbols(column, boxes):
+    assert column.described_symbols == (("a",), column.useful.symbols)
+    columns, symbols = boxes.described_symbols
+    assert columns == ("k", "box", "rows")
+    assert tuple(symbol[:2] for symbol in symbols) == boxes.useful.symbols
+    rows = dict(zip(boxes.coder.symbols, boxes.coder.row_sets, strict=True))
+    assert all(rows[given, box] == words for given, box, words in symbols)
 
 
 def test_every_channel_says_why_its_values_have_no_law(column, boxes):

@@ -379,6 +379,16 @@ def test_columns_outside_come_back_as_members(adult):
     assert inside.mean() > 0.9
 
 
+def test_cuts_that_move_no_bound_for_long_are_no_stall():
+    """A hundred symbols take more than sixty rounds of cuts before the bound moves (0.6 s)."""
+    random = np.random.default_rng(0)
+    weights = random.dirichlet(np.full(5, 3.0))
+    shares = weights[:, None] * random.dirichlet(np.ones(100), size=5)
+    counts = random.multinomial(20_000, shares.ravel()).reshape(shares.shape)
+    found = design(Joint.from_counts(counts), Chi2Lift(INF, 0.05), time_limit=1.2)
+    assert found.certificate.details["status"] == "time_limit"
+
+
 def test_the_command_line(tmp_path, capsys, monkeypatch):
     from mechdesign.cli import main
 
