@@ -431,7 +431,7 @@ def from_prices(file, proof, counts, sets):
         for (a, price), before in zip(charges, known, strict=True)
     )
     total = counts.sum()
-    bounds, told = [], []
+    bounds, told, entropies = [], [], []
     # The strata of given columns have posteriors of their own; without them there is one.
     for members in strata_of(file):
         part = counts[:, members]
@@ -460,6 +460,7 @@ def from_prices(file, proof, counts, sets):
             task /= task.sum(0)
         least = least_entropy(task, prices, p_x, pricing)
         whole = float(entropy((task @ p_x)[None])[0])
+        entropies.append((least, whole))
         # What X itself tells, and any channel at most.
         told.append(share * (whole - p_x @ entropy(task.T)))
         bounds.append(min(share * (whole - least + spent), told[-1]))
@@ -470,6 +471,8 @@ def from_prices(file, proof, counts, sets):
     found = [("upper_bound_nmi", sum(bounds) / sum(told))]
     if averages and averages[0].get("keep") is not None:
         ((average, price),) = charges
+        # Averages are over all strata, and stand beside none.
+        ((least, whole),) = entropies
         leaked = max(0.0, least - (1 - average["keep"]) * whole) / (price or math.inf)
         if average["measure"] == "maximal-leakage":
             leaked = math.log1p(leaked)

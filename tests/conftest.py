@@ -22,6 +22,11 @@ NUMBERS = count()
 for _library in ("OPENBLAS", "OMP", "MKL"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
+# The suite starts hundreds of processes. Where Python is told to keep no bytecode, each would compile the package anew,
+# and each process of the suite all of the tests: two thirds of the time that it takes to collect them.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # Timings depend on the machine, so no deadline; derandomised, so that a run can be repeated. Where
 # fifty examples are too few, the test says so; the profile "thorough" tries other ones at every run.
 settings.register_profile(

@@ -208,3 +208,22 @@ def test_overviews_of_packages_name_what_is_there(overview):
         if not is_there:
             missing.append(name)
     assert not missing, f"{overview} names {missing}"
+
+
+NAMES_ALONE = re.compile(r"`(_[A-Za-z0-9_]+)`")
+"""A private name in a docstring: one of its own module."""
+
+
+def test_the_private_names_of_a_docstring_are_in_its_module():
+    lost = []
+    for path in SOURCES:
+        room = path.relative_to(ROOT).parts[0]
+        if path.suffix != ".py" or room not in ("mechdesign", "solvers"):
+            continue
+        text = path.read_text(encoding="utf-8")
+        docstring = ast.get_docstring(ast.parse(text), clean=False) or ""
+        code = text.replace(docstring, "", 1)
+        for name in set(NAMES_ALONE.findall(docstring)):
+            if re.search(rf"\b{name}\b", code) is None:
+                lost.append(f"{path.relative_to(ROOT)}: {name}")
+    assert lost == []

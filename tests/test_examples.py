@@ -139,7 +139,7 @@ def test_the_survey_of_eight_columns_keeps_its_promise(data, tmp_path):
 @pytest.mark.slow
 def test_a_model_learns_from_released_cells_and_the_attack_does_not(data, tmp_path):
     """The claims of the page on training: the target survives in the release, the income less."""
-    printed = run_on_adult(data, tmp_path, "train.py", "--records", "4000")
+    printed = run_on_adult(data, tmp_path, "train.py", "--records", "2000")
     assert "1/1.5 to 1.5 times as probable: verified" in printed
     assert "AUC of income" in printed
     lines = [line.split() for line in printed.splitlines()]

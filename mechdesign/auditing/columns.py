@@ -49,6 +49,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from operator import mul
 from typing import Any, TypeAlias
 
@@ -90,6 +91,12 @@ MOST_COUNTED = 1 << 32
 MOST_CELLS = 1 << 22
 """Cells of a table up to which it is held as an array: larger ones are mostly empty."""
 
+AT_ONCE = 1 << 20
+"""Entries of outputs, and masses of them, that are computed at once: 8 MB each."""
+
+FEW_ENTRIES = 1 << 12
+"""Entries up to which one output after the other is as fast."""
+
 
 class FilledCounts:
     """The counts of a table by sensitive symbol, and where they are not zero.
@@ -127,6 +134,46 @@ class FilledCounts:
             entry_of[x] = value
         for places, counts in self._filled:
             masses.append(sum(map(mul, counts, [entry_of[x] for x in places])))
+        return masses
+
+    def masses_of_each(self, columns: Sequence[Entries]) -> Iterator[list[int]]:
+        """The masses of some outputs, in turn."""
+        for batch in _batches(columns, len(self._counts)):
+            at_once = self._masses_at_once(batch)
+            if at_once is not None:
+                yield from at_once
+                continue
+            for inputs, values in batch:
+                yield self.masses(inputs, values)
+
+    def _masses_at_once(self, columns: Sequence[Entries]) -> list[list[int]] | None:
+        """The masses of each output by one product of matrices, in halves of 64 bits; None where
+        these are too small, or there are few entries.
+        """
+        lengths = [len(inputs) for inputs, _ in columns]
+        if sum(lengths) <= FEW_ENTRIES or self._array is None:
+            return None
+        try:
+            values = np.fromiter(chain.from_iterable(w for _, w in columns), np.int64)
+        except OverflowError:
+            return None
+        if values.max() >= LARGEST_VALUE:
+            return None
+        from scipy.sparse import csc_array  # pyright: ignore[reportMissingTypeStubs]
+
+        inputs = np.fromiter(chain.from_iterable(x for x, _ in columns), np.int64)
+        ends = np.concatenate([[0], np.cumsum(lengths)])
+        shape = (self._width, len(columns))
+        halves: list[Any] = []
+        for half in (values >> HALF, values & ((1 << HALF) - 1)):
+            product = self._array @ csc_array((half, inputs, ends), shape=shape)
+            if self._is_sparse:
+                product = product.toarray()
+            halves.append(product.T.tolist())
+        masses: list[list[int]] = []
+        for upper, lower in zip(*halves, strict=True):
+            pairs = zip(upper, lower, strict=True)
+            masses.append([(high << HALF) + low for high, low in pairs])
         return masses
 
     @cached_property
@@ -174,6 +221,20 @@ class FilledCounts:
             (high << HALF) + low
             for high, low in zip(upper.tolist(), lower.tolist(), strict=True)
         ]
+
+
+def _batches(columns: Sequence[Entries], symbols: int) -> Iterator[Sequence[Entries]]:
+    """The outputs in parts that are computed at once, with so many sensitive symbols."""
+    start = 0
+    size = 0
+    for y, (inputs, _) in enumerate(columns):
+        size += len(inputs) + symbols
+        if size > AT_ONCE:
+            yield columns[start : y + 1]
+            start = y + 1
+            size = 0
+    if start < len(columns):
+        yield columns[start:]
 
 
 def first_of_constants(columns: Sequence[Entries], n: int) -> list[int]:
@@ -361,10 +422,8 @@ def masses_by_output(
     """The masses of each output in turn; columns are over the useful symbols of the table."""
     sums = joint.sensitive_counts
     total = joint.total
-    filled = FilledCounts(joint.counts)
-    for inputs, values in columns:
-        # m_s = sum over x of count(s, x) W(y|x)
-        masses = filled.masses(inputs, values)
+    # m_s = sum over x of count(s, x) W(y|x)
+    for masses in FilledCounts(joint.counts).masses_of_each(columns):
         yield OutputMasses(masses, sum(masses), sums, total)
 
 

@@ -34,12 +34,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from flint import arb, fmpq
 from numpy.typing import NDArray
 
-from mechdesign.auditing.columns import Entries, first_of_constants
+from mechdesign.auditing.columns import SPARSE, Entries, first_of_constants
 from mechdesign.auditing.demands import Demand, stacked
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import double_above
@@ -175,20 +176,20 @@ def _possible_extremes(
     A quotient in doubles is off by a known share at most: its terms are positive integers, so no
     sum cancels. Outputs whose quotient is smaller than the largest one by more are not compared.
     """
+    from scipy.sparse import csc_array  # pyright: ignore[reportMissingTypeStubs]
+
     lengths = [len(inputs) for inputs, _ in columns]
-    output_of = np.repeat(np.arange(len(columns)), lengths)
+    ends = np.concatenate([[0], np.cumsum(lengths)])
     inputs = np.fromiter(chain.from_iterable(x for x, _ in columns), np.int64)
     is_possible = np.zeros(len(columns), dtype=bool)
     try:
         values = np.fromiter(chain.from_iterable(w for _, w in columns), np.float64)
+        width = len(demands[0].counts[0])
+        entries = csc_array((values, inputs, ends), shape=(width, len(columns)))
         for demand in demands:
             rows = np.array(demand.counts, dtype=np.float64)
             sums = np.array(demand.sums, dtype=np.float64)
-            masses = np.zeros((len(rows), len(columns)))
-            with np.errstate(over="raise"):
-                for s, row in enumerate(rows):
-                    weights = row[inputs] * values
-                    masses[s] = np.bincount(output_of, weights, len(columns))
+            masses = _product(rows, entries)
             if not np.isfinite(masses.sum(axis=0)).all():
                 return range(len(columns))
             terms = max(lengths) + len(rows)
@@ -197,6 +198,15 @@ def _possible_extremes(
         # Integers beyond the largest double, or quotients next to 0.
         return range(len(columns))
     return np.flatnonzero(is_possible).tolist()
+
+
+def _product(rows: Array, entries: Any) -> Array:
+    """The product of counts (k, n) and a sparse array (n, m), infinite where it is too large."""
+    if SPARSE * np.count_nonzero(rows) >= rows.size:
+        return rows @ entries
+    from scipy.sparse import csr_array  # pyright: ignore[reportMissingTypeStubs]
+
+    return (csr_array(rows) @ entries).toarray()
 
 
 def _near_extremes(

@@ -22,6 +22,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -279,13 +280,14 @@ def _released(
     reduced = [math.gcd(count, int(t)) for count, t in zip(counts, totals, strict=True)]
     bottoms = [int(t) // g for t, g in zip(totals, reduced, strict=True)]
     denominator = math.lcm(*bottoms)
-    released = [0] * rows.shape[1]
-    parts = zip(counts, reduced, bottoms, rows.pairs(), strict=True)
-    for count, divisor, bottom, pairs in parts:
-        factor = count // divisor * (denominator // bottom)
-        if factor:
-            for y, value in zip(pairs[::2], pairs[1::2], strict=True):
-                released[y] += factor * value
+    factors = [
+        count // divisor * (denominator // bottom)
+        for count, divisor, bottom in zip(counts, reduced, bottoms, strict=True)
+    ]
+    released = [
+        sum(map(mul, [factors[x] for x in inputs], values))
+        for inputs, values in rows.columns
+    ]
     return released, denominator
 
 

@@ -45,7 +45,11 @@ from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.balls import SCALE
 from mechdesign.core.limits import LiftLimits
 from mechdesign.notions import LIP, Notion
-from mechdesign.tables.confidence import ConfidenceSet, confidence_set
+from mechdesign.tables.confidence import (
+    ConfidenceSet,
+    confidence_set,
+    seconds_of_set,
+)
 from mechdesign.tables.joint import Joint
 
 MOST_MERGERS = 3
@@ -137,6 +141,8 @@ def population_promise(
         channel.outputs, columns_on(channel, joint), channel.denominator
     )
     if chosen is None:
+        if seconds is not None and seconds_of_set(joint) > seconds:
+            raise OutOfTime("the confidence set takes longer than there is time for")
         return promise_of(released, joint, notion, confidence_set(joint), end=end)
     return promise_of(released, joint, notion, chosen, with_remedy=False, end=end)
 

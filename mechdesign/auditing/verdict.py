@@ -50,6 +50,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 from flint import arb
 
 from mechdesign.auditing.averages import AverageVerdict
@@ -383,18 +384,17 @@ def audit_columns(
 def _check_rows(channel: Channel) -> None:
     """Raise InputError unless every output has mass and every row sums to the denominator.
 
-    The verdict rests on both, so they are recomputed from the columns.
+    The verdict rests on both, so they are recomputed from the integers.
     """
-    sums = [0] * len(channel.useful)
-    for label, (inputs, values) in zip(
-        channel.outputs, channel.integers.columns, strict=True
-    ):
-        if not values or min(values) <= 0:
-            raise InputError(
-                f"the output {quoted(label)} has no mass, or an entry below zero"
-            )
-        for x, value in zip(inputs, values, strict=True):
-            sums[x] += value
+    integers = channel.integers
+    reached = np.bincount(integers.indices, minlength=len(channel.outputs)) > 0
+    reached[integers.indices[integers.values <= 0]] = False
+    if not reached.all():
+        label = channel.outputs[int(np.argmin(reached))]
+        raise InputError(
+            f"the output {quoted(label)} has no mass, or an entry below zero"
+        )
+    sums = integers.row_sums()
     what = "the denominator" if channel.totals is None else "its total"
     for name, total, wanted in zip(
         channel.useful.names, sums, channel.row_totals, strict=True

@@ -20,6 +20,7 @@ The class checks that its rows are probabilities. Whether they keep a promise is
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 import warnings
@@ -90,6 +91,11 @@ DENOMINATOR = 2**53
 LONGEST_OUTPUT = 1_000_000
 """Characters of an output label. Symbols of tables stay far below it, and a file of a million such
 records would have a terabyte."""
+
+OF_ROWS = frozenset(
+    {"columns", "_cached_matrix", "output_masses", "_cached_posteriors"}
+)
+"""What is computed of rows and table, whatever the record says."""
 
 NOT_PUBLIC = (
     "boxes are filled with rows of the table, which their channel file holds to draw from: it "
@@ -638,7 +644,11 @@ class Channel(Displayed):
             If the channel has no joint table, as a public one.
         """
         # Sums of integers, and one division at the end: each mass is rounded once.
-        totals = [sum(masses) for _, masses in self.behind]
+        weights = self._table.useful_counts
+        totals = [
+            sum(map(mul, [weights[x] for x in inputs], values))
+            for inputs, values in self.columns
+        ]
         scale = sum(totals)
         return np.array([total / scale for total in totals])
 
@@ -665,12 +675,8 @@ class Channel(Displayed):
         They are N(x) W(y|x) denominator = P(x, y) total denominator, with the counts N(x) of the
         table.
         """
-        if self.joint is None:
-            raise InputError(
-                "this channel carries no joint table (a public one): posteriors need the table"
-            )
         # Python integers, because counts times entries may exceed 64 bits.
-        weights = self.joint.useful_counts
+        weights = self._table.useful_counts
         behind: list[tuple[tuple[int, ...], list[int]]] = []
         for inputs, values in self.columns:
             masses = [weights[x] * w for x, w in zip(inputs, values, strict=True)]
@@ -678,18 +684,30 @@ class Channel(Displayed):
         return behind
 
     @property
+    def _table(self) -> Joint:
+        """The joint table; InputError without one."""
+        if self.joint is None:
+            raise InputError(
+                "this channel carries no joint table (a public one): posteriors need the table"
+            )
+        return self.joint
+
+    @property
     def own_entries(self) -> list[int]:
         """W(y|x) of each row x on the output that has the name of its symbol, in units of
         1 / `denominator`; 0 without one.
         """
         output_of = dict(zip(self.outputs, range(len(self.outputs)), strict=True))
-        entries: list[int] = []
-        for name, row, total in zip(
-            self.useful.names, self.integers.entries(), self.row_totals, strict=True
-        ):
-            y = output_of.get(name, -1)
-            entries.append(dict(row).get(y, 0) * (self.denominator // total))
-        return entries
+        own = np.array([output_of.get(name, -1) for name in self.useful.names])
+        integers = self.integers
+        rows = integers.row_of
+        stays = integers.indices == own[rows]
+        totals = self.row_totals
+        values = [0] * len(self.useful)
+        kept = zip(rows[stays].tolist(), integers.values[stays].tolist(), strict=True)
+        for x, value in kept:
+            values[x] = value * (self.denominator // totals[x])
+        return values
 
     @property
     def output_columns(self) -> tuple[str, ...]:
@@ -908,7 +926,17 @@ class Channel(Displayed):
 
     def with_record(self, record: ChannelRecord) -> Channel:
         """The same channel with another record."""
-        return replace(self, record=record)
+        if self.coder is not None:
+            # Boxes have their promises in the record and in their claims, which must agree.
+            return replace(self, record=record)
+        # The rows were checked, and what is computed of them alone stays true.
+        other = copy.copy(self)
+        for name, value in vars(Channel).items():
+            if isinstance(value, cached_property) and name not in OF_ROWS:
+                vars(other).pop(name, None)
+        object.__setattr__(other, "record", record)
+        other._check_record()
+        return other
 
     def apply(
         self,

@@ -4,7 +4,7 @@ guarantees.
 `design` checks the options before the table is read, and hands over: without a budget to
 `advise`. Else it reads the table, lets each group of options add its part to a
 request of `mechanisms` (`_read`), searches within --time-limit (`_searched`, where
-`DesignBudget.designed` puts the budget into the request and calls `mechanisms.design_requested`),
+`DesignBudget.designed` puts the budget into the request and calls `designing.design_requested`),
 writes the channel and its reports, and prints the promise
 (`_write`). Rows with a confidence level (--release, --confidence) are released by boxes
 of rows, and a column with rare symbols merged (--merge-rare) by boxes of its symbols: of the jobs

@@ -6,9 +6,9 @@ P(y) = sum over x of P(x) P(y | x). `analysis` solves this for P(x), with confid
 example, a channel keeps yes and no with probability 0.8, and 56 % of the labels are yes: then
 0.56 = 0.8 P(yes) + 0.2 (1 - P(yes)), and P(yes) is 60 %.
 
-Of three kinds of channel three functions count the labels and print the answer: `_estimate_column`
-for one column (and for boxes by name), `_estimate_rows` for the columns of released rows, and
-`_estimate_boxes` for the columns of released boxes (--of). `estimate` chooses among them.
+Three functions count the file and print the answer: `_estimate_column` for the useful column, or
+for boxes by name, `_estimate_shares` for the columns of released rows, and `_estimate_statistics`
+for their means and regressions. `estimate` chooses among them.
 """
 
 from __future__ import annotations

@@ -16,10 +16,9 @@ a number below 8025215638820210 (of 2^53) gives a clerk the output mix-1.
 
 *`mechdesign measure CHANNEL`*: the measures of `audit --all-measures` without its verdict. The
 command is the older name, kept for scripts; the help does not list it. `AllMeasures` are the
-options of `audit` for the same measures. Both call `auditing.measures` for a channel of one column
-and `auditing.row_measures` for one of rows, with the orders of the measures that have some: those
-of alpha-lift are above 1, those of Sibson's and Arimoto's information positive. A measure is a line
-such as ``max_log_lift  0.18233`` (nats).
+options of `audit` for the same measures. Both call `auditing.measures`, with the orders of the
+measures that have some: those of alpha-lift are above 1, those of Sibson's and Arimoto's
+information positive. A measure is a line such as ``max_log_lift  0.18233`` (nats).
 
 *`mechdesign compose CHANNEL CHANNEL ..`*: the joint leakage of several releases of one record,
 exactly. Draws are independent given the record, so P(y1, y2 | x) = P(y1 | x) P(y2 | x).

@@ -33,6 +33,9 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 FIRST_BITS = 128
 """Precision of the first enclosure, in bits. It doubles until a comparison is decided.
 
@@ -201,6 +204,9 @@ LAST_TERM = 1e-15
 """Terms of the tail below this share of their sum are left out. There are as many others as the
 root of the records, so that at least CLOSE is kept of a million."""
 
+FEW_COUNTS = 64
+"""Counts up to which one after the other is as fast."""
+
 BALL_STEPS = 3
 """Most Newton steps in ball arithmetic, each of which doubles the right digits."""
 
@@ -227,6 +233,30 @@ def lower_end(
     if count == 0:
         return 0
     quantile = _quantile(count, total, alpha, slope)
+    return _proven_end(quantile, count, total, alpha, slope)
+
+
+@lru_cache(maxsize=1024)
+def lower_ends(
+    counts: tuple[int, ...], total: int, alpha: Fraction, slope: Fraction = Fraction(0)
+) -> tuple[int, ...]:
+    """`lower_end` of each of some counts, whose quantiles are found together."""
+    if len(counts) <= FEW_COUNTS:
+        return tuple(lower_end(count, total, alpha, slope) for count in counts)
+    ends: list[int] = []
+    quantiles = _quantiles(np.array(counts, dtype=np.float64), total, alpha, slope)
+    for count, quantile in zip(counts, quantiles.tolist(), strict=True):
+        if 0.0 < quantile < 1.0:
+            ends.append(_proven_end(quantile, count, total, alpha, slope))
+        else:
+            ends.append(lower_end(count, total, alpha, slope))
+    return tuple(ends)
+
+
+def _proven_end(
+    quantile: float, count: int, total: int, alpha: Fraction, slope: Fraction
+) -> int:
+    """The end next to a quantile, whatever its error: it is proven, or else found by bisection."""
     # The multiple of 2**-60 next to the quantile, inside (0, 1).
     end = min(max(round(Fraction(quantile) * SCALE), 1), SCALE - 1)
     for _ in range(BALL_STEPS):
@@ -259,6 +289,48 @@ def _quantile(count: int, total: int, alpha: Fraction, slope: Fraction) -> float
         if abs(step) <= CLOSE:
             break
     return p
+
+
+def _quantiles(
+    counts: NDArray[np.float64], total: int, alpha: Fraction, slope: Fraction
+) -> NDArray[np.float64]:
+    """`_quantile` of each count, by the same steps; no number for a count of 0."""
+    rest = total - counts
+    top = math.lgamma(total + 1)
+    choose = np.array(
+        [
+            top - math.lgamma(count + 1) - math.lgamma(total - count + 1)
+            for count in counts.tolist()
+        ]
+    )
+    with np.errstate(all="ignore"):
+        p = counts / (total + 1)
+        z = np.sqrt(-2.0 * np.log(2.0 * (float(alpha) + float(slope) * p)))
+        p = p * np.exp(-z * np.sqrt((1.0 - p) / counts))
+        for _ in range(FLOAT_STEPS):
+            terms = _all_falling_terms(counts, rest, p / (1 - p))
+            first = choose + counts * np.log(p) + rest * np.log1p(-p)
+            level = np.log(float(alpha) + float(slope) * p)
+            step = -(first + np.log(terms) - level) * terms / counts
+            p = p * np.exp(step)
+            # Comparisons with what is no number are false.
+            if not (np.abs(step) > CLOSE).any():
+                break
+    return p
+
+
+def _all_falling_terms(
+    counts: NDArray[np.float64], rest: NDArray[np.float64], odds: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """`_falling_terms` of each count."""
+    term = np.ones(len(counts))
+    terms = np.ones(len(counts))
+    k = 0
+    while (term > LAST_TERM * terms).any():
+        k += 1
+        term = term * (odds * (rest - k + 1) / (counts + k))
+        terms = terms + term
+    return terms
 
 
 def _falling_terms(count: int, rest: int, odds: float) -> float:

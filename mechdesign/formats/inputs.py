@@ -1,6 +1,6 @@
 """The bytes of an input, whatever holds it: a path, a URL, a pipe, standard input or a file object.
 
-The other two classes build on the first:
+Three classes build on one another:
 
 - `OpenedFile` makes every input readable by path, as often as needed. A regular file is opened
   where it is. What can be read only once, or has no path, is copied into a nameless file first.

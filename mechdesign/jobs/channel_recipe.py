@@ -8,8 +8,8 @@ Channels become a `ChannelRecipe` (`ChannelRecipe.of`):
 
 1. The channels are checked, and those with a table are audited: nothing is released through one
    whose table disproves its promise.
-2. Each gets a key. Two channels on one key still draw independently, because the channel is part of
-   what a draw follows from.
+2. Each gets a key; with a ledger those of the job take their place (`KeyedRecipe`). Two channels on
+   one key still draw independently, because the channel is part of what a draw follows from.
 3. The options are kept without the key.
 
 For the header of a table the recipe then gives the drawer (`release_drawer`), the uses that the

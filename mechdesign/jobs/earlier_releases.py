@@ -35,9 +35,9 @@ What it finds is an `EarlierReleases`. `with_joint_budget` adds what all draws t
 Nothing here writes to the ledger.
 
 *Sentences.* A refusal is the text of an error: nothing is released. A notice goes out with the
-release. Which of them is due is decided elsewhere: in `earlier_releases` for records with other
-draws, in `identified_records` for the same records under other identifiers, in `identified_records`
-for symbols. A `share` is that of the records at hand that an earlier release had, between 0 and 1.
+release. Which of them is due is decided elsewhere: in `find_earlier_releases` for records with
+other draws, in `identified_records` for other identifiers and other symbols. A `share` is that of
+the records at hand that an earlier release had, between 0 and 1.
 
 Each function puts one case in words: what was released, where and when (from the `Entry`), what it
 would mean now, and what the user can do. `second_draw_refusal` with the share 1 begins "these

@@ -8,7 +8,7 @@ have another one already (`earlier_releases`), and what becomes of records with 
 
 `KeyedRecipe.write_file` makes a job for each file and calls its methods in this order:
 
-1. `Job(...)` chooses the keys, by what the ledger knows before anything is read.
+1. `Job(...)` chooses the keys, by what the ledger knows of these bytes.
 2. `finished` asks whether an earlier run has written all of this already.
 3. `prepare` gives the draws the earlier symbols of identified records; then the file is drawn.
 4. `met` compares the records, which are known now, with all releases in the ledger. If they belong
@@ -19,7 +19,7 @@ have another one already (`earlier_releases`), and what becomes of records with 
 
 A kill before step 6 leaves no release in the ledger. A kill within step 6 leaves the entry
 `FINISHING`: the next run draws the same bytes and takes the entry over, or finds the output
-complete and only marks it as done. A frame in memory has no files: `finish` and `done` stand in the
+complete and only marks it as done. A frame in memory has no files: `enter` and `done` stand in the
 place of step 6.
 """
 
@@ -152,7 +152,7 @@ class Job:
         self._source = source
         self._channels = channels
         self._started = _now()
-        # The entry of a killed run that this job takes over in `finish`.
+        # The entry of a killed run that this job takes over in `enter`.
         self._continued: Entry | None = None
         with ledger.reading() as db:
             entries = ledger.releases(db)

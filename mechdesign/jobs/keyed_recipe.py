@@ -1,8 +1,8 @@
 """Recipes that draw at random: their keys come from a job of the ledger, or are used once and
 forgotten.
 
-`KeyedRecipe` has three ways to release, each of which is a job (`jobs.job`), and keeps the order of
-the job's steps with those of the output; what is released is said by `channel_recipe`::
+`KeyedRecipe` keeps the order of the steps of a job (`jobs.job`) with those of the output; what is
+released is said by `channel_recipe`. A file and a table at hand have these steps::
 
     write_file, for a file                       release_table, for a table at hand
     settled      counts fixed, or draws alone    settled

@@ -6,7 +6,7 @@ changes nothing:
 1. It reads the file once for the hashes of its records, with and without the columns that identify
    them in some release (`_contents`).
 2. It finds the releases that share records by the first hash (`same_records.releases_of`) or by the
-   second (`_renewed`: they came under other identifiers then).
+   second (they came under other identifiers then).
 3. It takes draws apart that only look like one (`draws_apart`).
 4. It adds up what all of them tell: the joint budget of the draws (`joint_budget`), and the counted
    outputs of each column (`joint_budget`).

@@ -2,8 +2,8 @@
 nothing.
 
 `release_file` opens the input, guarded against changes while it is read, and the ledger, and hands
-both to the recipe as a `FileRun`; the recipe draws, enters and renames (`KeyedRecipe.write_file`).
-`sanitise_file` is the public function for channels.
+a `FileRun` and the ledger to the recipe; the recipe draws, enters and renames
+(`KeyedRecipe.write_file`). `sanitise_file` is the public function for channels.
 
 The input is read at least twice: once to hash it, so that the ledger can tell whether it was
 released before, and once to draw. Where counts can be fixed, `settled` reads the released columns

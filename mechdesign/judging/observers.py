@@ -2,8 +2,8 @@
 
 He does not know who is who. What the channel says about one row holds for him as well, if the
 numbers of released rows were fixed beforehand; of independent draws the numbers that came out tell
-him which moves were made (docs/explanation/whole-file.md). He is simulated by `leaks.whole_file`
-and `leaks.whole_file`, and needs the channel.
+him which moves were made (docs/explanation/whole-file.md). He is simulated by `leaks.whole_file`,
+and needs the channel.
 """
 
 from __future__ import annotations

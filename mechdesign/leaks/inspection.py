@@ -14,7 +14,7 @@ one guesses the other, and whether it is a copy (`Tells`). The worst columns com
 them are outside of its promise, so `apply --keep all` prints what they disclose together: a
 cross-validated guess of S (`learners`), on a sample that is spread evenly over the file.
 
-`guess_from_kept` takes the sample in one pass (`_sample`), leaves out columns that identify
+`guess_from_kept` takes the sample in one pass (`even_sample`), leaves out columns that identify
 records, crosses the sensitive columns to one secret, and has it guessed. `kept_note` puts the
 result in words.
 """

@@ -9,8 +9,7 @@ predicted for. Of very many columns each model first chooses those that say most
 (`_chosen_first`). `area_under_curve` measures its probabilities.
 
 *A cross-validated guess of S* from all columns of a row is what an analyst with the file would try
-first. The model is that of `learners`: gradient boosting where scikit-learn is installed, else
-naive Bayes. `guess_from_rows` splits the records into `FOLDS` parts. A model learns from all parts
+first. `guess_from_rows` splits the records into `FOLDS` parts. A model learns from all parts
 but one and gives P(s | row) for the records of that one (`_out_of_fold`). The figures are those of
 these probabilities: how often the likeliest symbol is right, and the area under the ROC curve.
 """

@@ -6,7 +6,7 @@ carries. What is not listed goes together.
 
 A *shape* is what a promise or a release is: an average budget, boxes of rows, and so on; the
 entries of a shape are the options that it does not have. For example, the shape `AVERAGE` has an
-entry for `CONFIDENCE`, and so `design(.., average=.., confidence=..)` is refused with its reason.
+entry for confidence, and so `design(.., average=.., confidence=..)` is refused with its reason.
 
 To add a combination that is not built: a line here, and its option in `DesignRequest.named` if it
 is not there. To build one: its line goes.

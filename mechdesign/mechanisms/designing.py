@@ -106,10 +106,10 @@ def _requested(request: DesignRequest) -> Design:
     joint = whole
     if request.released_columns != whole.useful.columns:
         joint = whole.releasing(request.released_columns)
-    return DESIGNERS[request.shape](Task(request, whole, joint, notion, started))
+    return DESIGNERS[request.shape](Asked(request, whole, joint, notion, started))
 
 
-class Task(NamedTuple):
+class Asked(NamedTuple):
     """What a designer gets.
 
     `whole` is the table with the columns of earlier releases, `joint` that of the released ones,
@@ -128,9 +128,9 @@ class Task(NamedTuple):
 # to load than a small table takes to design.
 
 
-def _columns_for_table(task: Task) -> Design:
+def _columns_for_table(asked: Asked) -> Design:
     """The release of columns with a promise about their table."""
-    request, whole, joint, notion, started = task
+    request, whole, joint, notion, started = asked
     # Earlier releases are of columns that this one may not have, so they are judged on the whole
     # table.
     rules = table_rules(joint, notion, whole=whole, after=request.after)
@@ -141,32 +141,32 @@ def _columns_for_table(task: Task) -> Design:
     return spending(result, rules, whole, request.after, request.time_limit)
 
 
-def _columns_for_population(task: Task) -> Design:
+def _columns_for_population(asked: Asked) -> Design:
     """The release of columns with a promise for the population."""
-    request, whole, joint, notion, started = task
+    request, whole, joint, notion, started = asked
     level = request.confidence
     # A request of this shape has one.
     assert level is not None
     return for_population(request, level, whole, joint, notion, started)
 
 
-def _columns_by_strata(task: Task) -> Design:
+def _columns_by_strata(asked: Asked) -> Design:
     """The release of columns beside given ones."""
     # Loaded here, because few designs need it.
     from mechdesign.mechanisms.strata_design import by_strata
 
     return by_strata(
-        task.request, task.joint, task.notion, design_requested, task.started
+        asked.request, asked.joint, asked.notion, design_requested, asked.started
     )
 
 
-def _rows_in_boxes(task: Task) -> Design:
+def _rows_in_boxes(asked: Asked) -> Design:
     """The release of boxes of rows, or of the symbols of a column."""
     # Loaded here, because few designs need it.
     from mechdesign.mechanisms.box_design import design_boxes
 
-    records = Records.from_joint(task.joint, _groups(task.request))
-    return design_boxes(records, _boxes(task.request, task.notion))
+    records = Records.from_joint(asked.joint, _groups(asked.request))
+    return design_boxes(records, _boxes(asked.request, asked.notion))
 
 
 def _refuse_identifiers(request: DesignRequest) -> None:
@@ -186,9 +186,9 @@ def _refuse_identifiers(request: DesignRequest) -> None:
             refuse_identifier((name,), len(texts), joint.records)
 
 
-def _rows_of_table(task: Task) -> Design:
+def _rows_of_table(asked: Asked) -> Design:
     """The release of rows as rows of the table."""
-    request, whole, joint, notion, _ = task
+    request, whole, joint, notion, _ = asked
     # Loaded here, because few designs need it.
     from mechdesign.mechanisms.plan_design import plan_design
     from mechdesign.mechanisms.plan_request import PlanRequest
@@ -269,7 +269,7 @@ def _boxes(request: DesignRequest, notion: Notion) -> BoxRequest:
     )
 
 
-DESIGNERS: Mapping[str, Callable[[Task], Design]] = {
+DESIGNERS: Mapping[str, Callable[[Asked], Design]] = {
     combinations.TABLE: _columns_for_table,
     combinations.POPULATION: _columns_for_population,
     combinations.STRATA: _columns_by_strata,

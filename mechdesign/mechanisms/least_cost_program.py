@@ -111,7 +111,7 @@ from solvers.assignment.assignment import (
 from solvers.assignment.robust import assign_uncertain
 from solvers.average.assignment_convex import Total, assign_convex
 from solvers.average.problem import Leakage, measure_of
-from solvers.errors import BackendFailure, EmptyPolytope
+from solvers.errors import BackendFailure, EmptyPolytope, OutOfTime
 
 if TYPE_CHECKING:
     from mechdesign.mechanisms.least_cost_convex import ConvexProgram
@@ -250,7 +250,7 @@ def _by_parts(
             found = assign_convex(
                 problem, sets, totals, margin=margin, gap=gap, time_limit=left
             )
-        except (BackendFailure, EmptyPolytope):
+        except (BackendFailure, EmptyPolytope, OutOfTime):
             # A part may be empty where the set is not.
             break
         gained = math.inf
@@ -349,11 +349,12 @@ class LeastCostProgram:
         # What proves the bound of the channel that was verified.
         self.proof: CostProof | None = None
         self._end = search.end(time.process_time())
+        self._lacks_time = False
 
     @property
     def is_late(self) -> bool:
-        """Whether the time limit is over."""
-        return time.process_time() >= self._end
+        """Whether the time limit is over, or a program would not fit into it."""
+        return self._lacks_time or time.process_time() >= self._end
 
     @property
     def is_restricted(self) -> bool:
@@ -571,12 +572,16 @@ class LeastCostProgram:
                 margin, gap=gap, time_limit=None, progress=self._progress()
             )
         seconds = max(self._end - time.process_time(), 0.0)
-        return self.solve(
-            margin,
-            gap=self.search.gap,
-            time_limit=seconds,
-            progress=self._progress(),
-        )
+        try:
+            return self.solve(
+                margin,
+                gap=self.search.gap,
+                time_limit=seconds,
+                progress=self._progress(),
+            )
+        except OutOfTime:
+            self._lacks_time = True
+            raise
 
     def keeps_limits(self, channel: Channel) -> bool:
         """Whether the integers keep the frequencies and the user's own constraints."""

@@ -24,8 +24,8 @@ its time limit returns the best channel that it has, so it should never have les
 mechanisms make. `beginning_of` puts together what is known, all of it over classes of symbols:
 
 1. The columns and prices of a neighbouring budget, if the caller has solved one.
-2. The channels of complete and of subset merging, on classes and on symbols (`_merged`). They are
-   made when the search asks for them: one that ends at once needs none.
+2. The channels of complete and of subset merging, on classes and on symbols (`merged_channels`).
+   They are made when the search asks for them: one that ends at once needs none.
 3. With a time limit, the best response within the sets of subset merging (`respond`). Over
    polytopes it takes less time than the search, and comes before it. Otherwise some of the time is
    kept for it, and `with_response` asks for it after a search that ran out of time.

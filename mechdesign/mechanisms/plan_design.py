@@ -158,7 +158,7 @@ def plan_design(request: PlanRequest) -> Design:
             )
             if proof is not None and averages:
                 proof = charged(proof, charges, alone=request.is_average_alone)
-        channel = replace(_channel(request, plan, groups), record=record)
+        channel = _channel(request, plan, groups).with_record(record)
         verdict = audit_on_table(
             channel, request.whole or joint, request.notion, after=request.after
         )

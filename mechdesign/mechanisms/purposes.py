@@ -57,7 +57,12 @@ from mechdesign.mechanisms.averages import (
     with_averages,
     with_own_lifts,
 )
-from mechdesign.mechanisms.cut_sets import CutSolver, solved_by_cuts
+from mechdesign.mechanisms.cut_sets import (
+    CutSet,
+    CutSolver,
+    has_time,
+    solved_by_cuts,
+)
 from mechdesign.mechanisms.fewer_outputs import rounded_in_time
 from mechdesign.mechanisms.optimal import (
     MergedChannels,
@@ -95,11 +100,15 @@ def first_verified(
     """Solve with growing margins until the rounded channel passes the exact audit.
 
     A promise without polytope is approached by cuts until `end`, a moment of `time.process_time`.
-    The bound is then that of the polytope at the posteriors that come last; they are None else. A
+    The bound is then that of the polytope at the posteriors that come last; they are None else, as
+    where the time does not do for a first polytope. A
     solution that ran out of the time of `search` has as many outputs as there is time for.
     """
     failure: RoundingFailure | None = None
     cuts = rules.cuts
+    if cuts is not None and not has_time(cuts, end):
+        solution = solver.without_rows(cuts)
+        return _rounded(rules, solution, search), solution, None
     if cuts is not None:
         try:
             solution, touched = solved_by_cuts(cuts, solver, end)
@@ -356,9 +365,28 @@ class _TaskProgram:
         )
         if best.status is not EnvelopeStatus.TIME_LIMIT or self.merged is None:
             return best
-        known = list(self.merged.channels)
+        return self._best_merged(best, self.merged)
+
+    def without_rows(self, cuts: CutSet) -> TaskEnvelope:
+        """As of `CutSolver`: merged symbols, and the response within their sets."""
+        now = time.process_time()
+        nothing = TaskEnvelope(
+            status=EnvelopeStatus.TIME_LIMIT,
+            weights=np.ones(1),
+            points=Points.from_dense(self.point[None]),
+            value=math.inf,
+            bound=-math.inf,
+            rounds=0,
+            columns=0,
+            nodes=0,
+        )
+        return self._best_merged(nothing, merged_channels(self.rules, now, self.end))
+
+    def _best_merged(self, best: TaskEnvelope, merged: MergedChannels) -> TaskEnvelope:
+        """The best of a solution, of merged symbols, and of the response within their sets."""
+        known = list(merged.channels)
         until = time.process_time() + (self.search.left() or 0.0)
-        response = response_until(self.rules, self.search, self.merged.subsets, until)
+        response = response_until(self.rules, self.search, merged.subsets, until)
         if response is not None:
             known.append((response.weights, response.points))
         for weights, points in known:

@@ -57,6 +57,7 @@ from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import about
+from mechdesign.mechanisms.cut_sets import CutSet
 from mechdesign.mechanisms.optimal import merged_channels
 from mechdesign.mechanisms.purposes import (
     first_verified,
@@ -342,7 +343,7 @@ class _QueryProgram:
                 )
         if self._is_too_large(inner.n):
             self.method = "merging"
-            return self._within_sets(inner)
+            return self._within_sets(_ways_of_polytope(inner))
         start: Array | None = None
         try:
             candidates = self._listed(inner)
@@ -364,7 +365,7 @@ class _QueryProgram:
         is_late = solution.status is EnvelopeStatus.TIME_LIMIT
         if is_late and relaxed is None and self._has_many_pairs(inner.n):
             # More time must not leave a larger variance than no time for any step.
-            sets = self._within_sets(inner)
+            sets = self._within_sets(_ways_of_polytope(inner))
             if sets.value < solution.value:
                 self.method = "merging"
                 return sets
@@ -390,7 +391,18 @@ class _QueryProgram:
         needed = seconds_of_step(n, CHOSEN_FOR_EACH * n)
         return needed > (1.0 - CHOSEN_SHARE) * (self._end - time.process_time())
 
-    def _within_sets(self, inner: Polytope) -> LeastVariance:
+    def without_rows(self, cuts: CutSet) -> LeastVariance:
+        """As of `CutSolver`: ways within merged sets."""
+        self.method = "merging"
+
+        def ways(members: NDArray[np.intp], masses: Array) -> Array:
+            origin = np.zeros(len(cuts.point))
+            origin[members] = masses
+            return cuts.ways_within(origin, members)
+
+        return self._within_sets(ways)
+
+    def _within_sets(self, ways: Ways) -> LeastVariance:
         """Posteriors on the way to each symbol within merged sets, which tell all symbols apart.
 
         Sets are joined until they are large: the mean of many is nearer to P_X, so that the ways
@@ -404,12 +416,11 @@ class _QueryProgram:
         value = 0.0
         for members in _joined(merged.subsets, LARGE_SET):
             share = float(point[members].sum())
-            stars, star_weights = _stars(
-                inner.restrict(members), point[members] / share
-            )
+            masses = point[members] / share
+            stars, star_weights = _stars_at(ways(members, masses), masses)
             dense = Points.from_dense(stars)
             indices = members[dense.indices].astype(np.int32)
-            shape = (len(dense), inner.n)
+            shape = (len(dense), len(point))
             parts.append(Points(dense.indptr, indices, dense.data, shape))
             weights.append(share * star_weights)
             # The information matrix has a block for each set.
@@ -497,6 +508,20 @@ class _QueryProgram:
         return columns, weights
 
 
+Ways: TypeAlias = Callable[[NDArray[np.intp], Array], Array]
+"""Shares of the ways from the mean of some symbols, by their masses, to each of them that lead to
+members."""
+
+
+def _ways_of_polytope(inner: Polytope) -> Ways:
+    """The largest such shares within a polytope."""
+
+    def ways(members: NDArray[np.intp], masses: Array) -> Array:
+        return inner.restrict(members).reaches(masses, HALVINGS)
+
+    return ways
+
+
 def _joined(groups: Sequence[Sequence[int]], size: int) -> list[NDArray[np.intp]]:
     """The groups joined in their order, until each has so many members."""
     joined: list[NDArray[np.intp]] = []
@@ -515,14 +540,18 @@ def _joined(groups: Sequence[Sequence[int]], size: int) -> list[NDArray[np.intp]
 
 
 def _stars(polytope: Polytope, point: Array) -> tuple[Array, Array]:
-    """The last members on the ways from P_X to the unit vectors, (n, n), and weights of P_X, (n,).
+    """`_stars_at` with the largest shares of the ways, found by bisection."""
+    return _stars_at(polytope.reaches(point, HALVINGS), point)
 
-    Star x is (1 - r_x) p + r_x e_x with the largest share r_x of the way, found by bisection.
-    Weights in proportion to p_x / r_x give every symbol x its mass: the parts along the ways sum
-    to a multiple of p.
+
+def _stars_at(shares: Array, point: Array) -> tuple[Array, Array]:
+    """Members on the ways from P_X to the unit vectors, (n, n), and weights of P_X, (n,).
+
+    Star x is (1 - r_x) p + r_x e_x with the share r_x of the way. Weights in proportion to
+    p_x / r_x give every symbol x its mass: the parts along the ways sum to a multiple of p.
     """
     # A star next to P_X itself, where the budget allows no way at all.
-    reach = np.maximum(polytope.reaches(point, HALVINGS), LEAST_WAY)
+    reach = np.maximum(shares, LEAST_WAY)
     weights = point / reach
     weights /= weights.sum()
     return towards_units(point, reach), weights

@@ -16,8 +16,8 @@ outputs again (`certify`); where a number of the file differs from the count, it
 A hash shows that a file was damaged, not that it was written honestly: the editor of a number can
 hash the file again. Thus the count. `claims` compares what the file says beside it.
 
-*The document* is JSON, version 1. `mechanism_file` reads and writes these documents. For the mean
-of kWh by town with one bit, a file says, among other things:
+*The document* is JSON, version 1. For the mean of kWh by town with one bit, a file says, among
+other things:
 
     "query": "mean", "column": "kwh", "group_by": ["town"], "range": ["0", "60"],
     "epsilon": 1.0, "outputs_allowed": 2,

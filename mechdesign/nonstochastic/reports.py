@@ -19,7 +19,7 @@ A mechanism releases the cell of an answer, such as the mean of a group of recor
 records needs other cells than one of 12, so the file has a quantiser for each size of group. The
 report lists the sizes in short, and the cells of the largest groups alone.
 
-`save_mechanism_report` makes a `_Page` of a verified file. Its `document` puts the sections
+`save_mechanism_reports` makes a `_Page` of a verified file. Its `document` puts the sections
 together, in the order of the page; each method after it (`_promise`, `_budget`, ..) returns the
 blocks of one section. One document serves HTML (with pictures), Markdown and JSON: `report.writing`
 writes it by the ending of the path.

@@ -15,7 +15,7 @@ next. Of a column: ::
     Kept: 64.4 % of the information in job, within 0.001 % of the best .. (`_utility_lines`)
 
     Not covered
-      - Other columns in the file, and other knowledge of job. ..         (`_uncovered_lines`)
+      - Other columns in the file, and other knowledge of job. ..         (`uncovered_lines`)
 
 `first_screen` shares out the lines: the promise and its limits get what they need, then the
 utility, then as many beliefs as fit. Numbers are short, and still never more favourable than the

@@ -67,7 +67,7 @@ from numpy.typing import NDArray
 from solvers.assignment import assignment
 from solvers.assignment.assignment import Assigned, Assignment, Multipliers
 from solvers.assignment.counterpart import RobustCounterpart, counterpart_rows
-from solvers.assignment.simplex import Program
+from solvers.assignment.simplex import Program, check_time
 from solvers.errors import BackendFailure, EmptyPolytope
 from solvers.pace import passing
 from solvers.points import Array
@@ -184,7 +184,7 @@ def assign_uncertain(
     The bound is for the set without the margin. Parameters and errors are those of
     `solvers.assignment.assigning.assign`. Where nothing else restricts the columns, each relaxed
     solution is pulled into the set, towards columns that tell nothing: so the search may end at any
-    time.
+    time, once there is time for its program: else it raises OutOfTime.
     """
     problem.check()
     started = time.process_time()
@@ -193,6 +193,7 @@ def assign_uncertain(
         end = started + time_limit
     if proof is None:
         proof = problem
+    check_time(problem, end)
     aim = max(gap, assignment.LEAST_GAP) * problem.spread()
     cutting = _Cutting(problem, uncertain, proof, margin, aim, progress)
     if counterpart_rows(uncertain) > LARGEST_COUNTERPART:

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from solvers.assignment import assignment
 from solvers.assignment.assignment import Assigned, Assignment, Multipliers
-from solvers.errors import BackendFailure, EmptyPolytope
+from solvers.errors import BackendFailure, EmptyPolytope, OutOfTime
 from solvers.pace import passing
 from solvers.points import Array
 from solvers.programs import SHARP, highs_with, set_options
@@ -101,6 +101,22 @@ def _lengths(*parts: Array) -> Array:
     """Divisors of the rows, (m, 1): powers of two, 1 up to `LARGEST_ENTRY`."""
     largest = np.max([np.abs(part).max(axis=1, initial=0.0) for part in parts], axis=0)
     return np.exp2(np.ceil(np.log2(np.maximum(largest / LARGEST_ENTRY, 1.0))))[:, None]
+
+
+PAIR_TIME = 1e-6
+"""Seconds that a pair takes in a program before HiGHS looks at the time (4.4 s for 4 million)."""
+
+SHORT = 0.5
+"""Seconds that a program may take in any case."""
+
+
+def check_time(problem: Assignment, end: float) -> None:
+    """Raise OutOfTime where a program of all pairs does not fit into the time until `end`, a moment
+    of `time.process_time`.
+    """
+    seconds = PAIR_TIME * int(problem.open.sum())
+    if seconds > max(end - time.process_time(), SHORT):
+        raise OutOfTime("a program of all pairs does not fit into the time limit")
 
 
 class Program:

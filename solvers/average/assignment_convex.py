@@ -39,7 +39,7 @@ import numpy as np
 
 from solvers.assignment import assignment
 from solvers.assignment.assignment import UNIT, Assigned, Assignment, Multipliers
-from solvers.assignment.simplex import Program
+from solvers.assignment.simplex import Program, check_time
 from solvers.average.problem import FEW_ULP, Leakage
 from solvers.errors import BackendFailure
 from solvers.points import Array
@@ -133,6 +133,8 @@ def assign_convex(
         If there is no such assignment.
     BackendFailure
         If none was found in time.
+    OutOfTime
+        If there is no time for a program at all.
     """
     problem.check()
     end = math.inf
@@ -140,6 +142,7 @@ def assign_convex(
         end = time.process_time() + time_limit
     if proof is None:
         proof = problem
+    check_time(problem, end)
     aim = max(gap, assignment.LEAST_GAP) * problem.spread()
     search = _Rounds(problem, sets, totals, proof, margin, progress)
     return search.run(aim, end)

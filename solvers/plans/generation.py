@@ -15,6 +15,11 @@ its means are those of the group. Which inputs of a class go where is free: one 
 to its nearest outputs. Where the sums of outputs are free, all inputs go to one output. A plan of n
 inputs in k classes to o outputs has about n + k o pairs.
 
+With many classes these are nearly all n o pairs, and whatever comes after the plan looks at each of
+them. So such a group is halved first (`_halves`), as long as what goes to either half keeps the
+limits: half of the outputs, near ones together, and the inputs near to them. Inputs then change
+sides, one by one, until the means of both halves are as equal as that makes them.
+
 With restrictions, what must stay stays, and only the rest is drawn. A forbidden flow changes places
 with others of its class (`_exchanged`). Where these are not enough, it is divided among other
 outputs, each of which gives as much of its mixture in return (`_divided`). Outputs may then have
@@ -304,7 +309,14 @@ MOST_PAIRS = 5_000_000
 for their many secrets have some hundred symbols."""
 
 CANDIDATES = 64
-"""Outputs of the largest masses among which the one for all inputs is chosen."""
+"""Outputs of the largest masses among which the one for all inputs is chosen; and outputs of a half
+that inputs are compared with."""
+
+WHOLE_PAIRS = 2_000
+"""Up to so many pairs a group is drawn as a whole."""
+
+ORDERS = 3
+"""Orders of the outputs of a group that are tried for its halves: one takes some 10 ms."""
 
 MOST_DIVIDED = 40
 """Forbidden flows that are divided, for `MOST_PAIRS`; more for fewer pairs. Half a second."""
@@ -336,12 +348,15 @@ def blind_draw(
         if min(masses.min(), targets.min()) < 0.0:
             return None
         drawn = replace(group, masses=masses, targets=targets)
+    if len(group.inputs) * len(group.outputs) > MOST_PAIRS and not group.is_free:
+        return None
     if group.is_free:
         found = _to_one(problem, drawn)
-    else:
+    elif staying is not None or problem.forbidden is not None:
+        # Flows change places within a class, of which halves have fewer inputs.
         found = _near_first(problem, drawn, rng)
-    if found is None:
-        return None
+    else:
+        found = _drawn(problem, drawn, rng)
     rows, columns, flows = found
     if staying is not None or problem.forbidden is not None:
         restricted = _restricted(problem, group, found, staying)
@@ -454,29 +469,144 @@ def _to_one(problem: PlanProblem, group: Group) -> tuple[Indices, Indices, Array
     return np.arange(n), np.full(n, best), group.masses
 
 
-def _near_first(
-    problem: PlanProblem, group: Group, rng: np.random.Generator
-) -> tuple[Indices, Indices, Array] | None:
-    """One input after the other to the nearest outputs that want more of its class; None where
-    that takes too long.
-    """
+def _drawn(problem: PlanProblem, group: Group, rng: np.random.Generator) -> _Flows:
+    """The flows of a blind draw of a group, or of each half of it by itself."""
     n, o = len(group.inputs), len(group.outputs)
-    if n * o > MOST_PAIRS:
+    pairs = n + (int(_classes(group).max()) + 1) * o
+    halves = None
+    if min(pairs, n * o) > WHOLE_PAIRS:
+        for _ in range(ORDERS):
+            halves = _halves(problem, group, rng)
+            if halves is not None:
+                break
+    if halves is None:
+        return _near_first(problem, group, rng)
+    parts: list[_Flows] = []
+    for inputs, outputs, masses in halves:
+        half = Group(
+            group.inputs[inputs],
+            group.outputs[outputs],
+            masses,
+            group.targets[outputs],
+            group.is_free,
+            group.ranges.restricted(inputs),
+        )
+        rows, columns, flows = _drawn(problem, half, rng)
+        parts.append((inputs[rows], outputs[columns], flows))
+    rows, columns, flows = (np.concatenate(one) for one in zip(*parts, strict=True))
+    return rows, columns, flows
+
+
+def _halves(
+    problem: PlanProblem, group: Group, rng: np.random.Generator
+) -> list[tuple[Indices, Indices, Array]] | None:
+    """Inputs, outputs and masses of inputs of two halves of a group, whose means keep the limits;
+    None where none were found.
+    """
+    outputs = problem.costs.order(group.outputs, rng)
+    mass = np.cumsum(group.targets[outputs])
+    middle = int(np.searchsorted(mass, 0.5 * mass[-1]))
+    middle = min(max(middle, 1), len(outputs) - 1)
+    first, second = outputs[:middle], outputs[middle:]
+    share = float(mass[middle - 1] / mass[-1])
+    # Beside the limited values every input has the value 1, so that masses agree, too.
+    limited = np.vstack([np.ones(len(group.inputs)), group.ranges.limited])
+    values = limited * (group.masses / group.masses.sum())
+    nearer = _nearer(problem, group, first, second, share)
+    in_first = _balanced(values, nearer, share)
+    masses = _exact(values, group.masses, in_first, float(mass[middle - 1]))
+    if masses is None:
         return None
-    classes = np.zeros(n, np.int64)
-    if not group.ranges.is_empty:
-        _, classes = np.unique(group.ranges.limited.T, axis=0, return_inverse=True)
-        classes = classes.ravel()
+    halves: list[tuple[Indices, Indices, Array]] = []
+    for part, of_half in ((first, masses), (second, group.masses - masses)):
+        inputs = np.flatnonzero(of_half > 0.0)
+        of_inputs = of_half[inputs]
+        means = group.ranges.limited[:, inputs] @ of_inputs / of_inputs.sum()
+        if not group.ranges.usage(means[:, None])[0] <= 1.0:
+            return None
+        halves.append((inputs, part, of_inputs))
+    return halves
+
+
+def _nearer(
+    problem: PlanProblem, group: Group, first: Indices, second: Indices, share: float
+) -> NDArray[np.bool_]:
+    """Which inputs begin in the first half: that share of the mass which is nearest to it, by the
+    mean cost to some outputs of each half.
+    """
+    costs = [
+        problem.costs.block(group.inputs, group.outputs[half[:CANDIDATES]]).mean(axis=1)
+        for half in (first, second)
+    ]
+    order = np.argsort(costs[0] - costs[1], kind="stable")
+    mass = np.cumsum(group.masses[order])
+    nearer = np.zeros(len(order), np.bool_)
+    nearer[order[mass <= share * mass[-1]]] = True
+    return nearer
+
+
+def _balanced(
+    values: Array, in_first: NDArray[np.bool_], share: float
+) -> NDArray[np.bool_]:
+    """Let inputs change sides, one by one, while that brings the sums of the first half nearer to
+    its share of all sums.
+
+    Parameters
+    ----------
+    values : (k, n) array
+        What each input adds to each sum.
+    in_first : (n,) bool array
+    share : float
+    """
+    in_first = in_first.copy()
+    off = values[:, in_first].sum(axis=1) - share * values.sum(axis=1)
+    squares = (values**2).sum(axis=0)
+    # Each step brings the sums nearer, so that it ends; mostly after fewer steps than inputs.
+    for _ in range(len(in_first)):
+        steps = np.where(in_first, -1.0, 1.0)
+        changes = 2.0 * steps * (off @ values) + squares
+        best = int(np.argmin(changes))
+        if changes[best] >= 0.0:
+            break
+        off += steps[best] * values[:, best]
+        in_first[best] = not in_first[best]
+    return in_first
+
+
+def _exact(
+    values: Array, masses: Array, in_first: NDArray[np.bool_], wanted: float
+) -> Array | None:
+    """The masses of the inputs in the first half, which sum to `wanted`: some inputs belong to
+    both halves. None where rounding leaves a half without any.
+    """
+    inside = np.where(in_first, masses, 0.0)
+    lacking = wanted - float(inside.sum())
+    # Parts of the largest inputs go over first: they are the fewest.
+    room = masses - inside if lacking > 0.0 else inside
+    order = np.argsort(-room, kind="stable")
+    moved = np.diff(np.minimum(np.cumsum(room[order]), abs(lacking)), prepend=0.0)
+    inside[order] += math.copysign(1.0, lacking) * moved
+    if not (0.0 < inside.sum() < masses.sum()):
+        return None
+    return np.maximum(inside, 0.0)
+
+
+def _near_first(problem: PlanProblem, group: Group, rng: np.random.Generator) -> _Flows:
+    """One input after the other to the nearest outputs that want more of its class."""
+    n = len(group.inputs)
+    classes = _classes(group)
     # Where everything stays there is nothing to draw.
     shares = group.targets / max(float(group.targets.sum()), TINY)
     wanted = np.bincount(classes, group.masses)[:, None] * shares
     rows: list[Indices] = []
     columns: list[Indices] = []
     flows: list[Array] = []
+    order = np.argsort(
+        problem.costs.block(group.inputs, group.outputs), axis=1, kind="stable"
+    )
     for x in rng.permutation(n).tolist():
         left = wanted[classes[x]]
-        costs = problem.costs.block(group.inputs[x : x + 1], group.outputs)[0]
-        near = np.argsort(costs, kind="stable")
+        near = order[x]
         near = near[left[near] > 0.0]
         filled = np.minimum(np.cumsum(left[near]), group.masses[x])
         taken = np.diff(filled, prepend=0.0)

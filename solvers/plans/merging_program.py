@@ -20,7 +20,7 @@ are as good inside the optimal face, and integers are made afterwards, so no ver
 70,000 pairs this takes two seconds. The simplex method needs minutes, because ties abound here.
 
 The value of the dual is computed from the prices alone, made feasible first: prices of cells are
-cut to the weight that their table has (`_dual_value`). So it is a bound, up to the rounding of a
+cut to the weight that their table has (`dual_value`). So it is a bound, up to the rounding of a
 sum, however well HiGHS has solved.
 """
 

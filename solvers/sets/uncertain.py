@@ -295,6 +295,20 @@ class UncertainSet:
                 break
         return reach
 
+    def chords(self, origin: Array) -> Array:
+        """Shares of the ways from a member, (n,), to the unit vectors up to which chords of the
+        excess prove that there are members; (n,).
+        """
+        here = self._kinds(self.extremes(origin))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            parts = np.where(self._at_units > 0.0, here / (here - self._at_units), 1.0)
+        return np.clip(parts.min(axis=0), 0.0, 1.0)
+
+    @cached_property
+    def _at_units(self) -> Array:
+        """The excess of each kind of inequality at the unit vectors, (kinds, n)."""
+        return self._kinds(self._extremes_towards_units(np.ones(self.n)))
+
     @property
     def room(self) -> float:
         """Slack of the inequalities at the point, where w is 1: the largest possible margin."""

@@ -105,7 +105,7 @@ def test_2000_by_15(capsys: pytest.CaptureFixture[str]) -> None:
         seen.append(f"{spent:.0f} s: {figures['cost']:.4f}, at least {bounds[-1]:.4f}")
 
     made = md.design(
-        joint, md.LDP(1.0), objective="truth", time_limit=120.0, progress=progress
+        joint, md.LDP(1.0), objective="truth", time_limit=40.0, progress=progress
     ).least
     assert made is not None
     assert bounds == sorted(bounds)

@@ -111,14 +111,20 @@ class Cost:
     peak: int
 
 
-def cost_of(function: Callable[[], object]) -> Cost:
-    """Run a function twice, once for its memory: counting calls takes memory, too."""
+def peak_of(function: Callable[[], object]) -> int:
+    """Run a function; the largest memory of Python and numpy in bytes."""
     tracemalloc.start()
     try:
         function()
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
+    return peak
+
+
+def cost_of(function: Callable[[], object]) -> Cost:
+    """Run a function twice, once for its memory: counting calls takes memory, too."""
+    peak = peak_of(function)
     work = Work()
     calls = 0
 

@@ -64,23 +64,29 @@ def slopes(frame):
     return np.linalg.lstsq(z, v, rcond=None)[0]
 
 
-def draw(channel, frame, seed):
-    """Independent draws of all records, by their rows."""
-    rng = np.random.default_rng(seed)
+def drawing(channel, frame):
+    """A function of a seed: independent draws of all records, by their rows."""
     order = {cells: x for x, cells in enumerate(channel.useful.symbols)}
     places = [
         order[tuple(map(str, row))]
         for row in frame[list(channel.useful.columns)].itertuples(index=False)
     ]
-    shares = np.asarray(channel.matrix)
-    steps = np.cumsum(shares, axis=1)
-    chosen = (rng.random(len(places))[:, None] > steps[places]).sum(axis=1)
-    cells = [channel.output_cells[min(y, shares.shape[1] - 1)] for y in chosen]
-    return pd.DataFrame(cells, columns=list(channel.output_columns))
+    steps = np.cumsum(np.asarray(channel.matrix), axis=1)[places]
+    outputs = pd.DataFrame(
+        list(channel.output_cells), columns=list(channel.output_columns)
+    )
+
+    def draw(seed):
+        rng = np.random.default_rng(seed)
+        chosen = (rng.random(len(places))[:, None] > steps).sum(axis=1)
+        chosen = np.minimum(chosen, len(outputs) - 1)
+        return outputs.iloc[chosen].reset_index(drop=True)
+
+    return draw
 
 
 def test_estimates_are_those_of_the_file(channel, frame):
-    released = draw(channel, frame, 1)
+    released = drawing(channel, frame)(1)
     means = estimate_means(channel, released, "hours", ["job"])
     numbers = released.assign(hours=released.hours.astype(float))
     true = numbers.groupby("job").hours.mean()
@@ -127,8 +133,9 @@ def test_intervals_for_the_records_cover(kind, channel, moved, frame):
     true_slopes = slopes(frame)
     pairs = frame.astype(str).groupby(["job", "age"]).size() / len(frame)
     hits: dict[str, list[bool]] = {"mean": [], "slope": [], "share": []}
+    draw = drawing(channel, frame)
     for seed in range(200):
-        released = draw(channel, frame, seed)
+        released = draw(seed)
         means = estimate_means(channel, released, "hours", ["job"], target="records")
         hits["mean"] += list(inside(means, by_job))
         fit = estimate_regression(
@@ -160,7 +167,7 @@ def test_intervals_for_the_population_cover():
         design = md.design(
             sample, md.LIP(0.25), sensitive="income", release=RELEASED, smallest_group=1
         )
-        released = draw(design.channel, sample, seed)
+        released = drawing(design.channel, sample)(seed)
         means = estimate_means(design.channel, released, "hours", ["job"])
         hits["mean"] += list(inside(means, by_job))
         fit = estimate_regression(design.channel, released, "hours", ["job", "age"])
@@ -174,8 +181,9 @@ def test_a_moved_law_is_corrected(moved, frame):
     """Over many releases the mean of the estimates is the table's, and the file's is not."""
     by_job = frame.groupby("job").hours.mean().to_numpy()
     corrected, plain = [], []
+    draw = drawing(moved, frame)
     for seed in range(200):
-        released = draw(moved, frame, seed)
+        released = draw(seed)
         corrected.append(estimate_means(moved, released, "hours", ["job"]).estimates)
         numbers = released.astype({"hours": float})
         plain.append(numbers.groupby("job").hours.mean().to_numpy())
@@ -185,7 +193,7 @@ def test_a_moved_law_is_corrected(moved, frame):
 
 
 def test_public_channels_know_the_errors_of_kept_laws(channel, frame):
-    released = draw(channel, frame, 3)
+    released = drawing(channel, frame)(3)
     ours = estimate_means(channel, released, "hours", ["job"])
     public = estimate_means(channel.public(), released, "hours", ["job"])
     assert public.standard_errors == pytest.approx(ours.standard_errors, rel=1e-9)

@@ -155,6 +155,9 @@ def test_the_corrected_coefficients_are_right_where_the_naive_ones_are_attenuate
     naive = np.zeros(4)
     covered = np.zeros(4)
     runs = 250
+    guesses = dict(
+        zip(channel.outputs, channel.posteriors.argmax(axis=1).tolist(), strict=True)
+    )
     for _ in range(runs):
         _, age, outcome, labels = sample(channel, 6000, rng)
         result = corrected_regression(
@@ -162,8 +165,7 @@ def test_the_corrected_coefficients_are_right_where_the_naive_ones_are_attenuate
         )
         corrected += result.coefficients / runs
         covered += (result.lower <= truth) & (truth <= result.upper)
-        codes = np.array([channel.outputs.index(label) for label in labels])
-        guess = channel.posteriors.argmax(axis=1)[codes]
+        guess = np.array([guesses[label] for label in labels])
         design = np.column_stack([guess == 0, guess == 1, guess == 2, age])
         naive += np.linalg.lstsq(design, outcome, rcond=None)[0] / runs
     np.testing.assert_allclose(

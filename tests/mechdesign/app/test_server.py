@@ -218,7 +218,7 @@ def alert_of(address):
     return alert.partition("</p>")[0]
 
 
-def test_a_mistake_is_one_sentence_on_the_page(served, people):
+def test_a_mistake_is_one_sentence_on_the_page(served, people, quick_work):
     _, address = served
     post(address + "upload?name=people.csv", people.read_bytes())
     mistakes = (

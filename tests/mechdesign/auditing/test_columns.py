@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+import numpy as np
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.auditing import columns
@@ -38,6 +40,7 @@ def test_masses_are_exact(data, most):
         assert output.output == sum(wanted)
 
 
+@settings(max_examples=12)  # thousands of numbers each
 @given(data=st.data())
 def test_masses_of_a_table_that_is_mostly_empty_are_exact(data):
     """The same of a table with one count for each useful symbol, and one symbol that all have."""
@@ -59,6 +62,43 @@ def test_masses_of_a_table_that_is_mostly_empty_are_exact(data):
                 sum(row[x] * value for x, value in zip(inputs, values, strict=True))
             )
         assert filled.masses(inputs, values) == wanted
+
+
+@pytest.mark.parametrize("most", [2**20, 2**62])
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_masses_of_many_outputs_come_from_few_products(monkeypatch, most, is_sparse):
+    """One output after the other only where the entries do not fit into halves."""
+    rng = np.random.default_rng(0)
+    width = 16 * WIDTH
+    counts = np.zeros((12, width), np.int64)
+    counts[np.arange(width) % 12, np.arange(width)] = rng.integers(1, 2**20, width)
+    if not is_sparse:
+        counts += 1
+    filled = columns.FilledCounts(counts.tolist())
+    assert filled._is_sparse == is_sparse
+    outputs = []
+    for _ in range(60):
+        inputs = np.flatnonzero(rng.random(width) < 0.5).tolist()
+        outputs.append((inputs, [most - 7 * x for x in inputs]))
+    outputs[-1][1][0] = most
+    assert sum(len(inputs) for inputs, _ in outputs) > columns.FEW_ENTRIES
+    wanted = [
+        [sum(row[x] * value for x, value in zip(*output, strict=True)) for row in rows]
+        for output in outputs
+        for rows in [counts.tolist()]
+    ]
+    one_by_one = []
+    masses = columns.FilledCounts.masses
+    monkeypatch.setattr(
+        columns.FilledCounts,
+        "masses",
+        lambda *given: one_by_one.append(1) or masses(*given),
+    )
+    # In batches of some outputs each.
+    monkeypatch.setattr(columns, "AT_ONCE", 10_000)
+    assert list(filled.masses_of_each(outputs)) == wanted
+    fits = most < columns.LARGEST_VALUE
+    assert (not one_by_one) if fits else one_by_one
 
 
 def test_the_largest_sums_that_halves_may_have_fit_into_64_bits(monkeypatch):

@@ -18,6 +18,7 @@ from mechdesign.auditing.population_promise import population_promise
 from mechdesign.channel.channel import Channel
 from mechdesign.notions import ALIP, LDP, LIP, Chi2Lift
 from mechdesign.report.first_lines import _population_text
+from mechdesign.tables import confidence as confidence_module
 from mechdesign.tables.confidence import confidence_set
 
 TABLE = [[2000, 1500, 2, 900, 700], [1500, 2100, 9, 800, 600], [900, 800, 1, 700, 900]]
@@ -212,3 +213,24 @@ def test_the_verdict_and_the_figures_after_it_screen_the_outputs_once(monkeypatc
     assert once == len(design.channel.outputs)
     assert design.population is not None
     assert len(screened) == once
+
+
+def test_no_confidence_set_is_begun_that_takes_too_long(monkeypatch):
+    """It cannot be stopped, so its time is foreseen."""
+    table = Joint.from_counts([[40, 30, 20], [25, 50, 15]])
+    channel = design(table, LIP(1.0)).channel
+    begun = []
+    monkeypatch.setattr(
+        population_promise_module,
+        "confidence_set",
+        lambda *given: begun.append(1) or confidence_set(*given),
+    )
+    population_promise(channel, table, seconds=60.0)
+    assert begun == [1]
+    monkeypatch.setattr(confidence_module, "END_TIME", 1e3)
+    with pytest.raises(OutOfTime, match="confidence set takes longer"):
+        population_promise(channel, table, seconds=60.0)
+    assert begun == [1]
+    # Without a limit it is computed, however long that takes.
+    population_promise(channel, table)
+    assert begun == [1, 1]

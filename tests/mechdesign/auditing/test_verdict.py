@@ -11,6 +11,7 @@ from mechdesign.auditing.verdict import Achieved, audit_on_table, failing_output
 from mechdesign.channel.channel import DENOMINATOR as D
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
+from mechdesign.core.integers import IntegerRows
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 from mechdesign.tables.joint import Joint
 from tests.oracles.lifts import exp_bounds, smallest_budget
@@ -181,28 +182,24 @@ def test_the_audit_adds_up_the_rows_itself(joint):
 
 
 def test_the_audit_refuses_outputs_without_mass_and_negative_entries(joint):
-    class Columns:
-        def __init__(self, columns):
-            self.columns = columns
-
-    columns = [([0, 1, 2], [D, D, D]), ([], [])]
-    with pytest.raises(
-        InputError, match=r"the output 'b' has no mass, or an entry below zero"
-    ):
-        audit_on_table(
-            Tampered(released(joint), outputs=("a", "b"), integers=Columns(columns)),
-            joint,
-            LIP(1.0),
-        )
-    columns = [([0, 1, 2], [D + 1, D, D]), ([0], [-1])]
-    with pytest.raises(
-        InputError, match=r"the output 'b' has no mass, or an entry below zero"
-    ):
-        audit_on_table(
-            Tampered(released(joint), outputs=("a", "b"), integers=Columns(columns)),
-            joint,
-            LIP(1.0),
-        )
+    without_mass = IntegerRows(
+        (3, 2), np.array([0, 1, 2, 3]), np.array([0, 0, 0]), np.array([D, D, D])
+    )
+    negative = IntegerRows(
+        (3, 2),
+        np.array([0, 2, 3, 4]),
+        np.array([0, 1, 0, 0]),
+        np.array([D + 1, -1, D, D]),
+    )
+    for integers in (without_mass, negative):
+        with pytest.raises(
+            InputError, match=r"the output 'b' has no mass, or an entry below zero"
+        ):
+            audit_on_table(
+                Tampered(released(joint), outputs=("a", "b"), integers=integers),
+                joint,
+                LIP(1.0),
+            )
 
 
 def test_failing_outputs_are_those_that_break_the_budget(joint):

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mechdesign.channel import channel as channel_module
 from mechdesign.channel.channel import DENOMINATOR as D
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.record import ChannelRecord
+from mechdesign.channel.record import ChannelRecord, SymbolBudgets
 from mechdesign.core.errors import InputError
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
@@ -180,3 +181,28 @@ def test_other_denominators_are_fine():
         0.5,
         0.5,
     ]
+
+
+def test_another_record_leaves_the_rows_as_they_were_checked(monkeypatch):
+    """Rows are checked once, and what is computed of them is kept; what the record says is not."""
+    table = Joint.from_counts([[3, 1], [2, 4]])
+    channel = Channel(table.useful, ("a", "b"), ((3, 1), (1, 3)), 4, table)
+    columns = channel.columns
+    digest = channel.digest
+    checked = []
+    monkeypatch.setattr(
+        channel_module, "check_rows", lambda *given: checked.append(given)
+    )
+    other = channel.with_record(ChannelRecord(promise_kind="relative"))
+    assert not checked
+    assert other.columns is columns
+    assert other.rows == channel.rows
+    assert other.record.promise_kind == "relative"
+    assert channel.record.promise_kind != "relative"
+    assert channel.digest == digest
+    assert "_digest" not in vars(other)
+    # A record is checked in any case.
+    nobody = SymbolBudgets(symbol=("nobody",), eps_l=1.0, eps_u=1.0)
+    unknown = ChannelRecord(budgets=(nobody,))
+    with pytest.raises(InputError, match="nobody"):
+        channel.with_record(unknown)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
@@ -35,6 +35,7 @@ def success(channel, joint) -> Fraction:
     return total
 
 
+@settings(max_examples=25)
 @given(st.one_of(tables(2), tables(3)), st.floats(0.05, 0.95))
 def test_the_optimum_is_that_of_the_oracle(counts, share):
     """Between the success without a release and that of X itself."""

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mechdesign import audit
 from mechdesign.auditing.averages import average_leakage
 from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.core.limits import DistanceMean
@@ -18,8 +19,9 @@ from mechdesign.mechanisms.convex_means import (
     AboveInverseDistance,
     InverseDistanceFunction,
 )
-from mechdesign.notions import ALIP, KL, AlphaLift, Chi2Lift, L1Lift
+from mechdesign.notions import ALIP, KL, LIP, AlphaLift, Chi2Lift, L1Lift
 from mechdesign.tables.joint import Joint
+from solvers.assignment import simplex
 from tests.oracles import means as mean_oracle
 
 cp = pytest.importorskip("cvxpy")
@@ -232,3 +234,25 @@ def test_a_channel_with_averages_and_an_objective_is_saved_and_audited(tmp_path)
     assert audit(loaded, joint, result.notion).satisfied
     assert loaded.record.objective.name == "truth"
     assert loaded.record.averages == result.channel.record.averages
+
+
+@pytest.mark.parametrize("is_population", [False, True])
+@pytest.mark.parametrize("forbid", [(), (("0", "1"),)])
+def test_no_program_is_begun_that_does_not_fit(monkeypatch, is_population, forbid):
+    """A draw that needs none remains, which is verified and says why."""
+    begun = []
+    monkeypatch.setattr(simplex.Program, "add", lambda *given: begun.append(given))
+    monkeypatch.setattr(simplex, "PAIR_TIME", 1e6)
+    table = Joint.from_counts([[90, 80, 70], [60, 90, 75], [70, 70, 90]])
+    names = table.useful.names
+    pairs = [(names[int(a)], names[int(b)]) for a, b in forbid]
+    chosen = {"objective": "truth", "forbid": pairs, "time_limit": 20.0}
+    notion = Chi2Lift(1.0, 1.0)
+    if is_population:
+        notion = LIP(2.0)
+        chosen["confidence"] = 0.9
+    made = design(table, notion, **chosen)
+    assert not begun
+    assert made.verified
+    assert audit(made.channel, table, notion).satisfied
+    assert any("the time limit was over" in message for message in made.messages)

@@ -875,9 +875,9 @@ def test_a_time_limit_that_is_over_at_once():
     rng = np.random.default_rng(7)
     people = pd.DataFrame(
         {
-            "s": rng.integers(0, 2, 4000),
-            "a": rng.integers(0, 40, 4000),
-            "b": rng.integers(0, 40, 4000),
+            "s": rng.integers(0, 2, 1600),
+            "a": rng.integers(0, 25, 1600),
+            "b": rng.integers(0, 25, 1600),
         }
     )
     people["count"] = 1

@@ -643,7 +643,7 @@ def test_what_a_design_within_an_average_states_is_proven(
     seed, symbols, objective, measure, share, notion
 ):
     # What is stated is proven however wide the gap is.
-    options = {"average": {measure: f"{share}%"}, "time_limit": 4.0, "gap": 1e-2}
+    options = {"average": {measure: f"{share}%"}, "time_limit": 1.0, "gap": 1e-2}
     if objective != "information":
         options["objective"] = objective
     if objective == "task":

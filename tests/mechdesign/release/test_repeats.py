@@ -139,7 +139,7 @@ def test_what_was_known_before_comes_sorted_into_a_table_that_need_not_grow():
     of these.
     """
     hashes = np.sort(
-        np.random.default_rng(1).integers(1, 2**63, 200_000, dtype=np.uint64)
+        np.random.default_rng(1).integers(1, 2**64 - 1, 200_000, dtype=np.uint64)
     )
     codes = np.arange(len(hashes))
     seen = FirstSymbols()

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign import InputError, Joint
+from mechdesign.core import balls
 from mechdesign.core.balls import SCALE, lower_end
 from mechdesign.notions import ALIP, LDP
 from mechdesign.tables.confidence import ConfidenceSet, check_level, confidence_set
@@ -108,6 +109,25 @@ def test_an_end_at_a_level_that_depends_on_p(
 
     assert all(within(k * i // 16) for i in range(17))
     assert not any(within(k + 1 + (SCALE - k - 1) * i // 16) for i in range(17))
+
+
+@pytest.mark.parametrize("falling", [False, True])
+def test_ends_of_many_counts_are_those_of_each(monkeypatch, falling: bool) -> None:
+    """And their quantiles are found together."""
+    alpha, slope = Fraction(1, 4000), Fraction(1, 100)
+    if falling:
+        alpha, slope = alpha + slope, -slope
+    counts = (0, 1, 2, *range(3, 300, 3), 300)
+    each = tuple(lower_end(count, 300, alpha, slope) for count in counts)
+    balls.lower_ends.cache_clear()
+    balls.lower_end.cache_clear()
+    single = []
+    quantile = balls._quantile
+    monkeypatch.setattr(
+        balls, "_quantile", lambda *given: single.append(given[0]) or quantile(*given)
+    )
+    assert balls.lower_ends(counts, 300, alpha, slope) == each
+    assert not single
 
 
 def _row_ends(counts: Sequence[int], n: int, spent: Fraction) -> list[tuple[int, int]]:

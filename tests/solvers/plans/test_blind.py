@@ -74,6 +74,52 @@ def test_blind_draws_need_no_program(runs):
     assert plan.cost < problem.masses @ costs @ problem.masses - 0.05
 
 
+def of_one_kind_each(n=400, secrets=12, seed=2):
+    """Distinct rows of five records each, of which hardly two have the same secrets."""
+    rng = np.random.default_rng(seed)
+    codes = np.unique(rng.integers(0, (20, 9, 7), (2 * n, 3)), axis=0)
+    codes = rng.permutation(codes)[:n]
+    counts = np.zeros((secrets, n), np.int64)
+    np.add.at(counts, (rng.integers(0, secrets, (5, n)), np.arange(n)), 1)
+    return lift_problem(codes, counts, budget=1.0)
+
+
+def test_blind_draws_of_many_classes_have_few_pairs(runs, monkeypatch):
+    """Every input is a class of its own, so a draw of a whole group uses all its pairs."""
+    problem = of_one_kind_each()
+    group = whole(problem)
+    drawn = generation.blind_draw(problem, group, np.random.default_rng(0))
+    monkeypatch.setattr(generation, "_halves", lambda *_: None)
+    undivided = generation.blind_draw(problem, group, np.random.default_rng(0))
+    assert runs == []
+    assert len(undivided.rows) > 0.9 * 400 * 400
+    assert len(drawn.rows) < 0.2 * len(undivided.rows)
+    # Inputs that are near to the outputs of their half cost less.
+    assert drawn.cost < undivided.cost
+    for flows in (drawn, undivided):
+        assert search._keeps_limits(flows)
+        sums = np.bincount(flows.rows, flows.flows, 400)
+        assert sums == pytest.approx(problem.masses, rel=1e-9)
+        sums = np.bincount(flows.columns, flows.flows, 400)
+        assert sums == pytest.approx(problem.targets, rel=1e-9)
+
+
+def test_halves_that_break_a_limit_are_not_drawn(runs):
+    """With the least budget that allows a draw of everything, hardly any half keeps it."""
+    problem = many_secrets(n=60, secrets=20)
+    tight = replace(
+        problem,
+        limits=replace(
+            problem.limits,
+            lower=np.full_like(problem.limits.lower, 0.999),
+            upper=np.full_like(problem.limits.upper, 1.001),
+        ),
+    )
+    plan = solve_plan(tight, time_limit=1e-9, deadline=1e-9)
+    check(tight, plan)
+    assert runs == []
+
+
 def test_what_must_stay_is_not_drawn(runs):
     problem = replace(many_secrets(), stay=np.full(150, 0.01))
     plan = solve_plan(problem, time_limit=1e-9, deadline=1e-9)
