@@ -85,8 +85,7 @@ def estimator_of(
         If the channel has no such estimates, or they cannot be corrected.
     """
     has_shares = channel.keeps_law or channel.tells_shares
-    joint = channel.joint
-    if has_shares and joint is not None and not joint.is_counts:
+    if has_shares and not channel.has_counts:
         # Each record of a file counts once, whatever its weight in the table was.
         if is_statistic or len(channel.released_columns) > 1:
             raise InputError(NO_NUMBERS)

@@ -49,6 +49,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.analysis.counting import counts_by_label
+from mechdesign.analysis.frequencies import record_count
 from mechdesign.analysis.likelihood import check_level
 from mechdesign.analysis.linear import errors_of_level
 from mechdesign.analysis.released_table import Advance, released_file
@@ -201,8 +202,8 @@ def estimate_shares(
     Raises
     ------
     InputError
-        If what the channel moved is not known, a column is not released, or there is a row that
-        the channel never releases.
+        If what the channel moved is not known, a column is not released, there is a row that
+        the channel never releases, or there are fewer than two records.
     """
     check_kept(channel)
     confidence = check_interval(level, target)
@@ -221,6 +222,7 @@ def estimate_shares(
             )
         groups = [tuple(columns)]
     counts = counts_of_release(channel, law, released, text, advance)
+    record_count(counts)
     estimates: list[ColumnFrequencies] = []
     for group in groups:
         if people is not None:

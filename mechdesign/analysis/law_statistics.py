@@ -35,6 +35,7 @@ from typing import Any
 
 import numpy as np
 
+from mechdesign.analysis.frequencies import record_count
 from mechdesign.analysis.law_estimates import (
     FEW,
     POPULATION,
@@ -340,12 +341,7 @@ class _ReleasedLaw:
         check_kept(channel)
         law = channel.row_law
         counts = counts_of_release(channel, law, released, text, advance)
-        records = int(counts.sum())
-        if records < FEWEST_RECORDS:
-            raise InputError(
-                f"estimates need at least two released records, not {records}"
-            )
-        shares = counts / records
+        shares = counts / record_count(counts)
         if law.is_kept:
             return cls(law, tuple(law.outputs), shares, counts)
         weights = np.concatenate([shares - law.expected, law.row_masses])

@@ -865,6 +865,13 @@ class Channel(Displayed):
         return codebook
 
     @property
+    def has_counts(self) -> bool:
+        """Whether the table has numbers of records; False of weights and probabilities."""
+        if self.joint is None:
+            return self.record.is_counts
+        return self.joint.is_counts
+
+    @property
     def unseen(self) -> int:
         """Number of symbols without a record in the table, which the promise covers, too.
 
@@ -1095,7 +1102,7 @@ class Channel(Displayed):
             self,
             useful=self.useful.public(),
             joint=None,
-            record=self.record.public(),
+            record=replace(self.record.public(), is_counts=self.has_counts),
             coder=None if self.coder is None else self.coder.public(),
             claims=None if self.claims is None else self.claims.public(),
             fill=None,

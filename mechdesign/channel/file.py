@@ -126,7 +126,13 @@ class ChannelDocument(RecordOfFile, d.FileDocument):
     denominator: Annotated[int, Field(ge=1, le=LARGEST_INTEGER)] | None = None
     rows: _Table = None
     joint: _Table = None
-    counts: bool = True
+    counts: Annotated[
+        bool,
+        Field(
+            description="False where the table has weights or probabilities and no numbers of "
+            "records; a public file says so of the table that it lacks."
+        ),
+    ] = True
     sparse_rows: _Pairs = None
     sparse_joint: _Pairs = None
     bins: dict[str, Bins] = Field(
@@ -234,6 +240,8 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
         texts["rows"] = list(_lines(integers))
     if channel.joint is not None:
         texts |= _joint_texts(channel.joint)
+    if not channel.has_counts:
+        texts["counts"] = ["false"]
     # First in the file, where `read` looks for the format.
     head = {
         "format": [json.dumps(ChannelDocument.FORMAT)],
@@ -307,7 +315,7 @@ def _are_own_rows(
 
 
 def _joint_texts(joint: Joint) -> dict[str, list[str]]:
-    """The joint table; ``counts`` is written only for a table of probabilities."""
+    """The joint table."""
     texts: dict[str, list[str]] = {}
     filled = 0
     for row in joint.counts:
@@ -317,8 +325,6 @@ def _joint_texts(joint: Joint) -> dict[str, list[str]]:
         texts["sparse_joint"] = list(_lines(pairs))
     else:
         texts["joint"] = list(_lines(joint.counts))
-    if not joint.is_counts:
-        texts["counts"] = ["false"]
     return texts
 
 
@@ -392,6 +398,10 @@ def _channel(version: int, document: ChannelDocument) -> Channel:
             "the channel file must have either a denominator or the totals of its rows"
         )
     boxed = _boxed(document, sensitive, useful)
+    joint = _joint(document, sensitive, useful)
+    record = record_of(document)
+    if joint is None:
+        record = replace(record, is_counts=document.counts)
     return Channel(
         useful=useful,
         outputs=document.outputs,
@@ -400,9 +410,9 @@ def _channel(version: int, document: ChannelDocument) -> Channel:
         totals=document.totals,
         given=document.given,
         published=_output_cells(document, useful),
-        joint=_joint(document, sensitive, useful),
+        joint=joint,
         sensitive=sensitive,
-        record=record_of(document),
+        record=record,
         **boxed,
     )
 

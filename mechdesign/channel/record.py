@@ -227,7 +227,8 @@ class ChannelRecord:
     (`channel.file.digest`) together with which this one keeps the promise. `rules` are those by
     which the cells of the table were read, and those of a release must be. `unwritable` is the
     reason why no file may hold the channel, if there is one. `promise_kind` says against what lifts
-    are measured, `TOTAL` or `RELATIVE`.
+    are measured, `TOTAL` or `RELATIVE`. `is_counts` is for a public channel: whether the table that
+    it lacks had numbers of records, and not weights or probabilities.
     """
 
     notion: dict[str, Any] | None = None
@@ -243,6 +244,7 @@ class ChannelRecord:
     rules: CellRules = NO_RULES
     unwritable: str | None = None
     promise_kind: str = TOTAL
+    is_counts: bool = True
 
     def promise(self, sensitive: Variable | None) -> Notion | None:
         """The notion of the request with the budgets of single symbols; None without a notion."""

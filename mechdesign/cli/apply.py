@@ -442,8 +442,7 @@ def _is_weighted(path: str) -> bool:
     """Whether the table of a channel has weights or probabilities in place of records."""
     from mechdesign.channel.file import load
 
-    joint = load(path).joint
-    return joint is not None and not joint.is_counts
+    return not load(path).has_counts
 
 
 def _is_estimated(arguments: ApplyArguments) -> bool:

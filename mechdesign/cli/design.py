@@ -417,15 +417,17 @@ def _secret_people(joint: md.Joint) -> tuple[str, ...]:
     """A note where the values of the secret come again as people do: who somebody is shows the more
     the more of the records are read.
     """
-    from mechdesign.leaks.person_columns import may_name_people_by
+    import numpy as np
+
+    from mechdesign.leaks.person_columns import may_name_people
 
     records = joint.records
     if records is None or joint.useful.people is not None:
         return ()
-    repeated = [count for count in joint.sensitive_counts if count > 1]
-    most = max(repeated, default=0)
-    if not may_name_people_by(len(repeated), most, sum(repeated), records):
+    counts = np.array(joint.sensitive_counts, dtype=np.int64)
+    if not may_name_people(counts[counts > 1], records):
         return ()
+    most = max(joint.sensitive_counts)
     name = quoted(",".join(joint.sensitive.columns))
     return (
         f"the sensitive column {name} has {len(joint.sensitive):,} values of at most {most} "

@@ -27,6 +27,9 @@ BLANK = "\\x20"
 TENTH = Decimal("0.1")
 """The last decimal of a percentage."""
 
+LARGE_SHARE = 1e6
+"""The least share that has no decimals: a percentage of so many digits would tell no more."""
+
 BUDGET_DIGITS = 10
 """Most digits of a budget that is printed as it is. Longer ones are results of arithmetic and
 are rounded up."""
@@ -200,11 +203,14 @@ def percent(
     """A share of one as a percentage with one decimal, or with those of another `step`:
     ``8.8 %``, ``<0.1 %``.
 
-    Only a share of exactly 0 or 1 is written as 0 or 100 %.
+    Only a share of exactly 0 or 1 is written as 0 or 100 %. A relative error may be any number of
+    times 100 %; a large one has the usual digits: ``2.75e+08 %``.
     """
     if share in (0, 1):
         # Not of a negative zero.
         return f"{int(share) * 100} %"
+    if share >= LARGE_SHARE:
+        return f"{_rounded(Decimal(share) * 100, rounding)} %"
     # `Decimal` of a double is exact, so only `quantize` rounds, in the direction asked for.
     rounded = (Decimal(share) * 100).quantize(step, rounding=rounding)
     # "0.0 %" of a share above 0, or "100.0 %" of one below 1, would claim a certainty.

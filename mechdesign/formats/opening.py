@@ -37,7 +37,7 @@ import io
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from glob import escape, glob, has_magic
 from importlib import import_module
@@ -54,6 +54,7 @@ from mechdesign.core.files import (
     local,
     on_failure,
 )
+from mechdesign.core.wording import quoted
 from mechdesign.formats.arrow_arrays import Output
 from mechdesign.formats.cells import as_whole
 from mechdesign.formats.compression import Compression, compression_named, write_all
@@ -108,10 +109,13 @@ def as_parquet(raw: RawInput) -> RawInput:
             frame, meta = getattr(pyreadstat, READERS[kind])(str(copy.path))
         except Exception as error:
             # The library's errors have a base class of its own, and some are plain ones.
+            column = ""
+            if isinstance(error, OverflowError):
+                column = _overflowing(getattr(pyreadstat, READERS[kind]), copy.path)
             raise FileError(
                 raw.name,
-                f"{raw.name} is a file of {kind} that cannot be read ({error}); export the table "
-                "as CSV from where it was made",
+                f"{raw.name} is a file of {kind} that cannot be read ({column}{error}); export the "
+                "table as CSV from where it was made",
             ) from None
     columns: dict[str, Any] = {}
     for name in frame.columns:
@@ -120,6 +124,19 @@ def as_parquet(raw: RawInput) -> RawInput:
     buffer = io.BytesIO()
     pq.write_table(pa.table(columns), buffer)
     return RawInput(buffer, raw.name)
+
+
+def _overflowing(read: Callable[..., Any], path: str | Path) -> str:
+    """The column with dates that Python does not have, as the beginning of a reason."""
+    _, meta = read(str(path), metadataonly=True)
+    for name in meta.column_names:
+        try:
+            read(str(path), usecols=[name])
+        except OverflowError:
+            return (
+                f"the column {quoted(name)} has dates outside of the years 1 to 9999: "
+            )
+    return ""
 
 
 def _column(series: Any, labels: Mapping[Any, str]) -> Any:

@@ -55,7 +55,7 @@ from mechdesign.leaks.people_notice import (
 )
 from mechdesign.leaks.person_columns import may_name_people_by
 from mechdesign.release.released_values import LABEL
-from mechdesign.tables.people import RECORD
+from mechdesign.tables.people import MOST_RECORDS, RECORD
 
 VALUE = "mechdesign: value"
 RECORDS_OF_VALUE = "mechdesign: records"
@@ -217,17 +217,19 @@ def _counted_by(table: Any) -> Callable[[str], bool]:
         column = table.select(nw.col(name).alias(VALUE))
         sizes = column.group_by(VALUE).agg(nw.len().alias(RECORDS_OF_VALUE))
         size = nw.col(RECORDS_OF_VALUE)
-        repeated = sizes.filter(size > 1).select(
-            size.max().alias("most"), size.sum().alias("all"), nw.len().alias("values")
-        )
+        figures = (size.sum().alias("all"), nw.len().alias("values"))
+        repeated = sizes.filter(size > 1).select(*figures)
+        large = sizes.filter(size > MOST_RECORDS).select(*figures)
         all_records = table.select(nw.len().alias("all"))
         (of_repeated,) = repeated.collect("pyarrow").to_native().to_pylist()
+        (of_large,) = large.collect("pyarrow").to_native().to_pylist()
         (of_all,) = all_records.collect("pyarrow").to_native().to_pylist()
         return may_name_people_by(
-            int(of_repeated["values"]),
-            int(of_repeated["most"] or 0),
-            int(of_repeated["all"] or 0),
-            int(of_all["all"]),
+            values=int(of_repeated["values"]),
+            repeated=int(of_repeated["all"] or 0),
+            large=int(of_large["values"]),
+            of_large=int(of_large["all"] or 0),
+            records=int(of_all["all"]),
         )
 
     return comes_again

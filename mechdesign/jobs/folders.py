@@ -153,8 +153,8 @@ class FolderRelease:
                 key=self.key,
             )
             with on_failure(ledger.withdraw):
-                if held and not self.files.force and {*self.outputs} != {*held}:
-                    raise self._exists()
+                if held and not self.files.force:
+                    self._refuse_other_release(held)
                 notices = [*notes, *self._leaving_notes(held)]
                 results = self._release_files(ledger, held)
                 already = self._test_and_publish(ledger, results, held, notes)
@@ -275,6 +275,17 @@ class FolderRelease:
             # While the files are still there: drawing takes its time, and can be stopped.
             self.files.warn(note)
         return (note,)
+
+    def _refuse_other_release(self, held: Mapping[str, str]) -> None:
+        """Refuse a folder whose release is another one, or has lost a file."""
+        if {*self.outputs} != {*held}:
+            raise self._exists()
+        for name in held:
+            if not (self.stage.final / name).exists():
+                raise InputError(
+                    f"{self.target}: {name} was released there, and is gone: write the folder "
+                    "anew (--force); what the ledger knows is drawn as before"
+                )
 
     def _exists(self) -> InputError:
         """The error that the target is there already, and may not be replaced."""

@@ -63,6 +63,7 @@ from mechdesign.leaks.people_notice import (
     people_notice,
     reach_in,
 )
+from mechdesign.leaks.person_columns import EXCEPTIONS
 from mechdesign.release.identified_draws import KEEP
 from mechdesign.release.samplers import NEAREST, REFUSE
 from mechdesign.tables.people import MOST_RECORDS, PERSON, RECORD, People, at_place
@@ -439,7 +440,9 @@ def _is_regular(column: Encoded) -> bool:
     For example, 1 1 1 2 2 2 and 1 2 3 1 2 3 are regular.
     """
     codes = column.codes[column.codes >= 0]
-    if not len(codes) or int(np.bincount(codes).max()) > MOST_RECORDS:
+    sizes = np.bincount(codes) if len(codes) else np.zeros(0, dtype=np.int64)
+    large = np.count_nonzero(sizes > MOST_RECORDS)
+    if not len(codes) or large > EXCEPTIONS * np.count_nonzero(sizes):
         return False
     places = np.argsort(codes, kind="stable")
     comes_again = np.diff(codes[places]) == 0

@@ -57,6 +57,7 @@ from pathlib import Path
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import (
+    EXISTS,
     MODE,
     STANDARD,
     NamelessFile,
@@ -83,6 +84,13 @@ REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 """Errors that only writing can cause: no room, a quota, a limit on sizes, a file system that is
 read-only.
 """
+
+
+ALONE = (
+    "{} exists, though {} does not: choose another name, or, where it is left of such a file, "
+    "overwrite it with force (--force)"
+)
+"""The message about a manifest or codebook without its output."""
 
 
 class Target:
@@ -349,7 +357,13 @@ class Target:
         places = {self._path}
         for side in self._side_names:
             force = self._replace_sides or self._is_repeated
-            check_target(side, force=force, sources=self._sources)
+            exists = EXISTS
+            is_file = self._remote is None and not self._is_standard
+            if is_file and not self._path.exists():
+                # Braces in a name are no places for another one.
+                name = str(self._asked_path).replace("{", "{{").replace("}", "}}")
+                exists = ALONE.format("{}", name)
+            check_target(side, force=force, sources=self._sources, exists=exists)
             if real_path(side) in places:
                 raise InputError(
                     f"{side} would be written twice; choose another name for one of the two"

@@ -19,6 +19,7 @@ In the coded table of people each value is the sequence of those of all records 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -27,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from mechdesign.core.display import Displayed
-from mechdesign.core.errors import FileError, InputError
+from mechdesign.core.errors import FileError, InputError, errors_naming
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import at_least, at_most, percent_of, quoted
 from mechdesign.formats.cell_forms import CellForm
@@ -188,6 +189,8 @@ def assess(
         If a column is missing or named twice, S has a single symbol, or the table has no records.
     """
     check_missing(missing)
+    if wave is not None and person is None:
+        raise InputError("wave orders the records of a person: give person, too")
     gaps = counted_as(missing)
     symptoms: list[Symptom] = []
     is_file = isinstance(table, (str, Path))
@@ -205,13 +208,46 @@ def assess(
             # A record is refused by its number.
             numbering_empty=gaps == "refuse",
         )
-        names = _named("sensitive", sensitive, coded)
-        others = [name for name in coded.columns if name not in names]
-        if columns is not None:
-            others = list(_named("columns", columns, coded))
+        with _errors_of(coded):
+            names = _named("sensitive", sensitive, coded)
+            others = [name for name in coded.columns if name not in names]
+            if columns is not None:
+                others = list(_named("columns", columns, coded))
     except InputError as error:
         # Read in another way, the file may have all of it.
         raise _with_remedies(error, symptoms) from None
+    # Columns that the user has named are readable, or `_named` has refused them.
+    unreadable = coded.unreadable if columns is None else ()
+    with _errors_of(coded):
+        return _assessment(
+            coded,
+            names,
+            others,
+            symptoms=symptoms,
+            unreadable=unreadable,
+            gaps=gaps,
+            person=person,
+            wave=wave,
+        )
+
+
+def _errors_of(coded: CodedTable) -> AbstractContextManager[None]:
+    """Begin the messages of errors with the name of the file, if the table has one."""
+    return nullcontext() if coded.name is None else errors_naming(coded.name)
+
+
+def _assessment(
+    coded: CodedTable,
+    names: tuple[str, ...],
+    others: list[str],
+    *,
+    symptoms: list[Symptom],
+    unreadable: tuple[str, ...],
+    gaps: str,
+    person: str | Sequence[str] | None,
+    wave: str | None,
+) -> Assessment:
+    """What the other columns of a table say about the sensitive columns `names`."""
     if coded.one_in > 1:
         symptoms.append(_sample_symptom(coded, person))
     found = identified(coded, [*names, *others])
@@ -229,8 +265,6 @@ def assess(
         coded = coded_people(coded, of_person, wave, names, others)
         # Sequences of a column may be all different without naming anybody.
         found = []
-    elif wave is not None:
-        raise InputError("wave orders the records of a person: give person, too")
     for name in names:
         if name in found:
             raise InputError(identifier_refusal(name))
@@ -240,10 +274,6 @@ def assess(
     _check(coded, secret, others)
     if person is None:
         symptoms += _people_symptoms(coded, secret, others)
-    unreadable: tuple[str, ...] = ()
-    # Columns that the user has named are readable, or `_named` has refused them.
-    if columns is None:
-        unreadable = tuple(coded.unreadable)
     return replace(
         _measured(coded, secret, others),
         unreadable=unreadable,

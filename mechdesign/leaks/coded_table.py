@@ -168,7 +168,8 @@ class CodedTable:
 
     With `weights` a row stands for so many records; else each is one of them. Of a sample `records`
     are those that are held, of one in `one_in` rows, and `read` all of them. `first_empty` is the
-    number of the first record with an empty cell, by column; None where nobody asked.
+    number of the first record with an empty cell, by column; None where nobody asked. `name` is
+    that of a file, in messages.
     """
 
     records: int
@@ -178,6 +179,7 @@ class CodedTable:
     one_in: int = 1
     read: int = 0
     first_empty: Mapping[str, int] | None = None
+    name: str | None = None
 
     @property
     def rows(self) -> int:
@@ -276,7 +278,7 @@ def _coded_file(
                 if folding:
                     builder.fold()
                 builder.narrow(together)
-            coded = builder.table()
+            coded = replace(builder.table(), name=table.name)
             if numbering_empty:
                 coded = replace(coded, first_empty=builder.first_empty)
         wrong = [

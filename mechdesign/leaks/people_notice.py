@@ -19,6 +19,7 @@ outputs of all records of a person tell.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -380,10 +381,10 @@ def possible_columns(
     # The same key always: what is found does not change from run to run.
     hasher = RowHasher(bytes(32))
     files, header = files_and_columns(path, text)
-    hashes: dict[str, list[Hashes]] = {}
+    hashes: dict[str, ColumnHashes] = {}
     for name in header:
         if name not in left_out and (among is None or name in among):
-            hashes[name] = []
+            hashes[name] = ColumnHashes()
     for file in files:
         with open_source(file, text) as table:
             for batch in table.batches():
@@ -392,14 +393,45 @@ def possible_columns(
                 _add_hashes(hashes, hasher, batch)
     possible: list[str] = []
     for name in list(hashes):
-        parts = hashes.pop(name)
-        if not parts:
-            continue
-        whole = np.concatenate(parts)
-        del parts
-        if may_name_people(_repeated(whole), len(whole)):
+        # One column after the other is let go of.
+        found = hashes.pop(name)
+        if may_name_people(found.repeated(), found.records):
             possible.append(name)
     return possible
+
+
+class ColumnHashes:
+    """The hashes of the cells of a column; of values with many records only how many they are.
+
+    A column of few values takes no memory: all of them have many records in a batch.
+    """
+
+    def __init__(self) -> None:
+        self.records = 0
+        self._parts: list[Hashes] = []
+        self._large: Counter[int] = Counter()
+
+    def add(self, hashes: Hashes) -> None:
+        """Add the hashes of a batch."""
+        self.records += len(hashes)
+        values, counts = np.unique(hashes, return_counts=True)
+        large = counts > MOST_RECORDS
+        for value, count in zip(values[large], counts[large], strict=True):
+            self._large[int(value)] += int(count)
+        if large.any():
+            hashes = hashes[~np.isin(hashes, values[large])]
+        self._parts.append(hashes)
+
+    def repeated(self) -> Integers:
+        """How often each value occurs that occurs several times."""
+        whole = np.concatenate([np.empty(0, dtype=np.uint64), *self._parts])
+        large = np.array(list(self._large), dtype=np.uint64)
+        among = np.isin(whole, large)
+        # What a value with many records in one batch has in the others.
+        for value in whole[among].tolist():
+            self._large[value] += 1
+        counts = np.array(list(self._large.values()), dtype=np.int64)
+        return np.append(_repeated(whole[~among]), counts)
 
 
 def files_and_columns(
@@ -419,9 +451,9 @@ def files_and_columns(
 
 
 def _add_hashes(
-    hashes: dict[str, list[Hashes]], hasher: RowHasher, batch: Batch
+    hashes: dict[str, ColumnHashes], hasher: RowHasher, batch: Batch
 ) -> None:
-    """Add a batch to the hashes of columns; those that cannot name people are given up."""
+    """Add a batch to the hashes of columns; those that cannot name people are left out."""
     for name in list(hashes):
         try:
             found = hashed_cells(hasher, name, batch.column(name))
@@ -429,10 +461,7 @@ def _add_hashes(
             # Lists and bytes name nobody.
             del hashes[name]
             continue
-        if _repeated(found.copy()).max(initial=0) > MOST_RECORDS:
-            del hashes[name]
-        else:
-            hashes[name].append(found)
+        hashes[name].add(found)
 
 
 def _repeated(hashes: NDArray[np.uint64]) -> Integers:

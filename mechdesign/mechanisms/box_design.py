@@ -74,6 +74,7 @@ from mechdesign.core.wording import joined_name, quoted
 from mechdesign.mechanisms.box_parts import DesignedParts, PartDesigns, PartSummary
 from mechdesign.mechanisms.box_request import (
     AUTO,
+    MOST_LISTED,
     SLICE_SHARE,
     BoxRequest,
     conditional_entropy,
@@ -286,8 +287,15 @@ def _limit(
 
 
 def _slice_of(counts: Integers, seed: int) -> Integers:
-    """(rows,) records of the slice: a uniformly random subset of fixed size."""
+    """(rows,) records of the slice: a uniformly random subset of fixed size.
+
+    Of more than `MOST_LISTED` records, which would not fit into memory, each is in the slice with
+    the probability `SLICE_SHARE`, independently. Either way the choice depends on no record.
+    """
     total = int(counts.sum())
+    if total > MOST_LISTED:
+        generator = np.random.Generator(np.random.PCG64(seed))
+        return generator.binomial(counts, SLICE_SHARE)
     size = max(int(SLICE_SHARE * total), 1)
     # Records that share a row are numbered one after the other: of the counts 3 and 2, the records
     # 0, 1, 2 are of row 0, and 3 and 4 of row 1.

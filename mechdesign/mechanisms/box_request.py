@@ -127,7 +127,7 @@ class BoxRequest:
             )
         if self.seed is not None and self.seed < 0:
             raise InputError(
-                f"slice_seed ({self.seed}) must be a whole number, at least 0"
+                f"--slice-seed ({self.seed}) must be a whole number, at least 0"
             )
         if self.rare != AUTO and self.rare < 0:
             raise InputError(
@@ -160,6 +160,9 @@ def _entropy_of(records: Records, groups: int) -> float:
 
 SLICE_SHARE = 0.1
 """Share of the records that boxes are learned on."""
+
+MOST_LISTED = 10**7
+"""Most records that are drawn from one by one, which takes 8 bytes each (`box_design`)."""
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import Objective
-from mechdesign.core.arguments import fraction_of, non_negative
+from mechdesign.core.arguments import HOW_WRITTEN, fraction_of, non_negative
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.integers import LARGEST_INTEGER
@@ -320,7 +320,7 @@ def _numbers(joint: Joint) -> list[Fraction]:
         except InputError:
             raise InputError(
                 f"objective distance needs numbers, but the column {column} has the "
-                f"symbol {quoted(text)}; use objective truth, or a matrix of costs"
+                f"symbol {quoted(text)}; {HOW_WRITTEN}, or use objective truth or a matrix of costs"
             ) from None
     return values
 

@@ -433,7 +433,7 @@ class DesignRequest:
         size = self.smallest_group
         if size is not None and (type(size) is not int or size < 1):
             raise InputError(
-                f"smallest_group ({quoted(size)}) must be a whole number of records, at least 1"
+                f"--smallest-group ({quoted(size)}) must be a whole number of records, at least 1"
             )
         # By default the known columns decide how small groups may be.
         if (
@@ -464,13 +464,13 @@ class DesignRequest:
             return
         if self.publishes_rows:
             raise InputError(
-                "merge_rare (--merge-rare) is for one column (--useful); a release of rows learns "
+                "--merge-rare is for one column (--useful); a release of rows learns "
                 "boxes of rows anyway: leave it out"
             )
         is_number = type(self.merge_rare) is int and self.merge_rare >= 0
         if self.merge_rare != AUTO and not is_number:
             raise InputError(
-                f"merge_rare ({quoted(self.merge_rare)}) must be auto, or a number of records"
+                f"--merge-rare ({quoted(self.merge_rare)}) must be auto, or a number of records"
             )
 
     @property
@@ -541,7 +541,7 @@ class DesignRequest:
             )
         if self.keep_frequencies and self.objective == INFORMATION:
             raise InputError(
-                "keep_frequencies is about boxes that are released as boxes: with objective "
+                "--keep-frequencies is about boxes that are released as boxes: with objective "
                 "information the outputs are free labels; take objective truth"
             )
 

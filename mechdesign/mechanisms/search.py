@@ -111,7 +111,7 @@ class Search:
             seconds = number("time_limit", self.time_limit, "of seconds")
             if not seconds >= 0.0:
                 raise InputError(
-                    f"time_limit ({seconds!r}) must be a number of seconds, at least 0"
+                    f"--time-limit ({seconds!r}) must be a number of seconds, at least 0"
                 )
             object.__setattr__(self, "time_limit", seconds)
         threads = number("workers", self.workers, "of threads")

@@ -32,6 +32,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.arguments import HOW_WRITTEN
 from mechdesign.core.errors import FileError, InputError
 from mechdesign.core.wording import quoted
 from mechdesign.formats.arrow_arrays import arrow_texts, integers_of
@@ -292,7 +293,9 @@ def numbers_of(column: Any, name: str) -> Numbers:
             is_empty = not (*column.texts, "")[codes[position]].strip()
         else:
             is_empty = not column[position].is_valid
-        fault = "is empty there" if is_empty else "holds no finite number there"
+        fault = f"holds no finite number there; {HOW_WRITTEN}"
+        if is_empty:
+            fault = "is empty there"
         raise BadCell(position, f"the column {quoted(name)} {fault}")
     return Numbers(values, codes)
 
@@ -322,7 +325,7 @@ def truths_of(column: Encoded, name: str, equals: str | None) -> Numbers:
         raise BadCell(
             int(bad[0]),
             f"the column {quoted(name)} is neither 0 nor 1 there; to count records with some "
-            "value, name it",
+            "value, name it (--equals VALUE)",
         )
     return Numbers(values, column.codes)
 

@@ -27,6 +27,7 @@ once more leave it at 7.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -66,7 +67,8 @@ class RangeRelease:
     moved
         Answers that differ from the exact ones.
     mean_error, worst_error, relative_error
-        Distances of answers from the exact ones; the last over the sum of all amounts.
+        Distances of answers from the exact ones; the last over the sum of all amounts, and None
+        where that is nothing, or too little to divide by.
     answers_each
         The most answers that one individual takes part in; None if unknown.
     total_epsilon
@@ -88,7 +90,7 @@ class RangeRelease:
     moved: int
     mean_error: float
     worst_error: float
-    relative_error: float
+    relative_error: float | None
     answers_each: int | None
     total_epsilon: float
     new_sizes: tuple[int, ...]
@@ -269,8 +271,8 @@ class Tally:
         guarantee, total_epsilon, _ = guarantee_record(
             mechanism, answers_each, self.largest
         )
-        relative_error = 0.0
-        if self.amount:
+        relative_error = None
+        if self.amount and math.isfinite(self.errors / self.amount):
             relative_error = self.errors / self.amount
         new_sizes: tuple[int, ...] = ()
         if not self.fresh:

@@ -209,10 +209,11 @@ def budget_rows(verified: VerifiedMechanism) -> list[dict[str, Any]]:
 
 
 def curve_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """A header, and a line for each budget."""
+    """A header, and a line for each budget; an error without a value is an empty cell."""
     lines = [",".join(rows[0])]
     for row in rows:
-        lines.append(",".join(map(str, row.values())))
+        cells = ["" if value is None else str(value) for value in row.values()]
+        lines.append(",".join(cells))
     return "\n".join(lines) + "\n"
 
 

@@ -106,6 +106,7 @@ def public_report(
         provenance=origin,
         objective=channel.record.objective,
         promise_kind=channel.record.promise_kind,
+        is_counts=channel.has_counts,
     )
     # Whether boxes are filled shows in the released file; what fills them is not public.
     request = request_of(channel, notion)

@@ -398,8 +398,7 @@ def brief_law(design: Design) -> str:
         times = at_most(factor, DISTANCE_DIGITS)
         shares = f"estimated shares have up to {times} times the error"
         return f"{TITLE}: labels such as {label}; {shares}."
-    joint = channel.joint
-    if law.kept and joint is not None and not joint.is_counts:
+    if law.kept and not channel.has_counts:
         return f"{TITLE}: frequencies and means of {column}, weighted as the table is (expected)."
     if law.kept:
         return f"{TITLE}: exactly the frequencies and means of {column} (expected)."

@@ -77,8 +77,10 @@ def channel_law_lines(channel: Channel, joint: Joint | None) -> list[str]:
         return _box_law_lines(channel)
     law = channel_law(channel, joint)
     if law is not None:
-        table = channel.joint if joint is None else joint
-        return [*law_lines(law), *_weighted_lines(law, table)]
+        has_counts = channel.has_counts if joint is None else joint.is_counts
+        is_near = law.kept or law.total_variation <= NEARLY_KEPT
+        weighted = [WEIGHTED] if is_near and not has_counts else []
+        return [*law_lines(law), *weighted]
     text = f"{TITLE}: {channel.law_absent}."
     factor = error_factor(channel)
     if factor is not None:
@@ -87,12 +89,6 @@ def channel_law_lines(channel: Channel, joint: Joint | None) -> list[str]:
             f"{at_most(factor, DISTANCE_DIGITS)} times those from true values."
         )
     return [text]
-
-
-def _weighted_lines(law: Law, table: Joint | None) -> list[str]:
-    """What the frequencies of a table without numbers of records mean for a file of records."""
-    is_near = law.kept or law.total_variation <= NEARLY_KEPT
-    return [WEIGHTED] if is_near and table is not None and not table.is_counts else []
 
 
 def _box_law_lines(channel: Channel) -> list[str]:
@@ -143,6 +139,7 @@ def public_law_line(channel: Channel, *, fills: bool = False) -> str:
             f"{TITLE}: as the channel states, every released {what} has the probability that the "
             "table gives it. Frequencies, tables and means of what is released have the "
             "table's values in expectation."
+            + ("" if channel.has_counts else f" {WEIGHTED}")
         )
     return (
         f"{TITLE}: released {what}s need not have the frequencies of the table, nor what is "

@@ -33,7 +33,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.arguments import fraction_of_text
+from mechdesign.core.arguments import HOW_WRITTEN, fraction_of_text
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
 from mechdesign.tables.bins import MOST_VALUES, Bins
@@ -376,9 +376,10 @@ def _numbers_of_cells(
         else:
             masses[value] += mass
     if bad:
+        how = f" ({HOW_WRITTEN})" if kind == "number" else ""
         raise InputError(
-            f"{name}: {bad} different cell(s) are no {WHAT[kind]}; correct them, say that they are "
-            "empty cells (--missing-codes), or leave --bin out"
+            f"{name}: {bad} different cell(s) are no {WHAT[kind]}; correct them{how}, say that "
+            "they are empty cells (--missing-codes), or leave --bin out"
         )
     return sorted(masses.items())
 

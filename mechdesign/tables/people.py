@@ -90,7 +90,7 @@ class People:
             raise InputError("person: name at least one column that names a person")
         if self.sensitive_of not in SECRETS:
             raise InputError(
-                f"sensitive_of ({quoted(self.sensitive_of)}) must be one of {listed(SECRETS)}"
+                f"--sensitive-of ({quoted(self.sensitive_of)}) must be one of {listed(SECRETS)}"
             )
         if self.longest < 1:
             raise InputError("a person has at least one record")

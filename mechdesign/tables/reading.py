@@ -434,13 +434,25 @@ def _roles(
         # Another delimiter, or a title, explains a missing column better than what follows.
         if misread(header):
             raise
-        # One batch is enough for a guess.
-        first = next(iter(source.batches()), None)
-        if first is not None and is_count_table(header, first.rows()):
+        if _seems_wide(source):
             raise InputError(f"{error}; {WIDE}") from None
         if looks_like_data(header):
             raise InputError(f"{error}; {HEADLESS}") from None
         raise
+
+
+def _seems_wide(source: Source) -> bool:
+    """Whether a file looks like a wide table of counts."""
+    # One batch is enough for a guess.
+    first = next(iter(source.batches()), None)
+    if first is None:
+        return False
+    try:
+        rows = first.rows()
+    except InputError:
+        # Lists, structures and bytes have no text, and are no counts.
+        return False
+    return is_count_table(source.header, rows)
 
 
 def _count(source: Source, tally: Tally) -> None:

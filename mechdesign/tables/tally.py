@@ -36,7 +36,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.arguments import fraction_of_text, repeated
+from mechdesign.core.arguments import HOW_WRITTEN, fraction_of_text, repeated
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
@@ -442,8 +442,7 @@ class Tally:
             except InputError:
                 # Whoever names another column as the weight does not want its cells in a log.
                 raise UnusableCell(
-                    f"{name} has a cell that is no finite number; write numbers as 1800.5, "
-                    "without a decimal comma, separators or units",
+                    f"{name} has a cell that is no finite number; {HOW_WRITTEN}",
                     position,
                 ) from None
             if weight < 0:

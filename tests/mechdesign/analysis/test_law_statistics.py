@@ -215,6 +215,8 @@ def test_public_channels_know_the_errors_of_kept_laws(channel, frame):
             "must be population or records",
         ),
         (lambda c, f: estimate_means(c, f.head(1), "hours"), "at least two"),
+        (lambda c, f: estimate_shares(c, f.head(1)), "at least two"),
+        (lambda c, f: estimate_shares(c, f.head(0), ["job"]), "at least two"),
     ],
 )
 def test_refusals(call, words, channel, frame):

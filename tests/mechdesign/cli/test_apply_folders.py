@@ -133,3 +133,26 @@ def test_a_signal_leaves_nothing_though_some_files_are_written(channel, days, si
     ledger = Ledger(days / "l.db")
     with ledger.reading() as db:
         assert ledger.releases(db) == []
+
+
+def test_a_file_that_is_gone_is_named_and_written_as_before(channel, days, run):
+    asked = ("apply", channel, "in", "out", "--identity", "id", "--ledger", "l.db")
+    run(*asked)
+    gone = days / "out" / "dt=2" / "a.csv"
+    before = gone.read_bytes()
+    gone.unlink()
+    refused = run(*asked)
+    assert refused.code == 2
+    assert "out: dt=2/a.csv was released there, and is gone: write the" in refused.err
+    assert run(*asked, "--force").code == 0
+    assert gone.read_bytes() == before
+
+
+def test_a_manifest_without_its_release_is_named(channel, days, run):
+    asked = ("apply", channel, "in/dt=1/a.csv", "o{0}.csv", "--manifest", "m.json")
+    run(*asked)
+    (days / "o{0}.csv").unlink()
+    refused = run(*asked)
+    assert "m.json exists, though o{0}.csv does not: choose another name" in refused.err
+    assert run(*asked, "--force").code == 0
+    assert (days / "o{0}.csv").exists()

@@ -41,7 +41,7 @@ def given(*changes):
         (given(("--column", "watt")), "watt"),
         (
             given(("--column", "house")),
-            "line 2: the column 'house' holds no finite number there",
+            "line 2: the column 'house' holds no finite number there; write numbers as 1800.5",
         ),
         (
             given(("--column", "note")),

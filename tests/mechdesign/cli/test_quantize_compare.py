@@ -133,3 +133,23 @@ def test_standard_input_is_read_once():
         compare_budgets(
             "-", QuantizeOptions(column="v", epsilon=None, range_text="0,1"), [1.0]
         )
+
+
+def test_an_error_relative_to_nothing_is_left_out(data, run):
+    (data / "in.csv").write_text("who,g,v\n1,a,0\n2,a,0\n3,b,0\n", encoding="utf-8")
+    compared = run(*ASKED, "--individual", "who", "--compare", "0:1:1")
+    lines = compared.out.splitlines()
+    assert [line.split()[-1] for line in lines[1:3]] == ["-", "-"]
+    with open("curve.csv", encoding="utf-8", newline="") as stream:
+        assert [row["relative_error"] for row in csv.DictReader(stream)] == ["", ""]
+    released = run(*ASKED, "--individual", "who", "--epsilon", "1", "--force")
+    said = " ".join(released.out.split())
+    assert "at worst; 2 of 2 answers changed" in said
+
+
+def test_an_error_of_any_size_is_said(data, run):
+    (data / "in.csv").write_text("who,g,v\n1,a,1\n2,a,2\n3,b,1\n", encoding="utf-8")
+    asked = ["0,1e300" if part == "0,10" else part for part in ASKED]
+    released = run(*asked, "--individual", "who", "--epsilon", "1")
+    assert released.code == 0
+    assert "e+301 % of all amounts together" in " ".join(released.out.split())

@@ -241,7 +241,7 @@ def test_a_file_is_released_row_by_row(table, run, ending):
         (("--release", "a", "--never", "a"), "must be COL=TEXT pairs with commas"),
         (("--release", "a", "--column-weight", "a"), "must be COL=TEXT pairs with"),
         (("--release", "a", "--smallest-group", "few"), "must be a whole number"),
-        (("--release", "a", "--smallest-group", "0"), "smallest_group ('0') must be"),
+        (("--release", "a", "--smallest-group", "0"), "--smallest-group ('0') must be"),
         (("--release", "a", "--keep-frequencies", "--free-frequencies"), "contradict"),
         (("--release", "a", "--promise", "some"), "promise ('some')"),
         (("--release", "a", "--method", "columns"), "leave method (--method) out"),
@@ -264,12 +264,12 @@ def test_a_file_is_released_row_by_row(table, run, ending):
         ),
         (
             ("--release", "a", "--merge-rare", "auto", "--confidence", "0.9"),
-            "merge_rare (--merge-rare) is for one column (--useful)",
+            "--merge-rare is for one column (--useful)",
         ),
         (("--useful", "a", "--merge-rare", "9"), "give a confidence level too"),
         (
             (*MERGED, "-9"),
-            "merge_rare ('-9') must be auto, or a number of records",
+            "--merge-rare ('-9') must be auto, or a number of records",
         ),
         (
             (*MERGED, "9", "--bin", "auto"),

@@ -74,6 +74,31 @@ def test_unweighted_rows_are_no_estimate(weighted, run, question):
         md.estimate(md.Channel.load("c.json"), "out.csv")
 
 
+def test_public_channels_say_that_their_table_has_weights(weighted, run):
+    table = ("design", "w.csv", "--sensitive", "s", "--weight", "n", "--epsilon", "1")
+    written = ("--public", "--public-report", "r.md", "--output", "p.json")
+    run(*table, "--release", "x", *written)
+    channel = md.Channel.load("p.json")
+    assert channel.joint is None
+    assert not channel.has_counts
+    applied = run("apply", "p.json", "w.csv", "out.csv")
+    assert "where each record counts with its weight there." in " ".join(
+        applied.out.split()
+    )
+    with open("r.md", encoding="utf-8") as report:
+        assert "where each record counts with its weight" in " ".join(
+            report.read().split()
+        )
+    record = run("estimate", "out.csv", "--channel", "p.json", "--json").record
+    (p,) = [row for row in record["frequencies"] if row["name"] == "p"]
+    assert p["lower"] < HALF < p["upper"]
+    # Rows are refused, as with the table.
+    run(*table, "--release", "x,y", *written, "--force")
+    run("apply", "p.json", "w.csv", "out.csv", "--force")
+    refused = run("estimate", "out.csv", "--channel", "p.json")
+    assert "weights or probabilities and no numbers of records" in refused.err
+
+
 def test_apply_promises_no_estimate_that_is_refused(folder, run):
     rng = np.random.default_rng(2)
     frame = pd.DataFrame(

@@ -60,3 +60,17 @@ def test_no_share_is_rounded_to_certainty():
     assert percent(0.99996) == ">99.9 %"
     assert percent(0.0001) == "<0.1 %"
     assert (percent(1.0), percent(0.0), percent(-0.0)) == ("100 %", "0 %", "0 %")
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (2.5, "250.0 %"),
+        (999_999.0, "99999900.0 %"),
+        (2.75e6, "2.75e+08 %"),
+        (1e300, "1e+302 %"),
+        (float("inf"), "inf %"),
+    ],
+)
+def test_errors_of_any_size_are_percentages(share, text):
+    assert percent(share) == text

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import feather, orc
@@ -529,3 +530,21 @@ def test_a_header_without_its_last_names_is_no_title(header):
     assert lines_above_header(text.encode(), ",", '"') == 0
     titled = "Survey of 2024\n" + text
     assert lines_above_header(titled.encode(), ",", '"') == 1
+
+
+@pytest.mark.parametrize("ending", ["sav", "dta"])
+def test_a_date_that_python_lacks_is_refused_with_its_column(tmp_path, ending):
+    pyreadstat = pytest.importorskip("pyreadstat")
+    frame = pd.DataFrame({"day": [1.0, 2.0], "born": [1.0, 1e9]})
+    path = tmp_path / f"table.{ending}"
+    if ending == "dta":
+        forms = {"day": "%td", "born": "%td"}
+        pyreadstat.write_dta(frame, path, variable_format=forms)
+    else:
+        frame["born"] *= 86400
+        forms = {"day": "DATE11", "born": "DATE11"}
+        pyreadstat.write_sav(frame, path, variable_format=forms)
+    with pytest.raises(
+        md.InputError, match="the column 'born' has dates outside of the years 1 to"
+    ):
+        open_source(path)

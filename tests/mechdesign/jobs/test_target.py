@@ -149,7 +149,11 @@ def test_what_is_there_is_replaced_only_with_force(tmp_path):
     assert_refused(r"out\.csv exists; .*force", out)
     write(out, "new", force=True)
     side.write_text("old side")
-    assert_refused(r"side exists; .*force", tmp_path / "other.csv", sides=(side,))
+    assert_refused(
+        r"side exists, though .*other\.csv does not: .*force",
+        tmp_path / "other.csv",
+        sides=(side,),
+    )
     assert files(tmp_path) == {"out.csv": "new", "side": "old side"}
 
 

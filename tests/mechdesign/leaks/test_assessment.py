@@ -247,3 +247,20 @@ def test_a_guess_that_finds_nothing_is_said_to():
     telling = table.assign(job=table["health"])
     found = " ".join(md.assess(telling, sensitive="health").summary().split())
     assert "no better" not in found
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"sensitive": "nope"},
+        {"sensitive": "s", "columns": "nope"},
+        {"sensitive": "s", "person": "nope"},
+        {"sensitive": "one"},
+    ],
+)
+def test_errors_name_the_file(tmp_path, asked):
+    path = tmp_path / "t.csv"
+    path.write_text("s,u,one\na,x,1\nb,x,1\na,y,1\nb,y,1\n")
+    with pytest.raises(md.InputError) as error:
+        assess(path, **asked)
+    assert str(error.value).startswith(f"{path}: ")

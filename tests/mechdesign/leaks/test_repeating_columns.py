@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
+import mechdesign as md
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.leaks import people_notice
 from mechdesign.leaks.person_columns import may_name_people
@@ -47,10 +49,57 @@ def test_a_column_whose_values_come_again_is_found(tmp_path, kind):
     assert people_notice.possible_columns(*asked, None, {"person"}) == []
 
 
-def test_too_many_records_of_one_value_name_nobody():
+def test_too_many_records_of_many_values_name_nobody():
     sizes = np.full(100, 3)
     assert may_name_people(sizes, 300)
     assert may_name_people(sizes, 400)
     assert not may_name_people(sizes, 401)
-    assert not may_name_people(np.append(sizes, MOST_RECORDS + 1), 351)
     assert not may_name_people(sizes[:19], 57)
+    # A few values may have very many records: the records of the others count.
+    large = [MOST_RECORDS + 1] * 5
+    assert may_name_people(np.append(sizes, large), 300 + sum(large))
+    assert not may_name_people(np.append(sizes, large), 401 + sum(large))
+    assert not may_name_people(np.append(sizes, [*large, 200]), 500 + sum(large))
+    assert not may_name_people(np.append(sizes[:19], 200), 257)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "frame", "lazy"])
+def test_a_person_with_very_many_records_hides_no_others(tmp_path, kind):
+    frame = table()
+    extra = pd.DataFrame(
+        {
+            "person": "tester",
+            "number": range(len(frame), len(frame) + 3 * MOST_RECORDS),
+            "job": "a",
+            "ill": "yes",
+        }
+    )
+    frame = pd.concat([frame, extra]).sample(frac=1.0, random_state=3)
+    frame = frame.drop(columns="number")
+    path = tmp_path / "t.parquet"
+    frame.to_parquet(path, index=False)
+    channel = md.design(
+        frame[["ill", "job"]], md.LIP(1.0), sensitive="ill", useful="job"
+    )
+    if kind == "csv":
+        path = tmp_path / "t.csv"
+        frame.to_csv(path, index=False)
+    if kind in ("csv", "parquet"):
+        found = people_notice.people_in(path, ["ill"])
+        assert found is not None
+        assert (found.column.name, found.column.most) == ("person", 3 * MOST_RECORDS)
+        asked = (str(path), TextOptions() if kind == "csv" else None)
+        assert people_notice.possible_columns(*asked, None, {"ill"}) == ["person"]
+        return
+    given = pl.scan_parquet(path) if kind == "lazy" else frame
+    with pytest.raises(md.InputError, match="the column 'person' names 201 people"):
+        md.sanitise(given, channel.channel, keep=["person"])
+
+
+def test_values_with_many_records_are_counted_over_batches():
+    hashes = people_notice.ColumnHashes()
+    first = np.repeat(np.array([7, 8, 9], dtype=np.uint64), [MOST_RECORDS + 1, 2, 1])
+    hashes.add(first)
+    hashes.add(np.array([7, 8, 5, 5], dtype=np.uint64))
+    assert sorted(hashes.repeated().tolist()) == [2, 3, MOST_RECORDS + 2]
+    assert hashes.records == MOST_RECORDS + 8

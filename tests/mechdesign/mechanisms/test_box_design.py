@@ -17,7 +17,7 @@ import pytest
 import mechdesign as md
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms import box_parts
+from mechdesign.mechanisms import box_design, box_parts
 from mechdesign.mechanisms.box_design import design_boxes
 from mechdesign.mechanisms.box_parts import level_of_share, nested_groups, together_of
 from mechdesign.mechanisms.box_request import BoxRequest
@@ -590,3 +590,15 @@ def test_columns_that_are_protected_each_have_no_boxes(options):
             confidence=0.9,
             **options,
         )
+
+
+def test_a_slice_of_counts_that_no_memory_holds():
+    """Counts of a whole population, in a table: records are not listed one by one."""
+    counts = np.array([10**11, 4 * 10**10, 50, 0])
+    learning = box_design._slice_of(counts, 3)
+    assert np.array_equal(learning, box_design._slice_of(counts, 3))
+    assert np.all((learning >= 0) & (learning <= counts))
+    # Six standard deviations of a binomial law.
+    large = counts[:2]
+    spread = 6.0 * np.sqrt(0.09 * large)
+    assert np.all(np.abs(learning[:2] - 0.1 * large) < spread)

@@ -179,7 +179,7 @@ def test_a_count_needs_zeros_and_ones_or_a_value(folder):
     quantise("count")
     with pytest.raises(
         InputError,
-        match="neither 0 nor 1 there; to count records with some value, name it",
+        match=r"neither 0 nor 1 there; to count records with some value, name it \(equals",
     ):
         apply_mechanism("m.json", "in.csv", "o.csv")
     quantise("mean")

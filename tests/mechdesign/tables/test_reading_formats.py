@@ -231,3 +231,11 @@ def test_parquet_files_of_a_folder_agree_on_floats(tmp_path):
         InputError, match="the column 'x' holds floats in one part of the table"
     ):
         read_joint(tmp_path, sensitive="s", useful="x", missing="drop")
+
+
+def test_a_missing_column_is_named_beside_nested_ones(tmp_path):
+    path = tmp_path / "t.parquet"
+    nested = pa.array([["x"], ["y"]])
+    pq.write_table(pa.table({"tags": nested, "s": ["a", "b"], "x": ["u", "v"]}), path)
+    with pytest.raises(InputError, match="there is no column 'nope'"):
+        read_joint(path, sensitive="nope", useful="x")
