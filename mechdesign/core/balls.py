@@ -31,10 +31,13 @@ from contextlib import contextmanager
 from fractions import Fraction
 from functools import lru_cache
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array: TypeAlias = NDArray[np.float64]
 
 FIRST_BITS = 128
 """Precision of the first enclosure, in bits. It doubles until a comparison is decided.
@@ -243,6 +246,9 @@ def lower_ends(
     """`lower_end` of each of some counts, whose quantiles are found together."""
     if len(counts) <= FEW_COUNTS:
         return tuple(lower_end(count, total, alpha, slope) for count in counts)
+    # The command line reads budgets with this module, and must not wait for NumPy.
+    import numpy as np
+
     ends: list[int] = []
     quantiles = _quantiles(np.array(counts, dtype=np.float64), total, alpha, slope)
     for count, quantile in zip(counts, quantiles.tolist(), strict=True):
@@ -291,10 +297,10 @@ def _quantile(count: int, total: int, alpha: Fraction, slope: Fraction) -> float
     return p
 
 
-def _quantiles(
-    counts: NDArray[np.float64], total: int, alpha: Fraction, slope: Fraction
-) -> NDArray[np.float64]:
+def _quantiles(counts: Array, total: int, alpha: Fraction, slope: Fraction) -> Array:
     """`_quantile` of each count, by the same steps; no number for a count of 0."""
+    import numpy as np
+
     rest = total - counts
     top = math.lgamma(total + 1)
     choose = np.array(
@@ -319,10 +325,10 @@ def _quantiles(
     return p
 
 
-def _all_falling_terms(
-    counts: NDArray[np.float64], rest: NDArray[np.float64], odds: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _all_falling_terms(counts: Array, rest: Array, odds: Array) -> Array:
     """`_falling_terms` of each count."""
+    import numpy as np
+
     term = np.ones(len(counts))
     terms = np.ones(len(counts))
     k = 0
