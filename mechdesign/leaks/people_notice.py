@@ -62,7 +62,6 @@ from mechdesign.leaks.person_columns import (
 from mechdesign.release.samplers import normalised, normalised_cells, recorded_rules
 from mechdesign.tables.columns import positions_of
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.people import MOST_RECORDS
 from mechdesign.tables.people_tables import read_records
 
 # -------------------------------------------------------------- all records of a person
@@ -400,6 +399,10 @@ def possible_columns(
     return possible
 
 
+COUNTED_FROM = 16
+"""Records of a value in a batch from which their number takes less memory than their hashes."""
+
+
 class ColumnHashes:
     """The hashes of the cells of a column; of values with many records only how many they are.
 
@@ -409,29 +412,41 @@ class ColumnHashes:
     def __init__(self) -> None:
         self.records = 0
         self._parts: list[Hashes] = []
-        self._large: Counter[int] = Counter()
+        self._counted: Counter[int] = Counter()
 
     def add(self, hashes: Hashes) -> None:
         """Add the hashes of a batch."""
         self.records += len(hashes)
         values, counts = np.unique(hashes, return_counts=True)
-        large = counts > MOST_RECORDS
-        for value, count in zip(values[large], counts[large], strict=True):
-            self._large[int(value)] += int(count)
-        if large.any():
-            hashes = hashes[~np.isin(hashes, values[large])]
+        many = counts >= COUNTED_FROM
+        if self._counted:
+            # Once it has had so many, no hash of it is kept any more.
+            many |= np.isin(values, np.array(list(self._counted), dtype=np.uint64))
+        for value, count in zip(values[many], counts[many], strict=True):
+            self._counted[int(value)] += int(count)
+        if many.any():
+            hashes = hashes[~np.isin(hashes, values[many])]
         self._parts.append(hashes)
 
     def repeated(self) -> Integers:
-        """How often each value occurs that occurs several times."""
+        """How often each value occurs that occurs several times; asked once, for it lets go of the
+        hashes.
+        """
         whole = np.concatenate([np.empty(0, dtype=np.uint64), *self._parts])
-        large = np.array(list(self._large), dtype=np.uint64)
-        among = np.isin(whole, large)
-        # What a value with many records in one batch has in the others.
-        for value in whole[among].tolist():
-            self._large[value] += 1
-        counts = np.array(list(self._large.values()), dtype=np.int64)
-        return np.append(_repeated(whole[~among]), counts)
+        self._parts.clear()
+        counts = _repeated(whole)
+        if not self._counted:
+            return counts
+        # What these values had in the batches before; all hashes are in order now.
+        values = np.array(list(self._counted), dtype=np.uint64)
+        rest = np.searchsorted(whole, values, "right") - np.searchsorted(whole, values)
+        # They stand among the others: so many of each size are none of theirs.
+        among = rest[rest > 1]
+        most = int(counts.max(initial=0))
+        others = np.bincount(counts, minlength=most + 1)
+        others -= np.bincount(among, minlength=most + 1)
+        counts = np.repeat(np.arange(most + 1), others)
+        return np.append(counts, rest + np.array(list(self._counted.values())))
 
 
 def files_and_columns(

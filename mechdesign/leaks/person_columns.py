@@ -44,8 +44,12 @@ REPEATED = 0.75
 that a few records share, such as survey weights."""
 
 EXCEPTIONS = 0.05
-"""Share of the repeated values that may have more than `MOST_RECORDS`: a common number of many
-people, or an account for tests, must not hide all others."""
+"""Share of the repeated values that may have more than `MOST_RECORDS`: an account for tests must
+not hide all others."""
+
+OF_EXCEPTIONS = 1 / 3
+"""Share of the records that these may have together. Amounts are mostly zero in many tables (gains
+of 92 % of the people of a census), and their other values name nobody."""
 
 ALIKE = 0.9
 """Share of the repeated values that must have one secret alone. A secret of a person never changes,
@@ -135,7 +139,9 @@ def may_name_people_by(
     There are `values` of them with `repeated` records; `large` of these have more than
     `MOST_RECORDS` each, `of_large` in all.
     """
-    if large > EXCEPTIONS * values or values - large < FEWEST_PEOPLE:
+    if large > EXCEPTIONS * values or of_large > OF_EXCEPTIONS * records:
+        return False
+    if values - large < FEWEST_PEOPLE:
         return False
     return repeated - of_large >= REPEATED * (records - of_large)
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.formats.csv_text import TextOptions
@@ -56,11 +60,21 @@ def test_too_many_records_of_many_values_name_nobody():
     assert not may_name_people(sizes, 401)
     assert not may_name_people(sizes[:19], 57)
     # A few values may have very many records: the records of the others count.
-    large = [MOST_RECORDS + 1] * 5
-    assert may_name_people(np.append(sizes, large), 300 + sum(large))
-    assert not may_name_people(np.append(sizes, large), 401 + sum(large))
-    assert not may_name_people(np.append(sizes, [*large, 200]), 500 + sum(large))
-    assert not may_name_people(np.append(sizes[:19], 200), 257)
+    large = MOST_RECORDS + 1
+    assert may_name_people(np.append(sizes, large), 300 + large)
+    assert not may_name_people(np.append(sizes, large), 401 + large)
+    assert not may_name_people(np.append(sizes[:19], large), 57 + large)
+    many = np.full(100, 30)
+    assert may_name_people(np.append(many, [large] * 5), 3_000 + 5 * large)
+    assert not may_name_people(np.append(many, [large] * 6), 3_000 + 6 * large)
+
+
+def test_amounts_that_are_mostly_zero_name_nobody():
+    """As the gains of a census are, whose other values a few records share."""
+    others = np.full(100, 30)
+    assert may_name_people(np.append(others, 1_400), 4_400)
+    assert not may_name_people(np.append(others, 1_600), 4_600)
+    assert not may_name_people(np.append(others, 30_000), 33_000)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "frame", "lazy"])
@@ -96,10 +110,20 @@ def test_a_person_with_very_many_records_hides_no_others(tmp_path, kind):
         md.sanitise(given, channel.channel, keep=["person"])
 
 
-def test_values_with_many_records_are_counted_over_batches():
+@given(
+    st.lists(
+        st.dictionaries(st.integers(0, 6), st.integers(1, 40), max_size=7), max_size=6
+    )
+)
+def test_values_are_counted_over_batches(batches):
     hashes = people_notice.ColumnHashes()
-    first = np.repeat(np.array([7, 8, 9], dtype=np.uint64), [MOST_RECORDS + 1, 2, 1])
-    hashes.add(first)
-    hashes.add(np.array([7, 8, 5, 5], dtype=np.uint64))
-    assert sorted(hashes.repeated().tolist()) == [2, 3, MOST_RECORDS + 2]
-    assert hashes.records == MOST_RECORDS + 8
+    total = Counter()
+    for batch in batches:
+        total.update(batch)
+        values = np.array(list(batch), dtype=np.uint64)
+        cells = np.repeat(values, np.array(list(batch.values()), dtype=np.int64))
+        np.random.default_rng(1).shuffle(cells)
+        hashes.add(cells)
+    repeated = [count for count in total.values() if count > 1]
+    assert hashes.records == total.total()
+    assert sorted(hashes.repeated().tolist()) == sorted(repeated)
