@@ -145,6 +145,24 @@ def test_more_time_gives_no_worse_channel(clock):
     assert kept[0] < kept[-1]
 
 
+def test_what_the_first_verification_loads_is_not_timed(monkeypatch):
+    """It loads libraries for as many outputs, which takes 100 seconds here, and each later one a second."""
+    monkeypatch.setattr(fewer_outputs, "PROBED_FROM", 0)
+    monkeypatch.setattr(fewer_outputs, "PROBED", 4)
+    now = [0.0]
+    monkeypatch.setattr(fewer_outputs.time, "process_time", lambda: now[0])
+    known = set()
+    round_all = Rules.rounded
+
+    def rounded(rules, weights, points):
+        now[0] += 1.0 if len(weights) in known else 100.0
+        known.add(len(weights))
+        return round_all(rules, weights, points)
+
+    monkeypatch.setattr(Rules, "rounded", rounded)
+    assert _outputs(30.0) == 40
+
+
 def test_a_small_design_is_rounded_at_once(monkeypatch):
     """No probe: a search that ends by itself gives the same channel on a loaded machine."""
     calls = []
