@@ -456,7 +456,7 @@ def _text(
         from mechdesign.report.first_lines import little_use_lines
         from mechdesign.report.terminal import design_text
 
-        text = design_text(result, joint, all_measures=output.all_measures)
+        text = design_text(result, all_measures=output.all_measures)
         return "\n".join([*little_use_lines(result), text, "", *last])
     from mechdesign.report.first_screen import first_screen
 

@@ -189,7 +189,7 @@ def boxes_with_certificate(
     InputError
         If the channel has no counts.
     """
-    utility = channel.boxed.claims.utility
+    utility = channel.box_utility
     if utility is None or not has_table(channel):
         raise InputError(NO_TABLE)
     stated = {UPPER_BOUND: utility.upper_bound_nmi}
@@ -254,7 +254,7 @@ def _own_of_boxes(channel: Channel, time_limit: float | None) -> tuple[float, fl
     """The share of the records that keep their box, and the most that do with these boxes and
     their law; no pricing takes any time here.
     """
-    utility = channel.boxed.claims.utility
+    utility = channel.box_utility
     assert utility is not None  # the caller has looked
     own = bound = Fraction(0)
     for single in channel.channels:

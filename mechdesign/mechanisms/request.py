@@ -379,7 +379,7 @@ class DesignRequest:
     @property
     def may_merge(self) -> bool:
         """True if merging symbols may keep more of a promise for the population."""
-        return self.confidence is not None and self.shape != combinations.BOXES
+        return self.shape == combinations.POPULATION
 
     @property
     def released_columns(self) -> tuple[str, ...]:
@@ -609,9 +609,9 @@ class DesignRequest:
                 raise unprotected(self.joint.empty_sensitive)
             # Symbols that the table lists without records are unseen ones, whether or not the
             # caller counts them. A negative number stays, for the set to refuse.
-            # Boxes have a place for them without that.
+            # Only a promise about symbols takes them: boxes have a place for everything.
             is_number = type(self.unseen) is int and self.unseen >= 0
-            if is_number and self.shape != combinations.BOXES:
+            if is_number and self.shape == combinations.POPULATION:
                 unseen = max(self.unseen, len(self.joint.empty_useful))
                 object.__setattr__(self, "unseen", unseen)
             return

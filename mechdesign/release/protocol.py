@@ -19,7 +19,6 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.tables.box_coder import BoxCoder
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.row_boxes import Boxes
 from mechdesign.tables.variable import Variable
@@ -114,11 +113,6 @@ class Releasable(Protocol):
         ...
 
     @property
-    def coder(self) -> BoxCoder | None:
-        """How the cells of a record become its symbol, where this is a box."""
-        ...
-
-    @property
     def coding_record(self) -> dict[str, Any]:
         """What the digest has of the coder; nothing where records are coded by their symbols."""
         ...
@@ -126,11 +120,6 @@ class Releasable(Protocol):
     @property
     def parts(self) -> Sequence[ReleasablePart]:
         """A channel of boxes by strata."""
-        ...
-
-    @property
-    def fills(self) -> bool:
-        """True if rows are drawn within boxes."""
         ...
 
     @property
