@@ -68,7 +68,7 @@ from mechdesign.mechanisms.optimal import optimal
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import (
+from mechdesign.mechanisms.search_options import (
     ENTROPY_ERROR,
     LEAST_GAP,
     Search,

@@ -83,7 +83,7 @@ from mechdesign.mechanisms.query_design import (
     variance_of,
 )
 from mechdesign.mechanisms.rules import Rules, table_rules
-from mechdesign.mechanisms.search import share_bound, utility_entropy
+from mechdesign.mechanisms.search_options import share_bound, utility_entropy
 from mechdesign.mechanisms.strata_tables import (
     SHRINK,
     budgets_of_stratum,

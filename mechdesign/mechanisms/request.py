@@ -32,6 +32,7 @@ from mechdesign.core.wording import listed, quoted
 from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.average_budgets import NO_PROMISE, averages_of, kept_measure
 from mechdesign.mechanisms.box_request import AUTO
+from mechdesign.mechanisms.heuristics import HEURISTICS
 from mechdesign.mechanisms.least_cost_objective import (
     DISTANCE,
     INFORMATION,
@@ -43,8 +44,7 @@ from mechdesign.mechanisms.people_request import of_people
 from mechdesign.mechanisms.queries import PURPOSES, TASK, Queries
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import check_sensitive
-from mechdesign.mechanisms.search import Search
-from mechdesign.mechanisms.watchdog import HEURISTICS
+from mechdesign.mechanisms.search_options import Search
 from mechdesign.notions import Notion
 from mechdesign.release.samplers import NEAREST, REFUSE, Policy, check_nearest
 from mechdesign.tables.confidence import check_level, unprotected

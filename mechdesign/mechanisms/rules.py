@@ -84,7 +84,7 @@ from mechdesign.mechanisms.rounding import (
     columns_of,
     round_channel,
 )
-from mechdesign.mechanisms.search import (
+from mechdesign.mechanisms.search_options import (
     ENUMERATIONS,
     Search,
     Solve,
