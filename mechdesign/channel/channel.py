@@ -921,7 +921,7 @@ class Channel(Displayed):
         InputError
             If a column is missing, or the channel does not know the row.
         """
-        return law_of_record(self, row)
+        return law_of_record(self, self.coder, row)
 
     def with_provenance(self, **entries: Any) -> Channel:
         """The same channel with more entries in the record of its origin."""

@@ -94,11 +94,6 @@ class Releasable(Protocol):
         ...
 
     @property
-    def releases_symbols(self) -> bool:
-        """True if outputs are written as symbols of the columns, and not as labels."""
-        ...
-
-    @property
     def releases_own_symbols(self) -> bool:
         """True if the outputs are symbols of the one useful column, made to stand in its place."""
         ...
