@@ -38,7 +38,6 @@ from solvers.errors import BackendFailure, OutOfTime, TooManyVertices
 from solvers.points import Array
 from solvers.pricing.concave import (
     MEMORY_LIMIT,
-    check_limits,
     check_prices,
 )
 from solvers.pricing.set_searches import RobustSearch
@@ -76,8 +75,6 @@ def proven_bound(
     *,
     least: float,
     time_limit: float | None = None,
-    memory_limit: int = MEMORY_LIMIT,
-    workers: int = 1,
 ) -> float:
     """The bound on the envelope at `point` that these prices prove, rounded down.
 
@@ -100,10 +97,9 @@ def proven_bound(
     OutOfTime
         If the time was over before there was a pricer.
     """
-    check_limits(workers, memory_limit)
     y = check_prices("prices", prices, polytope.n)
     preparation = Preparation(polytope, point)
-    resources = Resources(workers, memory_limit, time_limit)
+    resources = Resources(1, MEMORY_LIMIT, time_limit)
     preparation.make_pricer(polytope, resources)
     pricer = preparation.pricer
     assert pricer is not None  # `make_pricer` makes one
