@@ -160,6 +160,11 @@ class Release(IdentifiedDraws):
         return self._coding.codes
 
     @property
+    def has_one_symbol(self) -> bool:
+        """Whether all that a record is drawn by is one symbol, and not one of each variable."""
+        return self._coding.has_one_symbol
+
+    @property
     def hidden_counts(self) -> list[Integers]:
         """`symbol_counts` of each variable that the channel hides."""
         return self.symbol_counts[self._coding.given :]
