@@ -16,7 +16,7 @@ to its nearest outputs. Where the sums of outputs are free, all inputs go to one
 inputs in k classes to o outputs has about n + k o pairs.
 
 With many classes these are nearly all n o pairs, and whatever comes after the plan looks at each of
-them. So such a group is halved first (`_halves`), as long as what goes to either half keeps the
+them. So such a group is halved first (`halves_of`), as long as what goes to either half keeps the
 limits: half of the outputs, near ones together, and the inputs near to them. Inputs then change
 sides, one by one, until the means of both halves are as equal as that makes them.
 
@@ -31,7 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -480,37 +480,46 @@ def _drawn(
     pairs = n + (int(_classes(group).max()) + 1) * o
     halves = None
     if min(pairs, n * o) > WHOLE_PAIRS:
-        for _ in range(ORDERS):
-            halves = _halves(problem, group, rng)
-            if halves is not None:
-                break
+        halves = halves_of(problem, group, rng)
     if halves is None:
         return _near_first(problem, group, rng)
     parts: list[_Flows] = []
-    for inputs, outputs, masses in halves:
-        half = Group(
-            group.inputs[inputs],
-            group.outputs[outputs],
-            masses,
-            group.targets[outputs],
-            group.is_free,
-            group.ranges.restricted(inputs),
-        )
-        drawn = _drawn(problem, half, rng)
+    for half in halves:
+        drawn = _drawn(problem, half.group, rng)
         if drawn is None:
             return None
         rows, columns, flows = drawn
-        parts.append((inputs[rows], outputs[columns], flows))
+        parts.append((half.inputs[rows], half.outputs[columns], flows))
     rows, columns, flows = (np.concatenate(one) for one in zip(*parts, strict=True))
     return rows, columns, flows
 
 
-def _halves(
+class Half(NamedTuple):
+    """A half of a group, and the places of its inputs and outputs in the group."""
+
+    group: Group
+    inputs: Indices
+    outputs: Indices
+
+
+def halves_of(
     problem: PlanProblem, group: Group, rng: np.random.Generator
-) -> list[tuple[Indices, Indices, Array]] | None:
-    """Inputs, outputs and masses of inputs of two halves of a group, whose means keep the limits;
-    None where none were found.
+) -> list[Half] | None:
+    """Two halves of a group whose means keep the limits, near symbols together; None where none
+    were found. Some inputs belong to both.
     """
+    if len(group.outputs) > 1:
+        for _ in range(ORDERS):
+            halves = _halved(problem, group, rng)
+            if halves is not None:
+                return halves
+    return None
+
+
+def _halved(
+    problem: PlanProblem, group: Group, rng: np.random.Generator
+) -> list[Half] | None:
+    """The halves of one order of the outputs."""
     outputs = problem.costs.order(group.outputs, rng)
     mass = np.cumsum(group.targets[outputs])
     middle = int(np.searchsorted(mass, 0.5 * mass[-1]))
@@ -525,14 +534,22 @@ def _halves(
     masses = _exact(values, group.masses, in_first, float(mass[middle - 1]))
     if masses is None:
         return None
-    halves: list[tuple[Indices, Indices, Array]] = []
+    halves: list[Half] = []
     for part, of_half in ((first, masses), (second, group.masses - masses)):
         inputs = np.flatnonzero(of_half > 0.0)
-        of_inputs = of_half[inputs]
-        means = group.ranges.limited[:, inputs] @ of_inputs / of_inputs.sum()
+        ranges = group.ranges.restricted(inputs)
+        means = ranges.limited @ of_half[inputs] / of_half[inputs].sum()
         if not group.ranges.usage(means[:, None])[0] <= 1.0:
             return None
-        halves.append((inputs, part, of_inputs))
+        half = Group(
+            group.inputs[inputs],
+            group.outputs[part],
+            of_half[inputs],
+            group.targets[part],
+            group.is_free,
+            ranges,
+        )
+        halves.append(Half(half, inputs, part))
     return halves
 
 
