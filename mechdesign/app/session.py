@@ -106,6 +106,9 @@ TASKS: dict[str, tuple[str, Any]] = {
 RELEASE_FILE = "release"
 """The button that releases the table through the channel that was designed."""
 
+BUSY = "Something is running: wait for it, or cancel it."
+"""What is said to whoever asks for more while a task runs."""
+
 TWICE = (
     "A second release of the same people, with this or any other channel, tells more than each by "
     "itself."
@@ -191,7 +194,7 @@ class Session:
         While a task runs, none is taken: it would end the search of another window without a word.
         """
         if self.running:
-            self._refuse("Something is running: wait for it, or cancel it.")
+            self._refuse(BUSY)
             return
         try:
             table = read_content(name, content)
@@ -218,7 +221,7 @@ class Session:
             self._refuse("Choose a file first.")
             return
         if self.running:
-            self._refuse("Something is running: wait for it, or cancel it.")
+            self._refuse(BUSY)
             return
         # Another window may still show the columns of a file that was open before.
         if form.get("file", self.table.sha256) != self.table.sha256:
@@ -419,6 +422,9 @@ class Session:
 
     def _answer(self, work: Work[Any]) -> None:
         """Take the answer of a task that has ended."""
+        if self.error == BUSY:
+            # It was said to a second click on the same button, and is true no more.
+            self.error = ""
         if work.cancelled:
             self._refuse("Cancelled. Nothing was changed.")
             return
