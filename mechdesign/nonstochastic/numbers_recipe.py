@@ -171,6 +171,7 @@ class NumbersDrawer(Drawer):
         """As `Drawer.draw`; the records in `dropped` have no code."""
         part = self._part(column, count, first_row)
         cell_of_value = self._quantizer.cells(part.values).astype(np.int32)
+        self.tally.leave_out(count - len(part.rows))
         self._add_to_totals(part, cell_of_value)
         rows, codes = self._answers(part, cell_of_value)
         self.dropped = None
@@ -221,7 +222,7 @@ class NumbersDrawer(Drawer):
             if in_use is not None:
                 rows = rows[in_use]
                 cells = [selected(values, in_use) for values in cells]
-            numbers = numbers_of(cells[0], names[0])
+            numbers = numbers_of(cells[0], names[0], advise=self._advise)
             values, outside = self.tally.inside(numbers)
         except BadCell as error:
             # The position counts the records in use alone.

@@ -132,6 +132,8 @@ class Answering:
         stored: str | None = None
         if self.table.kind == "Parquet" and self.mechanism.query != "count":
             stored = self.column
+        # A second pass finds the same ones.
+        self.tally.left_out = 0
         records = usable_records(
             self.table,
             names,
@@ -141,6 +143,7 @@ class Answering:
             whole=self._ledger is not None,
             # The treatment of empty cells is in a mechanism file, and a command cannot change it.
             advise=not self.mechanism.is_designed,
+            left_out=self.tally.leave_out,
         )
         for batch, rows, columns in records:
             if self.census is not None:
@@ -204,7 +207,8 @@ class Answering:
                 if self.mechanism.query == "count":
                     numbers = truths_of(columns[0], self.column, self.equals)
                 else:
-                    numbers = numbers_of(columns[0], self.column)
+                    advise = not self.mechanism.is_designed
+                    numbers = numbers_of(columns[0], self.column, advise=advise)
                 values, outside = self.tally.inside(numbers)
             except BadCell as error:
                 place = self.table.where(int(rows[error.position]))
