@@ -105,7 +105,7 @@ CASES = {
     "blank line inside": (
         "s,x\na,u\n\nb,v\n",
         MICRO,
-        "FILE, line 3: the row is blank within the table",
+        "FILE, line 3: the row is blank within the table; remove it",
     ),
     "open quote": (
         's,x\na,"u\nb,v\n',

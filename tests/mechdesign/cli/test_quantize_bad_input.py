@@ -81,7 +81,7 @@ def given(*changes):
         (given(("--query", "mean"), ("--group-by", "year")), "year"),
         (
             given(("--query", "mean"), ("--individual", "day")),
-            "an individual has several records in one group",
+            "meters.csv: by the column 'day' an individual has several records in one group",
         ),
         (
             given(("--query", "mean"), ("--equals", "a")),
