@@ -267,10 +267,10 @@ class NumbersDrawer(Drawer):
         # Nothing is random, so the answers can be counted only by placing every number.
         self.draw(column, len(times))
 
-    def result(self, sha256: str | None) -> RangeRelease:
-        """The result of the release."""
+    def result(self, sha256: str | None, name: str = "the table") -> RangeRelease:
+        """The result of the release; `name` is that of what is released."""
         if not self.tally.records and self._advise:
-            raise InputError("no records; an answer needs at least one")
+            raise InputError(f"{name}: no records; an answer needs at least one")
         if self._folder_tally is not None:
             self._folder_tally.add(self.tally)
         return self.tally.result(sha256)
@@ -470,7 +470,7 @@ class NumbersRecipe(FileRecipe):
             else:
                 run.draw(out, drawer, census.add)
             run.refuse_disclosure(drawer)
-            result = drawer.result(out.seal())
+            result = drawer.result(out.seal(), run.table.name)
             run.add_notes(result.notices)
             result = replace(result, notices=run.notices)
             if run.sides.manifest is not None:
