@@ -51,7 +51,7 @@ from mechdesign.cli.line import (
 )
 from mechdesign.cli.options import ReportOptions
 from mechdesign.cli.released import Files, OutputFormat
-from mechdesign.cli.report import report
+from mechdesign.cli.report import BoardOptions, report
 from mechdesign.core.errors import InputError, errors_noting
 from mechdesign.core.files import check_target
 
@@ -221,9 +221,11 @@ def _steps(
     reports, there, report_options = _reports(job, is_new=is_new)
     if reports:
         # Reports that cannot be written are refused before the work.
-        wanted = ReportOptions(**reports, curve=report_options["curve"])
-        check: dict[str, Any] = {"sources": (), "others": {}, **report_options}
-        yield ("report",), wanted.check, check
+        values = reports | report_options
+        check: dict[str, Any] = {"sources": (), "others": {}, "source": channel}
+        for group in (ReportOptions, BoardOptions):
+            wanted = _group(group, values)
+            yield ("report",), wanted.check, values | check
     if job.design is not None and is_new:
         yield ("channel",), check_target, {"target": channel, "force": False}
     # So are inputs and outputs of releases; a release may read what an earlier one writes.
@@ -385,11 +387,13 @@ def _called(
 
 def _groups(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """The groups of options that a function takes, made of single values."""
-    groups: dict[str, Any] = {}
-    for name, group in groups_of(function).items():
-        members: dict[str, Any] = {}
-        for member, *_ in declared(group):
-            if member.name in values:
-                members[member.name] = values[member.name]
-        groups[name] = group(**members)
-    return groups
+    return {name: _group(group, values) for name, group in groups_of(function).items()}
+
+
+def _group(group: type[Any], values: Mapping[str, Any]) -> Any:
+    """A group of options made of those values that are its own."""
+    members: dict[str, Any] = {}
+    for member, *_ in declared(group):
+        if member.name in values:
+            members[member.name] = values[member.name]
+    return group(**members)
