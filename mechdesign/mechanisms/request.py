@@ -448,8 +448,8 @@ class DesignRequest:
             )
         if self.asks_boxes and self.confidence is None:
             raise InputError(
-                "merge_rare, cells, rare, fill and slice_seed belong to the promise about the "
-                "population: give a confidence level too (--confidence 0.95)"
+                "--merge-rare, --cells, --rare, --fill and --slice-seed belong to the promise "
+                "about the population: give a confidence level too (--confidence 0.95)"
             )
         self._check_merging()
 
@@ -524,7 +524,7 @@ class DesignRequest:
         # All other fields must be as they are by default.
         if replace(objective, objective=INFORMATION) != LeastCostObjective():
             raise InputError(
-                "distance, keep_frequencies, stay, forbid and constraints are for "
+                "--distance, --keep-frequencies, --stay, --forbid and constraints are for "
                 "channels on the column's own symbols: say what these should cost "
                 "with objective (--objective truth, distance or COSTS.csv)"
             )
@@ -627,6 +627,13 @@ class DesignRequest:
 
     def _record_unknown(self) -> None:
         """Give the table the rule for unknown symbols, which its channel records."""
+        missing = self.joint.rules.missing
+        if self.given and missing != REFUSE:
+            raise InputError(
+                f"--missing {missing}: the channel releases {listed(self.given)} as it is, and "
+                "an output for records with an empty cell would change it: give such cells a "
+                "symbol (--missing symbol), or leave these records out (--missing drop)"
+            )
         if self.unknown == REFUSE:
             return
         policy = Policy(unknown=self.unknown)
