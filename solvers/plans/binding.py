@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from solvers.errors import OutOfTime
+from solvers.pace import NEVER, Clock
 from solvers.plans.problem import Indices
 from solvers.points import Array
 from solvers.programs import highs_with, set_options
@@ -32,7 +34,10 @@ MOST_ROUNDS = 60
 
 
 def start_at_binding_rows(
-    highs: Any, options: dict[str, str | int | float], dual_simplex: int
+    highs: Any,
+    options: dict[str, str | int | float],
+    dual_simplex: int,
+    clock: Clock = NEVER,
 ) -> bool:
     """Give a program the basis of its optimum, and say whether that was found.
 
@@ -44,6 +49,12 @@ def start_at_binding_rows(
         Options of HiGHS for the smaller one.
     dual_simplex : int
         HiGHS's number of its dual simplex method.
+    clock : Clock
+
+    Raises
+    ------
+    OutOfTime
+        If the time is over before a round.
     """
     # Imported here because it loads slowly, and few designs are plans.
     import highspy
@@ -82,6 +93,8 @@ def start_at_binding_rows(
     is_added = np.zeros(size[0], np.bool_)
     is_added[added] = True
     for _ in range(MOST_ROUNDS):
+        if clock() <= 0.0:
+            raise OutOfTime("the time was over before a linear program was solved")
         smaller.run()
         if smaller.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return False

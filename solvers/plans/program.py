@@ -402,23 +402,30 @@ class PlanProgram:
         """Seconds that the interior point method takes, by its last solve or `ENTRY_TIME`."""
         return self._entry_time * self._pairs * self._rows
 
-    def solve_at_once(self) -> Solved:
+    def solve_at_once(self, clock: Clock = NEVER) -> Solved:
         """Solve a program that has all of its pairs and does not grow, by the dual simplex method.
 
         Raises
         ------
-        NoPlan, BackendFailure
+        NoPlan, OutOfTime, BackendFailure
             As `solve`.
         """
         if self._pairs_and_limits > FEW_PAIRS_AND_LIMITS:
-            start_at_binding_rows(self._highs, OPTIONS, DUAL_SIMPLEX)
+            start_at_binding_rows(self._highs, OPTIONS, DUAL_SIMPLEX, clock)
         way = {"simplex_strategy": DUAL_SIMPLEX, "presolve": "off"}
         set_options(self._highs, OPTIONS | way)
+        self._limit_time(clock)
         self._highs.run()
         if self._highs.getModelStatus() == self._statuses.kOptimal:
             return self._solved(is_vertex=True)
         self._highs.clearSolver()
-        return self.solve()
+        return self.solve(clock)
+
+    def _limit_time(self, clock: Clock) -> None:
+        """End the next solve with the clock."""
+        if math.isfinite(clock()):
+            allowed = self._highs.getRunTime() + max(clock.passing(), SHORTEST)
+            set_options(self._highs, {"time_limit": allowed})
 
     def solve(self, clock: Clock = NEVER, *, to_vertex: bool = True) -> Solved:
         """Solve: few pairs by the simplex method, from the last basis if there is one; many by the
@@ -436,9 +443,7 @@ class PlanProgram:
         with_vertex = 1.0 if to_vertex else 1.0 + VERTEX
         if self.is_large and self.foreseen * with_vertex > clock():
             raise OutOfTime("a linear program does not fit into the time that is left")
-        if math.isfinite(clock()):
-            allowed = self._highs.getRunTime() + max(clock.passing(), SHORTEST)
-            set_options(self._highs, {"time_limit": allowed})
+        self._limit_time(clock)
         if self.is_large:
             self._highs.clearSolver()
             crossover = "on" if to_vertex else "off"

@@ -365,7 +365,7 @@ class Stratum:
         """The same of a block, in the quickest way."""
         generation = Generation(self.problem, group, elastic=False)
         generation.add(*all_pairs(self.problem, group))
-        return generation.flows(generation.solve_at_once(), -math.inf)
+        return generation.flows(generation.solve_at_once(self.deadline), -math.inf)
 
     def _pass_seconds(self, whole: Group) -> float:
         """What a computation of all reduced costs takes."""

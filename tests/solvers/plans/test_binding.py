@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvers.errors import NoPlan
-from solvers.pace import NEVER
+from solvers.errors import NoPlan, OutOfTime
+from solvers.pace import NEVER, Clock
 from solvers.plans import program as programs
 from solvers.plans.generation import Generation, all_pairs
 from solvers.plans.problem import PlanProblem
@@ -64,6 +64,14 @@ def test_the_whole_program_begins_at_its_optimum(monkeypatch):
     assert highs.getInfo().simplex_iteration_count > 50
 
 
+def test_a_block_ends_with_its_deadline(monkeypatch):
+    """No round of rows begins after it."""
+    monkeypatch.setattr(programs, "FEW_PAIRS_AND_LIMITS", 0)
+    made = generation(many_limits(20, 15))
+    with pytest.raises(OutOfTime):
+        made.solve_at_once(Clock(-1.0))
+
+
 def test_blocks_do_not_use_the_interior_point_method(monkeypatch):
     """The one for programs that grow takes several times as long for a block with many limits."""
     ways: list[object] = []
@@ -79,6 +87,7 @@ def test_blocks_do_not_use_the_interior_point_method(monkeypatch):
     assert made._program.is_large
     stratum = Stratum.__new__(Stratum)
     stratum.problem = problem
+    stratum.deadline = NEVER
     found = stratum._solve_block(whole(problem), NEVER)
     assert set(ways) == {"simplex"}
     monkeypatch.undo()
