@@ -71,7 +71,7 @@ simplex method, although it starts anew every time."""
 FEW_PAIRS_AND_LIMITS = 50_000
 """Up to so many pairs, times the limits of an output, a program of all pairs of a block is solved
 by the dual simplex method at once; beyond it the rows that bind are looked for first. Either is 2
-to 7 times as fast as the interior point method, with 961 pairs and 15 to 300 limits."""
+to 7 times as fast as the interior point method, with 700 to 1,400 pairs and 15 to 300 limits."""
 
 ENTRY_TIME = 5e-9
 """Seconds of the interior point method for each pair and row (measured: 3.0e-9 to 7.7e-9, with 1
