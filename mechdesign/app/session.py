@@ -111,6 +111,11 @@ TWICE = (
     "itself."
 )
 
+OUTDATED = (
+    "Steps 2 and 3 no longer say what was designed, so nothing was released: design the channel "
+    "again."
+)
+
 ARGUMENT = re.compile(r"(, or insist)? \([a-z_]+=[^()]*\)")
 """An argument of Python in a message, such as (bins= for numbers, dates and times)."""
 
@@ -228,6 +233,9 @@ class Session:
             )
             return
         if action in (RELEASE_FILE, JUDGE, ACCEPT):
+            if action != JUDGE and self._is_another_choice(self.table, form):
+                self._refuse(OUTDATED)
+                return
             self._act_on_design(action, self.table, form)
             return
         try:
@@ -259,6 +267,20 @@ class Session:
             return
         title, task = TASKS[action]
         self._start(title, task, self.table)
+
+    def _is_another_choice(self, table: MemoryTable, form: Mapping[str, str]) -> bool:
+        """Whether a form has another choice than the one that was designed; then it is taken, and
+        the design is dropped. What was released is kept: it cannot be released again.
+        """
+        is_open = self.designed is not None and self.released is None
+        if not is_open or "factor" not in form:
+            return False
+        choice, refusal = choice_of_form(table.columns, form, self.choice)
+        if not refusal and choice == self.choice:
+            return False
+        self._change(self._usable(choice))
+        self._drop_design()
+        return True
 
     def _act_on_design(
         self, action: str, table: MemoryTable, form: Mapping[str, str]

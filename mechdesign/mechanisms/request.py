@@ -32,6 +32,7 @@ from mechdesign.core.wording import listed, quoted
 from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.average_budgets import NO_PROMISE, averages_of, kept_measure
 from mechdesign.mechanisms.box_request import AUTO
+from mechdesign.mechanisms.heuristics import HEURISTICS
 from mechdesign.mechanisms.least_cost_objective import (
     DISTANCE,
     INFORMATION,
@@ -43,8 +44,7 @@ from mechdesign.mechanisms.people_request import of_people
 from mechdesign.mechanisms.queries import PURPOSES, TASK, Queries
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import check_sensitive
-from mechdesign.mechanisms.search import Search
-from mechdesign.mechanisms.watchdog import HEURISTICS
+from mechdesign.mechanisms.search_options import Search
 from mechdesign.notions import Notion
 from mechdesign.release.samplers import NEAREST, REFUSE, Policy, check_nearest
 from mechdesign.tables.confidence import check_level, unprotected
@@ -379,7 +379,7 @@ class DesignRequest:
     @property
     def may_merge(self) -> bool:
         """True if merging symbols may keep more of a promise for the population."""
-        return self.confidence is not None and self.shape != combinations.BOXES
+        return self.shape == combinations.POPULATION
 
     @property
     def released_columns(self) -> tuple[str, ...]:
@@ -609,9 +609,9 @@ class DesignRequest:
                 raise unprotected(self.joint.empty_sensitive)
             # Symbols that the table lists without records are unseen ones, whether or not the
             # caller counts them. A negative number stays, for the set to refuse.
-            # Boxes have a place for them without that.
+            # Only a promise about symbols takes them: boxes have a place for everything.
             is_number = type(self.unseen) is int and self.unseen >= 0
-            if is_number and self.shape != combinations.BOXES:
+            if is_number and self.shape == combinations.POPULATION:
                 unseen = max(self.unseen, len(self.joint.empty_useful))
                 object.__setattr__(self, "unseen", unseen)
             return

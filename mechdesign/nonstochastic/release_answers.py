@@ -123,6 +123,8 @@ class Tally:
     ----------
     records, answers, beyond, moved
         Records, answers, values outside the range, and answers that differ from the exact ones.
+    left_out
+        Records with an empty cell that are none of `records`.
     errors, amount, worst_error
         The sums of errors and of exact amounts, and the largest error.
     people
@@ -149,6 +151,7 @@ class Tally:
         if isinstance(domain, FiniteDomain):
             self._members = np.array([float(value) for value in domain.values])
         self.records = 0
+        self.left_out = 0
         self.answers = 0
         self.beyond = 0
         self.moved = 0
@@ -223,6 +226,10 @@ class Tally:
         self.amount += float(amounts @ times)
         self.worst_error = max(self.worst_error, float(errors.max(initial=0.0)))
 
+    def leave_out(self, records: int) -> None:
+        """Count records that are left out for an empty cell."""
+        self.left_out += records
+
     def quantizer(self, size: int) -> Quantizer:
         """The thresholds for groups of a size, laid out by the rule of the file if it has none."""
         self._used.add(size)
@@ -235,6 +242,7 @@ class Tally:
     def add(self, other: Tally) -> None:
         """Add another release through the same thresholds; `people` are added record by record."""
         self.records += other.records
+        self.left_out += other.left_out
         self.answers += other.answers
         self.beyond += other.beyond
         self.moved += other.moved
@@ -299,6 +307,11 @@ class Tally:
     ) -> tuple[str, ...]:
         """Notices of the layout, of unnamed individuals and of new sizes of groups."""
         notices = list(self._layout_notices)
+        if self.left_out:
+            notices.append(
+                f"dropped {self.left_out} of {self.records + self.left_out} record(s) with an "
+                "empty cell"
+            )
         if answers_each is None:
             option = " with --individual" if self.fresh else ""
             notices.append(
