@@ -31,7 +31,9 @@ three extremes from them, and `worst` the largest of all outputs.
 Most outputs are far from the largest, which is all that a verdict asks for. `Screen.largest_lifts`
 bounds the three quotients of an output from above, by the same knapsacks in floating point and with
 what rounding may have changed on the safe side. An output whose bound is below a quotient that is
-known exactly cannot have the largest one, so that `contenders` are few.
+known exactly cannot have the largest one, so that `contenders` are few. Before that, outputs whose
+entries are nearly equal are left out (`_steep`): a channel that draws nearly all records anew has
+only a few others.
 
 The outputs of an optimum all reach their limit up to a margin, some 1e-14 apart. Long doubles,
 where a machine has them, tell these apart, too.
@@ -494,6 +496,7 @@ class Population:
         if columns == self._last[0]:
             return self._last[1]
         chosen = first_of_constants(columns, self._symbols)
+        chosen = self._steep(columns, chosen, end)
         bounds: list[Largest] = []
         for y in chosen:
             check_time(end)
@@ -512,6 +515,27 @@ class Population:
                 largest = max(largest, _number_below(bound))
         self._last = (list(columns), sorted(found))
         return self._last[1]
+
+    def _steep(
+        self, columns: Sequence[Entries], chosen: list[int], end: float | None
+    ) -> list[int]:
+        """The chosen outputs without those whose entries are too equal for the largest extremes.
+
+        No lift, no inverse of one and no quotient of two exceeds the largest entry of an output
+        divided by the smallest one. The extremes of the steepest output are reached.
+        """
+        steepness: list[Number] = []
+        for y in chosen:
+            check_time(end)
+            steepness.append(_steepness(columns[y], self._symbols))
+        steepest = max(range(len(chosen)), key=steepness.__getitem__)
+        y = chosen[steepest]
+        reached = min(map(_number_below, self.extremes(columns[y], y)))
+        kept: list[int] = []
+        for place, y in enumerate(chosen):
+            if place == steepest or steepness[place] >= reached:
+                kept.append(y)
+        return kept
 
     def _least_means(self, values: list[int], instead: list[int]) -> list[int]:
         """For every s the least sum_t P(t) values_t over the box of P(S), where s has its value of
@@ -554,6 +578,17 @@ def _on_the_first(mass: int, masses: list[int], worth: list[int], w: list[int]) 
     # it is 0.
     i = bisect_left(masses, mass, 1) - 1
     return worth[i] + (mass - masses[i]) * w[i]
+
+
+def _steepness(column: Entries, n: int) -> Number:
+    """A number that is not below the largest entry of a column divided by the smallest one of all n
+    symbols.
+    """
+    inputs, values = column
+    if len(inputs) < n:
+        return Number(math.inf)
+    quotient = Number(max(values)) / Number(min(values))
+    return quotient * (1.0 + 4.0 * UNIT)
 
 
 def _number_below(bound: Bound) -> Number:

@@ -273,7 +273,7 @@ def _connected(channel: Channel, p_x: Array) -> list[tuple[NDArray[np.intp], Arr
     if n < CONNECTED_FROM:
         return [(np.arange(n), channel.matrix)]
     # Imported here because SciPy takes long to load, and few designs need it.
-    from scipy.sparse import csr_array
+    from scipy.sparse import block_array, csr_array
     from scipy.sparse.csgraph import connected_components
 
     integers = channel.integers
@@ -285,9 +285,13 @@ def _connected(channel: Channel, p_x: Array) -> list[tuple[NDArray[np.intp], Arr
         ),
         shape=integers.shape,
     )
-    _, part_of = connected_components(w @ w.T, directed=False)
+    # Symbols and outputs are the vertices of one graph: the product of the channel with itself has
+    # the same parts, but takes 20 s where 2,000 outputs have 2,000 symbols each.
+    pairs = block_array([[None, w], [w.T, None]], format="csr")
+    _, part_of = connected_components(pairs, directed=False)
+    part_of = part_of[:n]
     parts: list[tuple[NDArray[np.intp], Array]] = []
-    for part in range(int(part_of.max()) + 1):
+    for part in np.unique(part_of):
         members = np.flatnonzero(part_of == part)
         rows = w[members]
         parts.append((members, rows[:, np.unique(rows.indices)].toarray()))

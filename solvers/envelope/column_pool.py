@@ -195,6 +195,18 @@ class ColumnPool:
         self._solved = 0 if in_box else self.added
         return True
 
+    def adopt(self, weights: Array, first: int) -> None:
+        """Keep the weights of a known decomposition, whose columns follow each other from the place
+        `first` on, if they are better.
+        """
+        whole = np.zeros(len(self.costs))
+        whole[first : first + len(weights)] = weights
+        value = math.fsum((whole * self.costs).tolist())
+        error = np.abs(self.points.combine(whole) - self.target).max()
+        if value < self.value and error <= FEASIBILITY:
+            self.weights = whole
+            self.value = value
+
     def in_use(self, solution: MasterSolution) -> Points:
         """The columns to which a solution gives weight."""
         return self.points.take(np.flatnonzero(solution.weights > 0.0))

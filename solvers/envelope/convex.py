@@ -137,11 +137,10 @@ def convex_envelope(
     if outer is None:
         outer = OuterPolytope(convex, point)
     search = EnvelopeSearch(convex, outer, point, margin, limits, dual, progress)
-    candidates = [points for _, points in incumbents()]
+    for weights, points in incumbents():
+        search.add_known(np.asarray(weights, dtype=np.float64), points)
     if start is not None and len(start):
-        candidates.append(start)
-    for points in candidates:
-        search.add_members(points)
+        search.add_members(start)
     return search.result(search.run(), started)
 
 
@@ -187,12 +186,24 @@ class EnvelopeSearch(PooledRounds):
         self._pricing = ConvexPricing(outer, point, limits, self.prove)
         # Local searches come first, until they find nothing that gains much.
         self._locally = True
+        # Known decompositions: their weights, and the place of their first column in the pool.
+        self._known: list[tuple[Array, int]] = []
 
     # ------------------------------------------------------------- first members and cuts
 
     def add_members(self, points: Points) -> None:
         """Those of the points that are members."""
         self._members.add(points)
+
+    def add_known(self, weights: Array, points: Points) -> None:
+        """The members of a known decomposition; the whole of it counts where the time is over
+        before there is another one.
+        """
+        first = len(self.pool)
+        self._members.add(points)
+        # What the margin leaves of it need not be a decomposition.
+        if len(self.pool) == first + len(points):
+            self._known.append((weights, first))
 
     def prepare(self) -> None:
         """First members and cuts, and the prices of the first round."""
@@ -217,7 +228,8 @@ class EnvelopeSearch(PooledRounds):
         self._members.add(units)
         self._members.add_beside(units.take(waiting))
         images = units.images(self._convex.matrix)
-        while waiting.any():
+        # Without the others, columns are searched in a larger set.
+        while waiting.any() and self.seconds > 0.0:
             # The farthest unit vector that no cut has removed yet.
             farthest = int(np.argmax(np.where(waiting, excess, -np.inf)))
             waiting[farthest] = False
@@ -271,6 +283,8 @@ class EnvelopeSearch(PooledRounds):
             return
         # A master program that met the limit has not failed.
         if self.seconds <= 0.0:
+            for weights, first in self._known:
+                self.pool.adopt(weights, first)
             raise Ended(EnvelopeStatus.TIME_LIMIT)
         raise Ended(EnvelopeStatus.BACKEND_FAILED)
 

@@ -337,6 +337,11 @@ UNCERTAIN_MEMBER = 1e-11
 doubles can tell."""
 
 
+EXCESS_TIME = 5e-8
+"""Seconds that the excess of a column takes, for each of its coordinates and each secret: 6 s for
+4,000 columns of 2,000 symbols and 15 secrets."""
+
+
 def robust_envelope(
     uncertain: UncertainSet,
     *,
@@ -381,7 +386,7 @@ def robust_envelope(
     if start is not None:
         candidates.append(start)
     reach = uncertain.reach(margin, end)
-    columns = _robust_columns(uncertain, margin, candidates, reach)
+    columns = _robust_columns(uncertain, margin, candidates, reach, end)
     first = _first_solution(uncertain.point, columns, end)
     if guess is None and first is not None:
         guess = first.dual
@@ -401,14 +406,24 @@ def robust_envelope(
 
 
 def _robust_columns(
-    uncertain: UncertainSet, margin: float, candidates: Sequence[Points], reach: Array
+    uncertain: UncertainSet,
+    margin: float,
+    candidates: Sequence[Points],
+    reach: Array,
+    end: float,
 ) -> Points:
-    """The point, the farthest members towards the unit vectors, and the candidates inside."""
+    """The point, the farthest members towards the unit vectors, and the candidates inside.
+
+    Candidates are left out where it takes until `end` to tell which of them are inside.
+    """
     # Columns begin with the point itself: the decomposition that is always there.
     ways = towards_units(uncertain.point, reach)
     columns = [Points.from_dense(uncertain.point), Points.from_dense(ways)]
     for points in candidates:
         check_length(points, uncertain.n)
+        seconds = EXCESS_TIME * len(points) * uncertain.n * len(uncertain.lower)
+        if seconds > end - time.process_time():
+            continue
         inside = uncertain.excess_of(points) <= -margin + UNCERTAIN_MEMBER
         columns.append(points.take(inside))
     return Points.concatenate(columns)

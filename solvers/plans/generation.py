@@ -156,6 +156,10 @@ class Generation:
         """The optimum over the pairs so far."""
         return self._program.solve(clock, to_vertex=to_vertex)
 
+    def solve_at_once(self, clock: Clock = NEVER) -> Solved:
+        """The optimum over the pairs so far, of a program that does not grow."""
+        return self._program.solve_at_once(clock)
+
     def flows(self, solved: Solved, bound: float) -> Flows:
         """The plan of a solution."""
         keys = np.concatenate(self._order)[: len(solved.flows)]

@@ -29,6 +29,7 @@ import numpy as np
 
 from solvers.errors import BackendFailure, NoPlan, OutOfTime
 from solvers.pace import NEVER, Clock
+from solvers.plans.binding import start_at_binding_rows
 from solvers.plans.problem import Indices
 from solvers.plans.ranges import Ranges
 from solvers.points import Array
@@ -66,6 +67,11 @@ OTHER_WAYS: tuple[dict[str, str | int | float], ...] = (
 MANY_PAIRS = 9000
 """From so many pairs, times the limits of an output, the interior point method is faster than the
 simplex method, although it starts anew every time."""
+
+FEW_PAIRS_AND_LIMITS = 50_000
+"""Up to so many pairs, times the limits of an output, a program of all pairs of a block is solved
+by the dual simplex method at once; beyond it the rows that bind are looked for first. Either is 2
+to 7 times as fast as the interior point method, with 700 to 1,400 pairs and 15 to 300 limits."""
 
 ENTRY_TIME = 5e-9
 """Seconds of the interior point method for each pair and row (measured: 3.0e-9 to 7.7e-9, with 1
@@ -378,16 +384,48 @@ class PlanProgram:
         self._pairs += len(rows)
 
     @property
-    def is_large(self) -> bool:
-        """Whether the interior point method is faster than the simplex method."""
+    def _pairs_and_limits(self) -> int:
+        """Pairs, times the limits of an output."""
         ranges = self._group.ranges
         rows = len(ranges.values) + 2 * len(ranges.compared) + len(ranges.penalty.forms)
-        return self._pairs * max(rows, 1) > MANY_PAIRS
+        return self._pairs * max(rows, 1)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the interior point method is faster than a simplex method for a program that
+        grows.
+        """
+        return self._pairs_and_limits > MANY_PAIRS
 
     @property
     def foreseen(self) -> float:
         """Seconds that the interior point method takes, by its last solve or `ENTRY_TIME`."""
         return self._entry_time * self._pairs * self._rows
+
+    def solve_at_once(self, clock: Clock = NEVER) -> Solved:
+        """Solve a program that has all of its pairs and does not grow, by the dual simplex method.
+
+        Raises
+        ------
+        NoPlan, OutOfTime, BackendFailure
+            As `solve`.
+        """
+        if self._pairs_and_limits > FEW_PAIRS_AND_LIMITS:
+            start_at_binding_rows(self._highs, OPTIONS, DUAL_SIMPLEX, clock)
+        way = {"simplex_strategy": DUAL_SIMPLEX, "presolve": "off"}
+        set_options(self._highs, OPTIONS | way)
+        self._limit_time(clock)
+        self._highs.run()
+        if self._highs.getModelStatus() == self._statuses.kOptimal:
+            return self._solved(is_vertex=True)
+        self._highs.clearSolver()
+        return self.solve(clock)
+
+    def _limit_time(self, clock: Clock) -> None:
+        """End the next solve with the clock."""
+        if math.isfinite(clock()):
+            allowed = self._highs.getRunTime() + max(clock.passing(), SHORTEST)
+            set_options(self._highs, {"time_limit": allowed})
 
     def solve(self, clock: Clock = NEVER, *, to_vertex: bool = True) -> Solved:
         """Solve: few pairs by the simplex method, from the last basis if there is one; many by the
@@ -405,9 +443,7 @@ class PlanProgram:
         with_vertex = 1.0 if to_vertex else 1.0 + VERTEX
         if self.is_large and self.foreseen * with_vertex > clock():
             raise OutOfTime("a linear program does not fit into the time that is left")
-        if math.isfinite(clock()):
-            allowed = self._highs.getRunTime() + max(clock.passing(), SHORTEST)
-            set_options(self._highs, {"time_limit": allowed})
+        self._limit_time(clock)
         if self.is_large:
             self._highs.clearSolver()
             crossover = "on" if to_vertex else "off"

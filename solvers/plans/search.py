@@ -367,6 +367,12 @@ class Stratum:
         generation.add(*all_pairs(self.problem, group))
         return generation.flows(generation.solve(self.deadline), -math.inf)
 
+    def _solve_at_once(self, group: Group) -> Flows:
+        """The same of a block, in the quickest way."""
+        generation = Generation(self.problem, group, elastic=False)
+        generation.add(*all_pairs(self.problem, group))
+        return generation.flows(generation.solve_at_once(self.deadline), -math.inf)
+
     def _pass_seconds(self, whole: Group) -> float:
         """What a computation of all reduced costs takes."""
         pricer = Pricer(self.problem, whole)
@@ -588,7 +594,7 @@ class Stratum:
     def _solve_block(self, group: Group, clock: Clock) -> Flows:
         """The plan of one block."""
         if len(group.inputs) * len(group.outputs) <= FEW_PAIRS:
-            return self._solve_all(group)
+            return self._solve_at_once(group)
         near, rounds = NEAR, BLOCK_ROUNDS
         if len(self.outputs) > LONG:
             near, rounds = LONG_NEAR, LONG_BLOCK_ROUNDS

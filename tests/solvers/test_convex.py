@@ -20,6 +20,7 @@ from solvers import (
     Points,
     convex_envelope,
 )
+from solvers.envelope.convex_pricing import OuterPolytope
 from solvers.programs import HighsMaster, MasterStatus
 from tests.ending import ends_by_itself
 
@@ -200,6 +201,53 @@ def test_no_time_at_all_leaves_the_point_and_the_bound_of_any_entropy():
     assert found.status is EnvelopeStatus.TIME_LIMIT
     assert (found.bound, found.dual.tolist()) == (0.0, [0.0] * len(point))
     assert found.points.combine(found.weights) == pytest.approx(point)
+
+
+def test_without_time_for_a_master_program_a_known_decomposition_counts(monkeypatch):
+    """With many symbols the first program takes longer than a short limit: the point alone, which
+    would be left, tells nothing.
+    """
+    convex, point = problem(2, n=4, size=0.15)
+    weights = np.array([point[:2].sum(), point[2:].sum()])
+    blocks = Points.blocks([[0, 1], [2, 3]], point)
+    assert convex.excess(blocks).max() < 0.0
+    solve = HighsMaster.solve
+
+    def late(self, seconds, box=None):
+        return replace(solve(self, seconds, box), status=MasterStatus.TIME_LIMIT)
+
+    monkeypatch.setattr(HighsMaster, "solve", late)
+    found = convex_envelope(
+        convex, point, time_limit=0.0, incumbents=lambda: [(weights, blocks)]
+    )
+    assert found.status is EnvelopeStatus.TIME_LIMIT
+    assert found.value == pytest.approx(float(weights @ blocks.entropies()))
+    assert found.points.combine(found.weights) == pytest.approx(point)
+    # What the margin leaves of one is no decomposition.
+    outside = Points.units(np.arange(4), 4)
+    assert convex.excess(outside).max() > 0.0
+    found = convex_envelope(
+        convex, point, time_limit=0.0, incumbents=lambda: [(point, outside)]
+    )
+    assert found.value == pytest.approx(-float(point @ np.log(point)))
+
+
+def test_no_cut_is_made_when_the_time_is_over(monkeypatch):
+    """A cut for each of 2,000 unit vectors takes longer than a short limit."""
+    convex, point = problem(2)
+    cuts = []
+    cut = OuterPolytope.cut
+
+    def counted(self, outside):
+        cuts.append(len(outside))
+        return cut(self, outside)
+
+    monkeypatch.setattr(OuterPolytope, "cut", counted)
+    convex_envelope(convex, point, gap=1e-3)
+    assert cuts
+    cuts.clear()
+    convex_envelope(convex, point, time_limit=0.0)
+    assert not cuts
 
 
 def test_a_face():

@@ -408,3 +408,23 @@ def test_without_time_no_program_is_solved(monkeypatch) -> None:
     )
     point = uncertain.point
     assert found.value < -float(point @ np.log(point))
+
+
+def test_columns_of_a_neighbour_wait_for_no_time(monkeypatch):
+    """To tell which of thousands of columns are inside takes longer than a short limit."""
+    uncertain = UncertainSet(*_random(5, 2, 6, 0.03))
+    first = robust_envelope(uncertain, gap=1e-3)
+    asked: list[int] = []
+    excess_of = UncertainSet.excess_of
+
+    def counted(self: UncertainSet, points: Points) -> Array:
+        asked.append(len(points))
+        return excess_of(self, points)
+
+    monkeypatch.setattr(UncertainSet, "excess_of", counted)
+    robust_envelope(uncertain, gap=1e-3, start=first.pool)
+    assert len(first.pool) in asked
+    asked.clear()
+    found = robust_envelope(uncertain, gap=1e-3, start=first.pool, time_limit=0.0)
+    assert len(first.pool) not in asked
+    assert found.points.combine(found.weights) == pytest.approx(uncertain.point)

@@ -11,7 +11,7 @@ from mechdesign.auditing import columns
 from mechdesign.auditing.columns import FEW, masses_by_output
 from mechdesign.auditing.demands import demands_of
 from mechdesign.auditing.extremes import LargestQuotients, extreme_lifts
-from mechdesign.auditing.population_extremes import Population
+from mechdesign.auditing.population_extremes import Population, Screen
 from mechdesign.notions import LIP
 from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint
@@ -139,6 +139,27 @@ def test_the_audit_of_a_channel_drawn_anew_compares_one_output(monkeypatch):
     # An output that tells something is still the worst one.
     telling = [*drawn, ((0,), (4,))]
     assert {extreme.y for extreme in extreme_lifts(telling, demands)} == {3}
+
+
+def test_nearly_equal_outputs_of_a_population_are_not_looked_at(monkeypatch):
+    """Pairs that are forbidden change a few outputs of a channel that draws all records anew."""
+    joint = Joint.from_counts([[400, 300, 300], [200, 500, 300]])
+    population = Population(confidence_set(joint, 0.95))
+    nearly = [(range(3), (10**9, 10**9 + k, 10**9)) for k in range(1, 9)]
+    telling = (range(3), (2 * 10**9, 10**9, 10**9))
+    looked_at = []
+    whole = Screen.largest_lifts
+
+    def counted(screen, inputs, values):
+        looked_at.append(values)
+        return whole(screen, inputs, values)
+
+    monkeypatch.setattr(Screen, "largest_lifts", counted)
+    outputs = [*nearly, telling]
+    assert population.contenders(outputs) == [8]
+    assert looked_at == [telling[1]]
+    # Of equal steepness all are.
+    assert population.contenders([telling, *nearly, telling]) == [0, 9]
 
 
 def test_the_audit_of_a_population_computes_one_output_of_a_channel_drawn_anew():
