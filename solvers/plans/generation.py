@@ -328,6 +328,11 @@ MOST_DIVIDED = 40
 TINY = float(np.finfo(np.float64).tiny)
 """A positive divisor of zeros."""
 
+NOISE = 1e-9
+"""Shares of a mass below this are what subtraction leaves of nothing: flows of these would join parts
+of a plan whose integers then had to be settled across them. True ones are larger than one part in
+`MOST_PAIRS`."""
+
 _Flows: TypeAlias = tuple[Indices, Indices, Array]
 """Places of inputs and of outputs, and flows."""
 
@@ -542,14 +547,16 @@ def _halved(
     for part, of_half in ((first, masses), (second, group.masses - masses)):
         inputs = np.flatnonzero(of_half > 0.0)
         ranges = group.ranges.restricted(inputs)
-        means = ranges.limited @ of_half[inputs] / of_half[inputs].sum()
+        used, targets = of_half[inputs], group.targets[part]
+        means = ranges.limited @ used / used.sum()
         if not group.ranges.usage(means[:, None])[0] <= 1.0:
             return None
         half = Group(
             group.inputs[inputs],
             group.outputs[part],
-            of_half[inputs],
-            group.targets[part],
+            # Programs need the sums to agree exactly.
+            used if group.is_free else used * (targets.sum() / used.sum()),
+            targets,
             group.is_free,
             ranges,
         )
@@ -615,9 +622,11 @@ def _exact(
     order = np.argsort(-room, kind="stable")
     moved = np.diff(np.minimum(np.cumsum(room[order]), abs(lacking)), prepend=0.0)
     inside[order] += math.copysign(1.0, lacking) * moved
+    inside[inside < NOISE * masses] = 0.0
+    inside = np.where(masses - inside < NOISE * masses, masses, inside)
     if not (0.0 < inside.sum() < masses.sum()):
         return None
-    return np.maximum(inside, 0.0)
+    return inside
 
 
 def _near_first(
@@ -645,7 +654,8 @@ def _near_first(
         near = near[left[near] > 0.0]
         filled = np.minimum(np.cumsum(left[near]), group.masses[x])
         taken = np.diff(filled, prepend=0.0)
-        used = taken > 0.0
+        least = NOISE * np.minimum(group.masses[x], group.targets[near])
+        used = taken > least
         left[near] -= taken
         rows.append(np.full(int(used.sum()), x))
         columns.append(near[used])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from solvers.errors import NoPlan, OutOfTime
 from solvers.pace import NEVER, Clock
-from solvers.plans import generation, program, search, solve_plan
+from solvers.plans import generation, integer_plan, program, search, solve_plan
 from solvers.plans.generation import Generation, all_pairs
 from solvers.plans.ranges import Part
 from tests.benchmarks.plans import lift_problem
@@ -164,6 +164,20 @@ def test_forbidden_flows_without_another_place_leave_no_blind_draw(other):
     problem = replace(many_secrets(), forbidden=forbidden)
     with pytest.raises(OutOfTime, match="before there was a plan"):
         solve_plan(problem, deadline=1e-9)
+
+
+@pytest.mark.parametrize("make", [many_secrets, of_one_kind_each])
+def test_no_flow_of_a_blind_draw_is_what_subtraction_leaves(make):
+    """Parts that only such flows join would have to be settled across them, in integers."""
+    problem = make()
+    group = whole(problem)
+    drawn = generation.blind_draw(problem, group, np.random.default_rng(0))
+    assert drawn is not None
+    least = np.minimum(group.masses[drawn.rows], group.targets[drawn.columns])
+    assert (drawn.flows > 1e-6 * least).all()
+    records = np.rint(problem.masses / problem.masses.min()).astype(int)
+    values = integer_plan(drawn.rows, drawn.columns, drawn.flows, records, records)[2]
+    assert values.sum() == records.sum() * 2**40
 
 
 @pytest.mark.parametrize("stays", [False, True])
