@@ -37,7 +37,6 @@ import numpy as np
 
 from mechdesign.analysis.frequencies import record_count
 from mechdesign.analysis.law_estimates import (
-    FEW,
     POPULATION,
     Array,
     check_interval,
@@ -58,6 +57,9 @@ SINGULAR = 1e-10
 above which coefficients are determined. Doubles leave about 1e-12 of a matrix without full rank."""
 
 INTERCEPT = "(intercept)"
+
+FEW = 10
+"""Records of a group below which a normal interval holds clearly less often than its level."""
 
 FEWEST_RECORDS = 2
 """Records of which something varies."""
