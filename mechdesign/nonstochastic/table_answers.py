@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import FileError, InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
+from mechdesign.formats.cells import Encoded
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.digests import RecordCensus
 from mechdesign.formats.opening import Batch
@@ -205,6 +206,8 @@ class Answering:
                     numbers = truths_of(columns[0], self.column, self.equals)
                 else:
                     numbers = numbers_of(columns[0], self.column)
+                    if isinstance(columns[0], Encoded):
+                        self.tally.points.add(columns[0].texts)
                 values, outside = self.tally.inside(numbers)
             except BadCell as error:
                 place = self.table.where(int(rows[error.position]))

@@ -341,6 +341,8 @@ def statistics_text(found: Statistics, *, fixed: bool, kept: bool) -> str:
         lines.append(wording.paragraph(text))
     if found.has_too_narrow:
         lines.append(wording.paragraph(TOO_NARROW))
+    for notice in found.notices:
+        lines.append(wording.paragraph(f"Note: {notice}."))
     lines += ["", statistics_note(fixed=fixed, kept=kept)]
     return "\n".join(lines)
 
@@ -356,6 +358,7 @@ def statistics_record(found: Statistics, *, fixed: bool) -> dict[str, Any]:
         "target": found.target,
         "fixed_counts": fixed,
         "reference": found.reference,
+        "notices": found.notices,
         "rows": found.rows(),
     }
 
