@@ -320,7 +320,7 @@ def _quantile(count: int, total: int, alpha: Fraction, slope: Fraction) -> float
 
 def _large_quantile(count: int, total: int, alpha: Fraction, slope: Fraction) -> float:
     """`_quantile` of a large count, by the inverse of the incomplete beta function."""
-    from scipy.special import betaincinv
+    from scipy.special import betaincinv  # pyright: ignore[reportMissingTypeStubs]
 
     p = count / (total + 1)
     for _ in range(FLOAT_STEPS):
