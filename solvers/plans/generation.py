@@ -305,8 +305,8 @@ def near_pairs(
 # -------------------------------------------------------------------------- blind draws
 
 MOST_PAIRS = 5_000_000
-"""Pairs of a group at most: looking at these takes about half a second. Blocks that cannot be cut
-for their many secrets have some hundred symbols."""
+"""Pairs at most of a group that is drawn as a whole: looking at these takes about half a second. A
+group that has halves may be of any size."""
 
 CANDIDATES = 64
 """Outputs of the largest masses among which the one for all inputs is chosen; and outputs of a half
@@ -348,8 +348,7 @@ def blind_draw(
         if min(masses.min(), targets.min()) < 0.0:
             return None
         drawn = replace(group, masses=masses, targets=targets)
-    if len(group.inputs) * len(group.outputs) > MOST_PAIRS and not group.is_free:
-        return None
+    found: _Flows | None
     if group.is_free:
         found = _to_one(problem, drawn)
     elif staying is not None or problem.forbidden is not None:
@@ -357,6 +356,8 @@ def blind_draw(
         found = _near_first(problem, drawn, rng)
     else:
         found = _drawn(problem, drawn, rng)
+    if found is None:
+        return None
     rows, columns, flows = found
     if staying is not None or problem.forbidden is not None:
         restricted = _restricted(problem, group, found, staying)
@@ -469,8 +470,12 @@ def _to_one(problem: PlanProblem, group: Group) -> tuple[Indices, Indices, Array
     return np.arange(n), np.full(n, best), group.masses
 
 
-def _drawn(problem: PlanProblem, group: Group, rng: np.random.Generator) -> _Flows:
-    """The flows of a blind draw of a group, or of each half of it by itself."""
+def _drawn(
+    problem: PlanProblem, group: Group, rng: np.random.Generator
+) -> _Flows | None:
+    """The flows of a blind draw of a group, or of each half of it by itself; None where a part is
+    too large and has no halves.
+    """
     n, o = len(group.inputs), len(group.outputs)
     pairs = n + (int(_classes(group).max()) + 1) * o
     halves = None
@@ -491,7 +496,10 @@ def _drawn(problem: PlanProblem, group: Group, rng: np.random.Generator) -> _Flo
             group.is_free,
             group.ranges.restricted(inputs),
         )
-        rows, columns, flows = _drawn(problem, half, rng)
+        drawn = _drawn(problem, half, rng)
+        if drawn is None:
+            return None
+        rows, columns, flows = drawn
         parts.append((inputs[rows], outputs[columns], flows))
     rows, columns, flows = (np.concatenate(one) for one in zip(*parts, strict=True))
     return rows, columns, flows
@@ -591,9 +599,15 @@ def _exact(
     return np.maximum(inside, 0.0)
 
 
-def _near_first(problem: PlanProblem, group: Group, rng: np.random.Generator) -> _Flows:
-    """One input after the other to the nearest outputs that want more of its class."""
+def _near_first(
+    problem: PlanProblem, group: Group, rng: np.random.Generator
+) -> _Flows | None:
+    """One input after the other to the nearest outputs that want more of its class; None where the
+    group is too large.
+    """
     n = len(group.inputs)
+    if n * len(group.outputs) > MOST_PAIRS:
+        return None
     classes = _classes(group)
     # Where everything stays there is nothing to draw.
     shares = group.targets / max(float(group.targets.sum()), TINY)

@@ -165,6 +165,22 @@ def test_forbidden_flows_without_another_place_leave_no_blind_draw(other):
         solve_plan(problem, deadline=1e-9)
 
 
+def test_a_group_of_any_size_is_drawn_by_its_halves(runs, monkeypatch):
+    """However many pairs it has, as long as no part without halves has too many."""
+    monkeypatch.setattr(generation, "MOST_PAIRS", 6_000)
+    group = whole(many_secrets())
+    assert len(group.inputs) * len(group.outputs) > generation.MOST_PAIRS
+    drawn = generation.blind_draw(many_secrets(), group, np.random.default_rng(0))
+    assert drawn is not None
+    assert runs == []
+    sums = np.bincount(drawn.columns, drawn.flows, 150)
+    assert sums == pytest.approx(group.targets, rel=1e-9)
+    monkeypatch.setattr(generation, "_halves", lambda *_: None)
+    assert (
+        generation.blind_draw(many_secrets(), group, np.random.default_rng(0)) is None
+    )
+
+
 def test_a_group_that_is_too_large_has_no_blind_draw(monkeypatch):
     monkeypatch.setattr(generation, "MOST_PAIRS", 10)
     problem = many_secrets()
